@@ -1,0 +1,194 @@
+"""What a campaign found, turn by turn; each type is JSON in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.perturb.types import Edit
+
+#: What became of one generated variant. The first four were never run.
+VariantOutcome = Literal[
+    "vacuous",
+    "duplicate",
+    "vetoed",
+    "over_rate",
+    "held",
+    "violation",
+    "carried",
+    "improved",
+    "error",
+]
+#: What became of a turn: its worst variant (error > violation > held); ``untested`` = no
+#: variant could be run, ``inapplicable`` = the relation says nothing about this turn
+#: (``gold`` where the clean prediction is wrong), ``skipped`` = the budget ended before it.
+TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", "skipped"]
+#: Whether the turn's own edits, those of its context, or both break the relation.
+Cause = Literal["turn", "context", "both"]
+
+RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
+VARIANT_OUTCOMES: tuple[VariantOutcome, ...] = get_args(VariantOutcome)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSlot:
+    """A slot whose value differs from the clean prediction; ``None`` = absent."""
+
+    slot: str
+    before: str | None
+    after: str | None
+    #: It had changed the same way at an earlier turn of the same variant number.
+    carried: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.slot}: {self.before or 'none'} -> {self.after or 'none'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return {
+            "slot": self.slot,
+            "before": self.before,
+            "after": self.after,
+            "carried": self.carried,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ContextEdits:
+    """The edits of one earlier turn that the tracker saw perturbed."""
+
+    turn_index: int
+    edits: tuple[Edit, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return {"turn_index": self.turn_index, "edits": [edit.to_json() for edit in self.edits]}
+
+
+@dataclass(frozen=True, slots=True)
+class VariantResult:
+    """One generated variant of one turn, run or not."""
+
+    #: Number of the variant: it goes with the variants of the same number of earlier turns.
+    index: int
+    text: str
+    #: User utterances of the earlier turns as the tracker saw them.
+    context: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    edit_w: float
+    edit_c: float
+    valid: bool
+    #: Why it was not run, or the tracker's error; ``""`` otherwise.
+    reason: str
+    outcome: VariantOutcome
+    #: The prediction; ``None`` when the variant was not run or the tracker failed.
+    state: BeliefState | None = None
+    changed_slots: tuple[ChangedSlot, ...] = ()
+    context_edits: tuple[ContextEdits, ...] = ()
+    cause: Cause | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary; floats keep their value (the report rounds)."""
+        return {
+            "index": self.index,
+            "text": self.text,
+            "context": list(self.context),
+            "edits": [edit.to_json() for edit in self.edits],
+            "edit_w": self.edit_w,
+            "edit_c": self.edit_c,
+            "valid": self.valid,
+            "reason": self.reason,
+            "state": None if self.state is None else self.state.to_json(),
+            "changed_slots": [change.to_json() for change in self.changed_slots],
+            "context_edits": [edits.to_json() for edits in self.context_edits],
+            "cause": self.cause,
+            "outcome": self.outcome,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> VariantResult:
+        """Build the result that `to_json` wrote."""
+        state = data["state"]
+        return cls(
+            index=data["index"],
+            text=data["text"],
+            context=tuple(data["context"]),
+            edits=tuple(Edit.from_json(edit) for edit in data["edits"]),
+            edit_w=data["edit_w"],
+            edit_c=data["edit_c"],
+            valid=data["valid"],
+            reason=data["reason"],
+            outcome=data["outcome"],
+            state=None if state is None else BeliefState(state),
+            changed_slots=tuple(ChangedSlot(**change) for change in data["changed_slots"]),
+            context_edits=tuple(
+                ContextEdits(
+                    entry["turn_index"], tuple(Edit.from_json(edit) for edit in entry["edits"])
+                )
+                for entry in data["context_edits"]
+            ),
+            cause=data["cause"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """Everything a campaign found out about one turn."""
+
+    #: Readable and stable: ``<data set>-<split>-<dialogue id>-t<turn index>``.
+    id: str
+    dialogue_id: str
+    turn_index: int
+    system: str
+    user: str
+    clean_state: BeliefState | None
+    outcome: TurnOutcome
+    variants: tuple[VariantResult, ...]
+    #: The label, where the data has one.
+    label: BeliefState | None = None
+    #: Why the turn has no verdict (the tracker's error on the clean context, the budget).
+    reason: str = ""
+    #: Distinct contexts that the tracker was asked for at this turn and not already at
+    #: an earlier turn of the dialogue; a function of the dialogue alone, whoever ran it.
+    calls: int = 0
+
+    @property
+    def violations(self) -> tuple[VariantResult, ...]:
+        """The variants that broke the relation."""
+        return tuple(variant for variant in self.variants if variant.outcome == "violation")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return {
+            "id": self.id,
+            "dialogue_id": self.dialogue_id,
+            "turn_index": self.turn_index,
+            "system": self.system,
+            "user": self.user,
+            "label": None if self.label is None else self.label.to_json(),
+            "clean_state": None if self.clean_state is None else self.clean_state.to_json(),
+            "outcome": self.outcome,
+            "reason": self.reason,
+            "calls": self.calls,
+            "variants": [variant.to_json() for variant in self.variants],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TurnResult:
+        """Build the result that `to_json` wrote."""
+        clean, label = data["clean_state"], data["label"]
+        return cls(
+            id=data["id"],
+            dialogue_id=data["dialogue_id"],
+            turn_index=data["turn_index"],
+            system=data["system"],
+            user=data["user"],
+            clean_state=None if clean is None else BeliefState(clean),
+            outcome=data["outcome"],
+            variants=tuple(VariantResult.from_json(variant) for variant in data["variants"]),
+            label=None if label is None else BeliefState(label),
+            reason=data["reason"],
+            calls=data["calls"],
+        )

@@ -1,0 +1,244 @@
+"""Settings of a campaign, and the one option table that pytest and the command share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from pytest_dstfuzz.errors import UserError, unknown_name
+
+#: The six transformations, word level first: the order in which they are applied.
+TRANSFORMATIONS = (
+    "word_insert",
+    "word_replace",
+    "word_drop",
+    "char_insert",
+    "char_replace",
+    "char_drop",
+)
+ATTACKS = ("non-cumulative", "cumulative", "hybrid")
+VALIDITIES = ("strict", "edit-rate")
+RELATIONS = ("metamorphic", "gold")
+FAIL_ON = ("violation", "gate")
+SPLITS = ("train", "val", "test")
+SPLIT_ALIASES = {"dev": "val", "valid": "val", "validation": "val"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a campaign does; every field is an option of the same name."""
+
+    model: str | None = None
+    checkpoint: str | None = None
+    data: str = "sample"
+    split: str = "test"
+    #: Number of turns; ``None`` = all.
+    turns: int | None = 300
+    domains: tuple[str, ...] = ()
+    variants: int = 5
+    #: How many transformations are associated in one variant (k, 1 to 6).
+    transformations: int = 3
+    only: tuple[str, ...] = ()
+    search: str = "random"
+    attack: str = "hybrid"
+    validity: str = "strict"
+    #: Limit of both edit rates.
+    max_edit_rate: float = 0.25
+    lock: tuple[str, ...] = ()
+    relation: str = "metamorphic"
+    seed: int = 0
+    device: str = "cpu"
+    batch_size: int = 64
+    max_seconds: float | None = None
+    max_calls: int | None = None
+    report: str | None = None
+    max_failure_rate: float | None = None
+    fail_on: str = "violation"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting as the user sees it.
+
+    ``name`` is the field of `Settings`; pytest spells it ``--dst-<name>`` and
+    ``dst_<name>`` (ini), the ``dstfuzz`` command ``--<name>``, a marker ``<name>``,
+    with dashes or underscores as is usual there.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    metavar: str
+    help: str
+    #: Whether a marker may set it for one test.
+    per_test: bool = False
+
+    @property
+    def flag(self) -> str:
+        """The name with dashes."""
+        return self.name.replace("_", "-")
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("is empty")
+    return value
+
+
+def _names(value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _locks(value: str) -> tuple[str, ...]:
+    # A regular expression may hold a comma, so ini files give one lock a line.
+    return tuple(line.strip() for line in value.splitlines() if line.strip())
+
+
+def _choice(kind: str, valid: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value not in valid:
+            raise unknown_name(kind, value, valid)
+        return value
+
+    return parse
+
+
+def _split(value: str) -> str:
+    name = SPLIT_ALIASES.get(value, value)
+    if name not in SPLITS:
+        raise unknown_name("split", value, SPLITS)
+    return name
+
+
+def _only(value: str) -> tuple[str, ...]:
+    names = tuple(name.replace("-", "_") for name in _names(value))
+    for name in names:
+        if name not in TRANSFORMATIONS:
+            raise unknown_name("transformation", name, TRANSFORMATIONS)
+    return tuple(name for name in TRANSFORMATIONS if name in names)
+
+
+def _integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    bounds = f"from {low} to {high}" if high is not None else f"of at least {low}"
+
+    def parse(value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError(f"must be a whole number {bounds}") from None
+        if number < low or (high is not None and number > high):
+            raise ValueError(f"must be a whole number {bounds}")
+        return number
+
+    return parse
+
+
+def _turns(value: str) -> int | None:
+    if value == "all":
+        return None
+    try:
+        return _integer(1)(value)
+    except ValueError:
+        raise ValueError("must be a whole number of at least 1, or 'all'") from None
+
+
+def _rate(value: str) -> float:
+    text = value.strip()
+    try:
+        number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 <= number <= 1.0:
+        raise ValueError("must be a rate between 0 and 1, or a percentage such as 5%")
+    return number
+
+
+def _seconds(value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not (number > 0 and math.isfinite(number)):
+        raise ValueError("must be a number of seconds above 0")
+    return number
+
+
+#: Every option, in the order in which help shows them.
+OPTIONS: tuple[Option, ...] = (
+    Option("model", _text, "NAME", "tracker to test: a registered name such as 'trade', or package.module:attribute"),
+    Option("checkpoint", _text, "PATH", "weights of the tracker instead of those that ship with it"),
+    Option("data", _text, "PATH", "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)"),
+    Option("split", _split, "SPLIT", "split of the data: train, val or test (default: test)"),
+    Option("turns", _turns, "N|all", "how many turns to test; whole dialogues are drawn by seed (default: 300)"),
+    Option("domains", _names, "NAME,...", "only dialogues that touch one of these domains"),
+    Option("variants", _integer(1, 1000), "N", "variants of each turn (default: 5)", per_test=True),
+    Option("transformations", _integer(1, 6), "K", "transformations that one variant associates, 1 to 6 (default: 3)", per_test=True),
+    Option("only", _only, "NAME,...", f"only these transformations: {', '.join(TRANSFORMATIONS)}", per_test=True),
+    Option("search", _text, "NAME", "who chooses what to change (default: random)", per_test=True),
+    Option("attack", _choice("attack design", ATTACKS), "DESIGN", "earlier user turns as the tracker sees them: non-cumulative (clean), cumulative (perturbed) or hybrid (half; default)", per_test=True),
+    Option("validity", _choice("validity profile", VALIDITIES), "PROFILE", "strict (edit rates and locks on meaning; default) or edit-rate (edit rates alone)", per_test=True),
+    Option("max_edit_rate", _rate, "RATE", "limit of word and character edit rate, 0 to 1 (default: 0.25)", per_test=True),
+    Option("lock", _locks, "WORD|/REGEX/", "a word or /regular expression/ that no edit may touch; may be repeated (one a line in an ini file)", per_test=True),
+    Option("relation", _choice("relation", RELATIONS), "NAME", "metamorphic (prediction stays as on the clean turn; default) or gold (a right prediction stays right)", per_test=True),
+    Option("seed", _integer(0, 2**63 - 1), "N", "seed of every draw (default: 0)", per_test=True),
+    Option("device", _text, "NAME", "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)"),
+    Option("batch_size", _integer(1, 65536), "N", "contexts that the tracker predicts at once (default: 64)"),
+    Option("max_seconds", _seconds, "S", "end the campaign in order after so many seconds"),
+    Option("max_calls", _integer(1), "N", "end the campaign in order after so many predicted contexts"),
+    Option("report", _text, "PATH", "write the JSON report to this file"),
+    Option("max_failure_rate", _rate, "RATE", "gate: fail the session when the failure rate is above this (implies fail-on=gate)"),
+    Option("fail_on", _choice("failure policy", FAIL_ON), "WHAT", "violation (each one fails its test; default) or gate (only the session's rate decides)"),
+)
+
+OPTION_NAMES: tuple[str, ...] = tuple(option.name for option in OPTIONS)
+MARKER_NAMES: tuple[str, ...] = tuple(option.name for option in OPTIONS if option.per_test)
+
+
+def option(name: str) -> Option:
+    """Return the option called ``name`` (a field of `Settings`)."""
+    for candidate in OPTIONS:
+        if candidate.name == name:
+            return candidate
+    raise unknown_name("option", name, OPTION_NAMES)
+
+
+def parse_option(name: str, value: str, shown_as: str) -> Any:
+    """Parse the text of one option.
+
+    Args:
+        name: field of `Settings`.
+        value: what the user wrote.
+        shown_as: how the user spelled the option, for the message.
+
+    Raises:
+        UserError: the value is not one that the option takes.
+    """
+    try:
+        return option(name).parse(value)
+    except UserError as error:
+        raise UserError(f"{shown_as}: {error}") from None
+    except ValueError as error:
+        raise UserError(f"{shown_as}: {value!r} {error}") from None
+
+
+def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Settings:
+    """Return ``base`` (or the defaults) with the parsed values of ``given`` put in.
+
+    Raises:
+        UserError: values that contradict each other.
+    """
+    settings = replace(base or Settings(), **dict(given))
+    if settings.max_failure_rate is not None and "fail_on" not in given:
+        settings = replace(settings, fail_on="gate")
+    if settings.only and settings.transformations > len(settings.only):
+        settings = replace(settings, transformations=len(settings.only))
+    return settings
+
+
+def settings_json(settings: Settings) -> dict[str, Any]:
+    """Return the settings as plain JSON values, in the order of the option table."""
+    values = {item.name: getattr(settings, item.name) for item in fields(settings)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }

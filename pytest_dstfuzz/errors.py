@@ -1,0 +1,53 @@
+"""Errors that a user can mend: one clear message each, never a traceback."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DstFuzzError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class UserError(DstFuzzError):
+    """A mistake in what the user gave us.
+
+    The message says what was wrong, where, and what would be right. The plugin
+    and the command line print it alone and exit with 4 and 2.
+    """
+
+
+class DataError(UserError):
+    """A data file that cannot be read; the message names file and line."""
+
+
+class TrackerError(DstFuzzError):
+    """A tracker raised, or answered with something that is no prediction."""
+
+
+class MissingExtraError(UserError):
+    """A feature needs an optional dependency that is not installed."""
+
+    def __init__(self, feature: str, extra: str, module: str) -> None:
+        super().__init__(
+            f"{feature} needs the package {module!r}, which is not installed: "
+            f'pip install "pytest-dstfuzz[{extra}]"'
+        )
+        self.extra = extra
+
+
+def nearest(name: str, valid: Iterable[str]) -> str | None:
+    """Return the valid name most like ``name``, or ``None`` when none is close."""
+    names = sorted(valid)
+    folded = {candidate.casefold(): candidate for candidate in names}
+    close = difflib.get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.5)
+    return folded[close[0]] if close else None
+
+
+def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
+    """Build the error for a name that does not exist, with the nearest one that does."""
+    names = sorted(valid)
+    guess = nearest(name, names)
+    hint = f" Did you mean {guess!r}?" if guess else ""
+    return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names) or 'none'}.")

@@ -1,0 +1,86 @@
+"""Edits, variants and actions: what the perturbation rooms hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+#: What became of one generated variant before any tracker saw it.
+Status = Literal["valid", "vacuous", "vetoed", "over_rate"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A point of the unit cube, and how many transformations it associates.
+
+    Attributes:
+        vector: reals in [0, 1] on the grid of 1/1024; see `ActionSpace` for the layout.
+        k: number of associated transformations, 1 to 6: those of largest importance.
+    """
+
+    vector: tuple[float, ...]
+    k: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One edit, as made on the text that the edits before it had produced.
+
+    ``text[start:end] == before`` holds for that text, and the edit puts ``after``
+    in its place; offsets are in code points.
+    """
+
+    transformation: str
+    operator: str
+    start: int
+    end: int
+    before: str
+    after: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the edit as a plain dictionary."""
+        return {
+            "transformation": self.transformation,
+            "operator": self.operator,
+            "start": self.start,
+            "end": self.end,
+            "before": self.before,
+            "after": self.after,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Edit:
+        """Build the edit that `to_json` wrote."""
+        return cls(
+            str(data["transformation"]),
+            str(data["operator"]),
+            int(data["start"]),
+            int(data["end"]),
+            str(data["before"]),
+            str(data["after"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A perturbed utterance and how it came about."""
+
+    #: The clean utterance.
+    source: str
+    text: str
+    #: In the order in which they were made.
+    edits: tuple[Edit, ...]
+    #: Jaccard distance of the word sets, before and after the word-level edits, in [0, 1].
+    edit_w: float
+    #: 1 - Jaro similarity, before and after the character-level edits, in [0, 1].
+    edit_c: float
+    status: Status
+    #: Why it is not valid: the lock that vetoed it, or the rate that is over its limit;
+    #: ``""`` for a valid variant.
+    reason: str = ""
+
+    @property
+    def valid(self) -> bool:
+        """Whether the variant passed the validity profile."""
+        return self.status == "valid"

@@ -1,0 +1,22 @@
+"""Named random streams: the same names give the same numbers in every process."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+
+def derive(seed: int, *names: str | int) -> int:
+    """Return a 128-bit seed for the stream called ``names`` under ``seed``.
+
+    The value depends on nothing but its arguments (no hash randomisation, no
+    order of calls), so any worker can compute any stream on its own.
+    """
+    text = "\x1f".join([str(seed), *(str(name) for name in names)])
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8")).digest()[:16], "big")
+
+
+def stream(seed: int, *names: str | int) -> np.random.Generator:
+    """Return the generator of the stream called ``names`` under ``seed``."""
+    return np.random.Generator(np.random.PCG64(derive(seed, *names)))
