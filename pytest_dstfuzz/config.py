@@ -166,29 +166,108 @@ def _seconds(value: str) -> float:
 
 #: Every option, in the order in which help shows them.
 OPTIONS: tuple[Option, ...] = (
-    Option("model", _text, "NAME", "tracker to test: a registered name such as 'trade', or package.module:attribute"),
-    Option("checkpoint", _text, "PATH", "weights of the tracker instead of those that ship with it"),
-    Option("data", _text, "PATH", "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)"),
+    Option(
+        "model",
+        _text,
+        "NAME",
+        "tracker to test: a registered name such as 'trade', or package.module:attribute",
+    ),
+    Option(
+        "checkpoint", _text, "PATH", "weights of the tracker instead of those that ship with it"
+    ),
+    Option(
+        "data",
+        _text,
+        "PATH",
+        "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)",
+    ),
     Option("split", _split, "SPLIT", "split of the data: train, val or test (default: test)"),
-    Option("turns", _turns, "N|all", "how many turns to test; whole dialogues are drawn by seed (default: 300)"),
+    Option(
+        "turns",
+        _turns,
+        "N|all",
+        "how many turns to test; whole dialogues are drawn by seed (default: 300)",
+    ),
     Option("domains", _names, "NAME,...", "only dialogues that touch one of these domains"),
     Option("variants", _integer(1, 1000), "N", "variants of each turn (default: 5)", per_test=True),
-    Option("transformations", _integer(1, 6), "K", "transformations that one variant associates, 1 to 6 (default: 3)", per_test=True),
-    Option("only", _only, "NAME,...", f"only these transformations: {', '.join(TRANSFORMATIONS)}", per_test=True),
+    Option(
+        "transformations",
+        _integer(1, 6),
+        "K",
+        "transformations that one variant associates, 1 to 6 (default: 3)",
+        per_test=True,
+    ),
+    Option(
+        "only",
+        _only,
+        "NAME,...",
+        f"only these transformations: {', '.join(TRANSFORMATIONS)}",
+        per_test=True,
+    ),
     Option("search", _text, "NAME", "who chooses what to change (default: random)", per_test=True),
-    Option("attack", _choice("attack design", ATTACKS), "DESIGN", "earlier user turns as the tracker sees them: non-cumulative (clean), cumulative (perturbed) or hybrid (half; default)", per_test=True),
-    Option("validity", _choice("validity profile", VALIDITIES), "PROFILE", "strict (edit rates and locks on meaning; default) or edit-rate (edit rates alone)", per_test=True),
-    Option("max_edit_rate", _rate, "RATE", "limit of word and character edit rate, 0 to 1 (default: 0.25)", per_test=True),
-    Option("lock", _locks, "WORD|/REGEX/", "a word or /regular expression/ that no edit may touch; may be repeated (one a line in an ini file)", per_test=True),
-    Option("relation", _choice("relation", RELATIONS), "NAME", "metamorphic (prediction stays as on the clean turn; default) or gold (a right prediction stays right)", per_test=True),
+    Option(
+        "attack",
+        _choice("attack design", ATTACKS),
+        "DESIGN",
+        "earlier user turns as the tracker sees them: non-cumulative (clean), cumulative "
+        "(perturbed) or hybrid (half of them; default)",
+        per_test=True,
+    ),
+    Option(
+        "validity",
+        _choice("validity profile", VALIDITIES),
+        "PROFILE",
+        "strict (edit rates and locks on meaning; default) or edit-rate (edit rates alone)",
+        per_test=True,
+    ),
+    Option(
+        "max_edit_rate",
+        _rate,
+        "RATE",
+        "limit of word and character edit rate, 0 to 1 (default: 0.25)",
+        per_test=True,
+    ),
+    Option(
+        "lock",
+        _locks,
+        "WORD|/REGEX/",
+        "a word or /regular expression/ that no edit may touch; may be repeated (one a line "
+        "in an ini file)",
+        per_test=True,
+    ),
+    Option(
+        "relation",
+        _choice("relation", RELATIONS),
+        "NAME",
+        "metamorphic (prediction stays as on the clean turn; default) or gold (a right "
+        "prediction stays right)",
+        per_test=True,
+    ),
     Option("seed", _integer(0, 2**63 - 1), "N", "seed of every draw (default: 0)", per_test=True),
     Option("device", _text, "NAME", "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)"),
-    Option("batch_size", _integer(1, 65536), "N", "contexts that the tracker predicts at once (default: 64)"),
+    Option(
+        "batch_size",
+        _integer(1, 65536),
+        "N",
+        "contexts that the tracker predicts at once (default: 64)",
+    ),
     Option("max_seconds", _seconds, "S", "end the campaign in order after so many seconds"),
-    Option("max_calls", _integer(1), "N", "end the campaign in order after so many predicted contexts"),
+    Option(
+        "max_calls", _integer(1), "N", "end the campaign in order after so many predicted contexts"
+    ),
     Option("report", _text, "PATH", "write the JSON report to this file"),
-    Option("max_failure_rate", _rate, "RATE", "gate: fail the session when the failure rate is above this (implies fail-on=gate)"),
-    Option("fail_on", _choice("failure policy", FAIL_ON), "WHAT", "violation (each one fails its test; default) or gate (only the session's rate decides)"),
+    Option(
+        "max_failure_rate",
+        _rate,
+        "RATE",
+        "gate: fail the session when the failure rate is above this (implies fail-on=gate)",
+    ),
+    Option(
+        "fail_on",
+        _choice("failure policy", FAIL_ON),
+        "WHAT",
+        "violation (each one fails its test; default) or gate (only the session's rate decides)",
+    ),
 )
 
 OPTION_NAMES: tuple[str, ...] = tuple(option.name for option in OPTIONS)

@@ -1,0 +1,49 @@
+# The two commands of the README, `make demo` and `make test`, do all set-up themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+JOBS ?= 2
+# The gate of the demo: above the failure rate that the shipped TRADE has on the shipped dialogues.
+DEMO_RATE ?= 0.10
+
+.PHONY: help demo test lint types tests coverage bench clean
+
+help:  ## show the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(VENV)/.base: pyproject.toml .ci/constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[models]"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[all,dev]"
+	@touch $@
+
+demo: $(VENV)/.base  ## test the shipped TRADE on the shipped dialogues, under a gate
+	$(BIN)/pytest --dst-model=trade --dst-max-failure-rate=$(DEMO_RATE) \
+		--dst-report=demo-report.json --rootdir=examples/quickstart examples/quickstart
+
+test: lint types tests  ## lint, types and all tests
+
+lint: $(VENV)/.dev  ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev  ## mypy --strict
+	$(BIN)/mypy
+
+# Coverage is measured without ../shared, so that the figure is the same everywhere; the
+# tests that need those files run on their own afterwards, and skip where they are absent.
+tests: $(VENV)/.dev  ## tests with branch coverage, then those on shared data
+	$(BIN)/coverage erase
+	DSTFUZZ_SHARED=/nonexistent $(BIN)/coverage run -m pytest -n $(JOBS) -q
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=90
+	$(BIN)/pytest -q -m shared_data
+
+bench: $(VENV)/.dev  ## ratios of speed, each measured in one run
+	$(BIN)/pytest -q -s tests/benchmarks -o python_files='bench_*.py'
+
+clean:  ## remove what the other targets made
+	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache demo-report.json

@@ -1,0 +1,103 @@
+"""The rooms of the package and the direction of their imports, read from the source."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "pytest_dstfuzz"
+BASE = {"errors", "config", "seeding"}
+
+#: Room -> rooms it may import. A name with a dot is one module of a room.
+ALLOWED: dict[str, set[str]] = {
+    "errors": set(),
+    "config": {"errors"},
+    "seeding": set(),
+    "dialogue": BASE,
+    "perturb": BASE | {"dialogue"},
+    "trackers": BASE | {"dialogue"},
+    "relations": BASE | {"dialogue", "trackers.protocol"},
+    "search": BASE | {"dialogue", "perturb", "trackers.protocol", "relations"},
+    "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
+    "report": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign"},
+    "experiments": BASE
+    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "report"},
+    "plugin": BASE
+    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "report"},
+    "cli": BASE
+    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "report"}
+    | {"experiments"},
+}
+
+#: Third-party package -> where it may be imported (prefixes of module paths).
+FENCES: dict[str, tuple[str, ...]] = {
+    "pytest": ("plugin",),
+    "_pytest": (),
+    "xdist": (),
+    "torch": ("trackers/trade", "perturb/lexicon"),
+    "safetensors": ("trackers/trade",),
+    "transformers": ("perturb/lexicon",),
+    "nltk": ("perturb/lexicon",),
+    "gensim": ("perturb/lexicon", "trackers/trade"),
+    "jellyfish": ("perturb/rates",),
+    "numpy": ("seeding", "dialogue", "perturb", "search", "campaign", "experiments", "trackers"),
+}
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def imports(path: Path) -> list[tuple[int, str]]:
+    """Return line and dotted name of every import in a file, nested ones too."""
+    found: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            module = node.module or ""
+            found += [(node.lineno, f"{module}.{alias.name}") for alias in node.names]
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_room_imports_only_what_it_may(path: Path) -> None:
+    place = path.relative_to(PACKAGE).with_suffix("")
+    room = place.parts[0]
+    if room == "__init__":
+        assert imports(path) == []
+        return
+    wrong = []
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "pytest_dstfuzz":
+            target = ".".join(parts[1:])
+            if target.split(".")[0] == room:
+                continue
+            if not any(
+                target == allowed or target.startswith(allowed + ".")
+                for allowed in ALLOWED[room]
+            ) and target != "__version__":
+                wrong.append(f"line {line}: {room} may not import {name}")
+        elif parts[0] in FENCES:
+            if not any(place.as_posix().startswith(prefix) for prefix in FENCES[parts[0]]):
+                wrong.append(f"line {line}: {parts[0]} is fenced off from {place}")
+        elif parts[0] not in sys.stdlib_module_names:
+            wrong.append(f"line {line}: {parts[0]} is no dependency this package knows")
+    assert wrong == []
+
+
+def test_every_room_is_in_the_table() -> None:
+    rooms = {path.relative_to(PACKAGE).with_suffix("").parts[0] for path in MODULES}
+    assert rooms - {"__init__"} == set(ALLOWED)
+
+
+def test_files_stay_readable() -> None:
+    long = {
+        str(path.relative_to(PACKAGE)): count
+        for path in MODULES
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
+    }
+    assert long == {}
