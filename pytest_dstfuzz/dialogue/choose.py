@@ -1,0 +1,158 @@
+"""Which files of a source are read for a split, and in which layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pytest_dstfuzz.dialogue.readers.checks import strip_json
+from pytest_dstfuzz.dialogue.readers.layouts import (
+    LAYOUTS,
+    SPLITS,
+    classify,
+    listed_split,
+    split_of,
+)
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, beside, list_files
+from pytest_dstfuzz.errors import DataError
+
+#: Kinds of file that hold dialogues, by layout.
+_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "original": ("original",),
+    "sharded": ("sharded",),
+    "trade": ("trade", "trade-tsv"),
+    "jsonl": ("jsonl",),
+}
+
+_EXPECTED: Final = (
+    "expected MultiWOZ's data.json, the sharded files of 2.2, TRADE's TSV or *_dials.json, "
+    "or JSON Lines with one dialogue a line"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The files of a source by what they hold."""
+
+    source: Path
+    #: Pairs of kind (see ``classify``) and file, sorted by file name.
+    files: tuple[tuple[str, SourceFile], ...]
+    #: The source is one file, which the user pointed at.
+    single: bool
+
+    def of(self, *kinds: str) -> tuple[tuple[str, SourceFile], ...]:
+        """Return the pairs whose kind is one of ``kinds``."""
+        return tuple(pair for pair in self.files if pair[0] in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to read for a split: files of one layout."""
+
+    layout: str
+    #: Pairs of kind and file.
+    files: tuple[tuple[str, SourceFile], ...]
+    #: Ids of the split where a file holds all of them; ``None`` = take every dialogue.
+    ids: frozenset[str] | None = None
+    #: Whether ``ids`` are those of the split (``True``) or of the other splits.
+    listed: bool = True
+    notes: tuple[str, ...] = ()
+
+    def takes(self, dialogue_id: str) -> bool:
+        """Whether a dialogue of the files belongs to the split."""
+        return self.ids is None or (dialogue_id in self.ids) == self.listed
+
+
+def catalogue(source: Path) -> Catalogue:
+    """Look at every file of ``source``; beside a single file, at its neighbours too.
+
+    Raises:
+        DataError: nothing there is readable as dialogues.
+    """
+    files = list_files(source)
+    single = source.is_file() and source.suffix.lower() != ".zip"
+    pairs = [(kind, file) for file in files if (kind := classify(file))]
+    data_kinds = {kind for kinds in _KINDS.values() for kind in kinds}
+    if not any(kind in data_kinds for kind, _ in pairs):
+        if all(not file.head(1 << 10).strip() for file in files):
+            raise DataError(f"{source} is empty; {_EXPECTED}")
+        raise DataError(f"{source} holds no dialogues in a layout that is known; {_EXPECTED}")
+    if source.is_file():
+        neighbours = ((classify(file), file) for file in beside(source))
+        pairs += [
+            (kind, file) for kind, file in neighbours if kind in {"list", "ontology", "schema"}
+        ]
+    return Catalogue(source, tuple(pairs), single)
+
+
+def choose(files: Catalogue, split: str, layout: str | None) -> Choice:
+    """Choose layout and files of ``split``; the first of ``LAYOUTS`` that holds it.
+
+    Args:
+        files: what the source holds.
+        split: canonical name of a split.
+        layout: take this layout and no other.
+
+    Raises:
+        DataError: the source does not hold the split (in that layout).
+    """
+    candidates = LAYOUTS if layout is None else (layout,)
+    choices = [choice for name in candidates if (choice := _of_layout(files, split, name))]
+    if not choices:
+        raise _no_split(files, split, layout)
+    best = choices[0]
+    others = [choice.layout for choice in choices[1:]]
+    if not others:
+        return best
+    note = (
+        f"{files.source} holds the split {split!r} in several layouts: read in the layout "
+        f"{best.layout!r}, not in {' or '.join(map(repr, others))}."
+    )
+    return Choice(best.layout, best.files, best.ids, best.listed, (*best.notes, note))
+
+
+def _of_layout(files: Catalogue, split: str, layout: str) -> Choice | None:
+    pairs = files.of(*_KINDS[layout])
+    if not pairs:
+        return None
+    if layout == "jsonl" and files.single:
+        return Choice(layout, pairs)  # A team's own file: whatever it is called, it is meant.
+    named = tuple(pair for pair in pairs if split_of(pair[1]) == split)
+    if named:
+        return Choice(layout, named)
+    unnamed = tuple(pair for pair in pairs if split_of(pair[1]) is None)
+    if not unnamed:
+        return None
+    lists = {listed_split(file): file for _, file in files.of("list")}
+    if split in lists:
+        return Choice(layout, unnamed, _ids(lists[split]))
+    if split == "train" and {"val", "test"} <= set(lists):
+        return Choice(layout, unnamed, _ids(lists["val"]) | _ids(lists["test"]), listed=False)
+    if lists or len(unnamed) < len(pairs):
+        return None
+    if layout == "original" and any(file.stem == "data" for _, file in unnamed):
+        raise DataError(
+            f"{unnamed[0][1].place} holds all splits: put MultiWOZ's valListFile.txt and "
+            "testListFile.txt beside it"
+        )
+    note = f"{files.source} does not say which split it is: all dialogues are taken as {split!r}."
+    return Choice(layout, unnamed, notes=(note,))
+
+
+def _ids(file: SourceFile) -> frozenset[str]:
+    """Return the dialogue ids of a list file: one a line, whatever its ending says."""
+    return frozenset(strip_json(line.strip()) for line in file.text().split("\n") if line.strip())
+
+
+def _no_split(files: Catalogue, split: str, layout: str | None) -> DataError:
+    found = [
+        f"{name}: {', '.join(splits)}"
+        for name in LAYOUTS
+        if (splits := [other for other in SPLITS if _of_layout(files, other, name)])
+    ]
+    inside = f" in the layout {layout!r}" if layout else ""
+    return DataError(
+        f"{files.source} does not hold the split {split!r}{inside}. It holds {'; '.join(found)}."
+    )

@@ -1,0 +1,119 @@
+"""The door of the room: ``load_dialogues`` finds, reads and normalises one split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.choose import Catalogue, Choice, catalogue, choose
+from pytest_dstfuzz.dialogue.locate import locate
+from pytest_dstfuzz.dialogue.normalise import check_normalisation
+from pytest_dstfuzz.dialogue.ontology import label_ontology, read_ontology
+from pytest_dstfuzz.dialogue.readers import jsonl, original, sharded, trade
+from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS, canonical_split
+from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet, Ontology
+from pytest_dstfuzz.errors import DataError, unknown_name
+
+_READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = MappingProxyType(
+    {
+        "jsonl": jsonl.read,
+        "original": original.read,
+        "sharded": sharded.read,
+        "trade": trade.read_json,
+        "trade-tsv": trade.read_tsv,
+    }
+)
+
+
+def load_dialogues(
+    source: str | Path,
+    split: str = "test",
+    *,
+    layout: str | None = None,
+    ontology: str | Path | None = None,
+    normalisation: str | None = None,
+    name: str | None = None,
+) -> DialogueSet:
+    """Read one split of a data set, in whatever layout it is found.
+
+    Args:
+        source: ``sample`` (shipped), the path of a folder, a file or a zip, or a named
+            data set that was fetched (``multiwoz21``).
+        split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
+        layout: read this layout (``original``, ``sharded``, ``trade``, ``jsonl``);
+            by default the first of them that holds the split.
+        ontology: JSON file ``slot -> list of values``; by default the one found with
+            the data, else the values of the labels.
+        normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines
+            and ``multiwoz`` for the other layouts.
+        name: name of the set in test ids; by default made from the source.
+
+    Raises:
+        UserError: an unknown split, layout or normalisation.
+        DataError: the data is missing or broken; the message names the place.
+    """
+    wanted = canonical_split(split)
+    if layout is not None and layout not in LAYOUTS:
+        raise unknown_name("layout", layout, LAYOUTS)
+    if normalisation is not None:
+        check_normalisation(normalisation)
+    path, short_name = locate(source)
+    files = catalogue(path)
+    choice = choose(files, wanted, layout)
+    rules = normalisation or ("plain" if choice.layout == "jsonl" else "multiwoz")
+    dialogues = _read(choice, rules)
+    if not dialogues:
+        raise DataError(f"{path} holds no dialogue of the split {wanted!r}")
+    known = _ontology(files, choice, ontology, rules)
+    return DialogueSet(
+        name=name or short_name,
+        split=wanted,
+        dialogues=dialogues,
+        ontology=known or label_ontology(dialogues, rules),
+        normalisation=rules,
+        layout=choice.layout,
+        notes=choice.notes,
+        cue_words=multiwoz.CUE_WORDS if rules == "multiwoz" else (),
+    )
+
+
+def _read(choice: Choice, rules: str) -> tuple[Dialogue, ...]:
+    """Read the chosen files in order; every dialogue has turns and an id of its own."""
+    found: dict[str, tuple[Dialogue, str]] = {}
+    for kind, file in choice.files:
+        for dialogue in _READERS[kind](file, rules):
+            if not choice.takes(dialogue.id):
+                continue
+            if not dialogue.turns:
+                raise DataError(f"{file.place}: dialogue {dialogue.id} has no turns")
+            if dialogue.id in found:
+                raise DataError(
+                    f"{file.place}: the id {dialogue.id} is not unique, it was already in "
+                    f"{found[dialogue.id][1]}"
+                )
+            found[dialogue.id] = (dialogue, file.place)
+    return tuple(dialogue for dialogue, _ in found.values())
+
+
+def _ontology(
+    files: Catalogue, choice: Choice, given: str | Path | None, rules: str
+) -> Ontology | None:
+    """Return the ontology that was given, or that lies with the data, if any."""
+    if given is not None:
+        path = Path(given)
+        return read_ontology(SourceFile(path.name, path), rules)
+    candidates = [file for _, file in (*files.of("ontology"), *files.of("schema"))]
+    stems = {file.stem for _, file in choice.files}
+    own = [file for file in candidates if file.stem in stems and file.stem != "ontology"]
+    general = [file for file in candidates if file.stem not in stems and _is_general(file)]
+    best = next(iter((*own, *general)), None)
+    return None if best is None else read_ontology(best, rules)
+
+
+def _is_general(file: SourceFile) -> bool:
+    """Whether an ontology is for all files of its folder, not ``<stem>.ontology.json``."""
+    return not file.name.lower().endswith(".ontology.json")

@@ -1,0 +1,206 @@
+"""What is known about MultiWOZ as such: its slots, their closed values, its spellings.
+
+Only the readers and the value normalisation look in here; no other room knows a
+slot of MultiWOZ by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+#: The five domains that trackers are scored on, sorted.
+DOMAINS: Final = ("attraction", "hotel", "restaurant", "taxi", "train")
+
+#: Domains of the data outside the 30 slots; their labels are left out.
+OTHER_DOMAINS: Final = ("bus", "hospital", "police")
+
+#: The 30 slots, sorted.
+SLOTS: Final = (
+    "attraction-area",
+    "attraction-name",
+    "attraction-type",
+    "hotel-area",
+    "hotel-book day",
+    "hotel-book people",
+    "hotel-book stay",
+    "hotel-internet",
+    "hotel-name",
+    "hotel-parking",
+    "hotel-pricerange",
+    "hotel-stars",
+    "hotel-type",
+    "restaurant-area",
+    "restaurant-book day",
+    "restaurant-book people",
+    "restaurant-book time",
+    "restaurant-food",
+    "restaurant-name",
+    "restaurant-pricerange",
+    "taxi-arriveby",
+    "taxi-departure",
+    "taxi-destination",
+    "taxi-leaveat",
+    "train-arriveby",
+    "train-book people",
+    "train-day",
+    "train-departure",
+    "train-destination",
+    "train-leaveat",
+)
+
+DAYS: Final = (
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+)
+AREAS: Final = ("centre", "east", "north", "south", "west")
+PRICES: Final = ("cheap", "expensive", "moderate")
+ATTRACTION_TYPES: Final = (
+    "architecture",
+    "boat",
+    "church",
+    "cinema",
+    "college",
+    "concert hall",
+    "entertainment",
+    "museum",
+    "multiple sports",
+    "nightclub",
+    "park",
+    "swimming pool",
+    "theatre",
+)
+
+#: What kind of value a slot takes, by the last part of its name (see ``slot_kind``).
+KINDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "area": "area",
+        "arriveby": "time",
+        "book day": "day",
+        "book people": "number",
+        "book stay": "number",
+        "book time": "time",
+        "day": "day",
+        "food": "food",
+        "internet": "yes/no",
+        "leaveat": "time",
+        "parking": "yes/no",
+        "pricerange": "price",
+        "stars": "number",
+    }
+)
+
+_CLOSED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "area": AREAS,
+        "attraction type": ATTRACTION_TYPES,
+        "day": DAYS,
+        "hotel type": ("guesthouse", "hotel"),
+        "number": tuple(str(number) for number in range(1, 9)),
+        "price": PRICES,
+        "yes/no": ("no", "yes"),
+    }
+)
+
+
+def slot_kind(slot: str) -> str:
+    """Return the kind of value that ``slot`` takes; names and places are ``name``."""
+    domain, _, name = slot.partition("-")
+    if name == "type" and domain in {"attraction", "hotel"}:
+        return f"{domain} type"
+    return KINDS.get(name, "name")
+
+
+def closed_values(slot: str) -> tuple[str, ...]:
+    """Return the values that ``slot`` always has, sorted; empty for open slots."""
+    values = _CLOSED.get(slot_kind(slot), ())
+    return tuple(sorted({*values, "0"} if slot == "hotel-stars" else values))
+
+
+#: Repairs of attraction types: plurals and the spellings of 2.0 and 2.1.
+TYPE_REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "architectural": "architecture",
+        "boating": "boat",
+        "boats": "boat",
+        "churches": "church",
+        "cinemas": "cinema",
+        "colleges": "college",
+        "concert halls": "concert hall",
+        "concerthall": "concert hall",
+        "concerthalls": "concert hall",
+        "multiple sport": "multiple sports",
+        "museums": "museum",
+        "musuem": "museum",
+        "mutliple sports": "multiple sports",
+        "night club": "nightclub",
+        "night clubs": "nightclub",
+        "nightclubs": "nightclub",
+        "parks": "park",
+        "pool": "swimming pool",
+        "pools": "swimming pool",
+        "swimming pools": "swimming pool",
+        "swimmingpool": "swimming pool",
+        "swimmingpools": "swimming pool",
+        "theater": "theatre",
+        "theaters": "theatre",
+        "theatres": "theatre",
+    }
+)
+
+#: Repairs of food labels: a spelling, and pairs that the TRADE layout runs together.
+FOOD_REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "barbequemodern european": "barbeque",
+        "caribbeanindian": "caribbean",
+        "jamaicanchinese": "jamaican",
+        "north americanindian": "north american",
+        "portugese": "portuguese",
+    }
+)
+
+#: Repairs of whole names, applied after the general rules for names.
+#: The canonical form is the one that people type, so that it is found in utterances.
+NAME_REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "17": "one seven",
+        "2 2": "two two",
+        "2 two": "two two",
+        "2 two and cote": "two two and cote",
+        "christ college": "christs college",
+        "churchills college": "churchill college",
+        "city roomz": "cityroomz",
+        "el shaddai guest house": "el shaddai",
+        "el shaddia": "el shaddai",
+        "el shaddia guest house": "el shaddai",
+        "gallery at 12": "gallery at twelve",
+        "gallery at 12 a high street": "gallery at twelve a high street",
+        "museum of archaelogy and anthropogy": "museum of archaeology and anthropology",
+        "museum of archaelogy and anthropology": "museum of archaeology and anthropology",
+        "pizza hut fenditton": "pizza hut fen ditton",
+        "restaurant 17": "restaurant one seven",
+        "restaurant 2 2": "restaurant two two",
+        "restaurant 2 two": "restaurant two two",
+        "restaurant 22": "restaurant two two",
+        "the gallery at 12": "the gallery at twelve",
+    }
+)
+
+#: Words that say which slot a value is for (domain and slot words), sorted.
+CUE_WORDS: Final = tuple(
+    """
+    area arrival arrive arrives arriving attraction attractions book booked booking cab called
+    centre center cuisine cuisines day days depart departing departs departure destination
+    dine eat food guest guesthouse guesthouses guests hotel hotels house internet leave leaves
+    leaving lodging moderately name named night nights park parking part people person persons
+    pick place price priced prices pricerange range rated rating reservation reserve restaurant
+    restaurants serve serves serving side star stars stay staying table taxi ticket tickets time
+    town train trains type visit wifi
+    """.split()
+)

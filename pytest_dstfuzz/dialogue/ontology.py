@@ -1,0 +1,79 @@
+"""Slots and their known values: from an ontology file, else from the labels at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_text
+from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue, Ontology
+
+_Pairs = Iterable[tuple[str, object]]
+
+
+def read_ontology(file: SourceFile, normalisation: str) -> Ontology:
+    """Read ``slot -> list of values``, or the ``schema.json`` of MultiWOZ 2.2.
+
+    Raises:
+        DataError: another structure; the message names the field.
+    """
+    parsed = file.json()
+    pairs = (
+        _of_schema(parsed, file.place)
+        if isinstance(parsed, list)
+        else _of_object(as_object(parsed, file.place, "the ontology"), file.place)
+    )
+    return _collect(pairs, normalisation)
+
+
+def label_ontology(dialogues: Iterable[Dialogue], normalisation: str) -> Ontology | None:
+    """Return the values of the labels, for MultiWOZ with its closed values beside them.
+
+    ``None`` where no turn has a label and the slots are not MultiWOZ's.
+    """
+    labels: _Pairs = (
+        pair
+        for dialogue in dialogues
+        for turn in dialogue.turns
+        for pair in (turn.state or {}).items()
+    )
+    known: _Pairs = (
+        (slot, value)
+        for slot in (multiwoz.SLOTS if normalisation == "multiwoz" else ())
+        for value in ("", *multiwoz.closed_values(slot))
+    )
+    ontology = _collect((*known, *labels), normalisation)
+    return ontology if ontology.values else None
+
+
+def _of_object(parsed: Mapping[str, object], place: str) -> Iterator[tuple[str, object]]:
+    for slot, raw in parsed.items():
+        yield slot, ""  # A slot without known values is still a slot.
+        for value in as_list(raw, place, f"the values of slot {slot!r}"):
+            yield slot, value
+
+
+def _of_schema(parsed: list[object], place: str) -> Iterator[tuple[str, object]]:
+    for raw in parsed:
+        service = as_object(raw, place, "a service")
+        for raw_slot in as_list(service.get("slots"), place, "'slots'"):
+            slot = as_object(raw_slot, place, "a slot")
+            name = as_text(slot.get("name"), place, "the name of a slot")
+            yield name, ""
+            for value in as_list(slot.get("possible_values", []), place, f"slot {name!r}"):
+                yield name, value
+
+
+def _collect(pairs: _Pairs, normalisation: str) -> Ontology:
+    """Group values by slot; ``dontcare`` and absence are no values of an ontology."""
+    values: dict[str, dict[str, None]] = {}
+    for raw_slot, raw_value in pairs:
+        # A placeholder keeps the slot in the state, so that its canonical name is seen.
+        for slot in normalise_state({raw_slot: DONTCARE}, normalisation):
+            known = values.setdefault(slot, {})
+            value = normalise_state({raw_slot: raw_value}, normalisation).get(slot)
+            if value is not None and value != DONTCARE:
+                known[value] = None
+    return Ontology({slot: tuple(sorted(known)) for slot, known in sorted(values.items())})

@@ -1,0 +1,38 @@
+"""Checks of parsed JSON that say which field of which file is wrong."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pytest_dstfuzz.errors import DataError
+
+
+def as_object(value: object, place: str, field: str) -> dict[str, object]:
+    """Return ``value`` as a JSON object, or raise ``DataError`` naming ``field``."""
+    if not isinstance(value, dict):
+        raise _wrong(value, place, field, "an object")
+    return cast("dict[str, object]", value)
+
+
+def as_list(value: object, place: str, field: str) -> list[object]:
+    """Return ``value`` as a list, or raise ``DataError`` naming ``field``."""
+    if not isinstance(value, list):
+        raise _wrong(value, place, field, "a list")
+    return cast("list[object]", value)
+
+
+def as_text(value: object, place: str, field: str) -> str:
+    """Return ``value`` as a string, or raise ``DataError`` naming ``field``."""
+    if not isinstance(value, str):
+        raise _wrong(value, place, field, "a string")
+    return value
+
+
+def strip_json(dialogue_id: str) -> str:
+    """Return a dialogue id without the ``.json`` that MultiWOZ writes behind it."""
+    return dialogue_id.removesuffix(".json")
+
+
+def _wrong(value: object, place: str, field: str, expected: str) -> DataError:
+    found = "nothing" if value is None else f"{type(value).__name__} {value!r:.60}"
+    return DataError(f"{place}: {field} must be {expected}, found {found}")

@@ -1,0 +1,175 @@
+"""Files of a source, wherever they lie: a folder, one file, or inside a zip."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from pytest_dstfuzz.errors import DataError
+
+#: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
+SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt")
+
+_MAX_DEPTH: Final = 4  # Deep enough for every published archive, short enough for a home folder.
+_MAX_FILES: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """One file of a source, read on demand; nothing is unpacked to disk."""
+
+    #: Path relative to the source with forward slashes, archives as folders.
+    name: str
+    path: Path
+    #: Name of the member where ``path`` is a zip.
+    member: str | None = None
+
+    @property
+    def place(self) -> str:
+        """Where the file is, for messages."""
+        return str(self.path) if self.member is None else f"{self.path}:{self.member}"
+
+    @property
+    def stem(self) -> str:
+        """File name without folders and endings."""
+        return PurePosixPath(self.name).name.split(".", 1)[0]
+
+    def head(self, size: int) -> str:
+        """Return the first ``size`` bytes as text, broken characters replaced."""
+        return self._read(size).decode("utf-8-sig", errors="replace")
+
+    def text(self) -> str:
+        """Return the whole text.
+
+        Raises:
+            DataError: unreadable, or not UTF-8.
+        """
+        content = self._read(-1)
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            raise DataError(
+                f"{self.place}: line {line} is not UTF-8 (byte 0x{content[error.start]:02x}); "
+                "convert the file to UTF-8"
+            ) from None
+
+    def json(self) -> object:
+        """Return the parsed JSON.
+
+        Raises:
+            DataError: unreadable, empty, truncated or no JSON; with line and column.
+        """
+        text = self.text()
+        if not text.strip():
+            raise DataError(f"{self.place} is empty")
+        try:
+            parsed: object = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise DataError(
+                f"{self.place} is not valid JSON, perhaps cut off: {error}; get the file again"
+            ) from None
+        return parsed
+
+    def _read(self, size: int) -> bytes:
+        try:
+            if self.member is None:
+                with self.path.open("rb") as stream:
+                    return stream.read(size)
+            with zipfile.ZipFile(self.path) as archive, archive.open(self.member) as member:
+                return member.read(size)
+        except _ZIP_ERRORS as error:
+            raise DataError(
+                f"{self.place} cannot be unpacked ({error}); get the archive again"
+            ) from None
+        except OSError as error:
+            raise DataError(f"{self.place} cannot be read: {error.strerror or error}") from None
+
+
+_ZIP_ERRORS: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    RuntimeError,  # A password is needed; covers NotImplementedError, an unknown compression.
+    KeyError,
+)
+
+
+def list_files(source: Path) -> tuple[SourceFile, ...]:
+    """Return the files under ``source`` that may hold dialogues, sorted by name.
+
+    Args:
+        source: a folder (searched four levels deep), a file, or a zip.
+
+    Raises:
+        DataError: no such path, a broken zip, no fitting file, or too many files.
+    """
+    if not source.exists():
+        raise DataError(f"no such file or folder: {source}")
+    if source.is_dir():
+        found = _in_folder(source)
+    elif source.suffix.lower() == ".zip":
+        found = list(_in_zip(source, ""))
+    else:
+        found = [SourceFile(source.name, source)]
+    if not found:
+        raise DataError(
+            f"{source} holds no dialogue file; expected one of {', '.join(SUFFIXES)} or .zip"
+        )
+    return tuple(sorted(found, key=lambda file: file.name))
+
+
+def beside(file: Path) -> tuple[SourceFile, ...]:
+    """Return the plain files in the folder of ``file``, without ``file`` itself."""
+    siblings = (path for path in sorted(file.parent.iterdir()) if path.is_file() and path != file)
+    return tuple(SourceFile(p.name, p) for p in siblings if p.suffix.lower() in SUFFIXES)
+
+
+def _in_folder(folder: Path) -> list[SourceFile]:
+    found: list[SourceFile] = []
+    for path in _walk(folder, _MAX_DEPTH):
+        name = path.relative_to(folder).as_posix()
+        if path.suffix.lower() == ".zip":
+            found.extend(_in_zip(path, f"{name}/"))
+        elif path.suffix.lower() in SUFFIXES:
+            found.append(SourceFile(name, path))
+        if len(found) > _MAX_FILES:
+            raise DataError(
+                f"{folder} holds more than {_MAX_FILES} files; point at the folder of one data set"
+            )
+    return found
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise DataError(f"{folder} cannot be read: {error.strerror or error}") from None
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir():
+            if depth > 1:
+                yield from _walk(entry, depth - 1)
+        else:
+            yield entry
+
+
+def _in_zip(path: Path, prefix: str) -> Iterator[SourceFile]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise DataError(f"{path} is no zip or is cut off ({error}); get it again") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+    for member in members:
+        parts = PurePosixPath(member).parts
+        hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
+        if not hidden and PurePosixPath(member).suffix.lower() in SUFFIXES:
+            yield SourceFile(prefix + member, path, member)
