@@ -1,0 +1,274 @@
+"""Edits as a person reads them: a word diff whose marks need no colour.
+
+``[-leaving-]{+leaivng+}``: what was taken out, then what was put in its place. Whole
+words are marked, since a typo is read in its word. A character that cannot be seen, or
+that only looks like another one, is written by its number: ``{+l<U+0435>aving+}``.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pytest_dstfuzz.perturb.types import Edit
+
+#: Unchanged characters that stay on each side of an edit when a text is shortened.
+MARGIN = 60
+_RED, _GREEN, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[0m"
+_HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp", "Mn", "Me")
+
+
+class Span(NamedTuple):
+    """A stretch of a diff; unchanged where ``before == after``."""
+
+    before: str
+    after: str
+
+    @property
+    def changed(self) -> bool:
+        """Whether the two sides differ."""
+        return self.before != self.after
+
+
+class _Piece(NamedTuple):
+    """Part of an edited text: ``source[start:end]`` kept, or ``text`` put in at ``start``."""
+
+    start: int
+    end: int
+    text: str
+    kept: bool
+
+
+def apply_edits(source: str, edits: Sequence[Edit]) -> str:
+    """Return the text that ``edits``, made in their order, turn ``source`` into."""
+    for edit in edits:
+        source = source[: edit.start] + edit.after + source[edit.end :]
+    return source
+
+
+def undo_edits(text: str, edits: Sequence[Edit]) -> str:
+    """Return the text that ``edits`` turned into ``text``."""
+    for edit in reversed(edits):
+        text = text[: edit.start] + edit.before + text[edit.start + len(edit.after) :]
+    return text
+
+
+def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
+    """Return what ``edits`` change in ``source``, widened to whole words.
+
+    The edits say themselves what became of every character, so nothing is guessed: of
+    two equal words the one that was edited is marked, and a word edited twice is one
+    change. Joined befores give ``source``, joined afters the edited text.
+    """
+    return _widened(_narrowed(_composed(source, edits)))
+
+
+def mark_edits(
+    source: str, edits: Sequence[Edit], *, colour: bool = False, margin: int | None = None
+) -> str:
+    """Return ``source`` with its edits marked.
+
+    Args:
+        source: the clean utterance.
+        edits: in the order in which they were made.
+        colour: put ANSI colours on the marks as well.
+        margin: leave out unchanged text farther than so many characters from an edit;
+            ``None`` keeps everything.
+    """
+    spans = diff_spans(source, edits)
+    last = len(spans) - 1
+    parts = []
+    for index, span in enumerate(spans):
+        if span.changed:
+            parts.append(_marked(span, colour, margin))
+        else:
+            text = span.before
+            if margin is not None:
+                text = _shortened(text, margin if index else 0, margin if index < last else 0)
+            parts.append(visible(text))
+    return "".join(parts)
+
+
+def shorten(text: str, limit: int = 400) -> str:
+    """Return ``text`` made visible, its middle left out where it is over ``limit``."""
+    return visible(text if len(text) <= limit else _shortened(text, limit // 2, limit // 2))
+
+
+def visible(text: str) -> str:
+    """Return ``text`` with every character that cannot be seen written by its number."""
+    return "".join(_code(char) if _hidden(char) else char for char in text)
+
+
+def legend(edits: Sequence[Edit]) -> tuple[str, ...]:
+    """Return a line for each character outside ASCII that the edits put in, with its name."""
+    chars = sorted({char for edit in edits for char in edit.after if not char.isascii()})
+    known = {char for edit in edits for char in edit.before}
+    return tuple(
+        (_code(char) if _hidden(char) else f"{char} {_code(char)}")
+        + f" {unicodedata.name(char, 'no name')}"
+        for char in chars
+        if char not in known
+    )
+
+
+def _composed(source: str, edits: Sequence[Edit]) -> list[Span]:
+    """Follow every character of ``source`` through the edits."""
+    pieces = [_Piece(0, len(source), source, kept=True)]
+    for edit in edits:
+        left, rest = _split(pieces, edit.start)
+        middle, right = _split(rest, edit.end - edit.start)
+        origin = middle[0].start if middle else left[-1].end if left else 0
+        pieces = [*left, _Piece(origin, origin, edit.after, kept=False), *right]
+    spans: list[Span] = []
+    position, added = 0, ""
+    for piece in [*pieces, _Piece(len(source), len(source), "", kept=True)]:
+        if not piece.kept:
+            added += piece.text
+            continue
+        if added or piece.start > position:
+            spans.append(Span(source[position : piece.start], added))
+            added = ""
+        if piece.text:
+            spans.append(Span(piece.text, piece.text))
+        position = piece.end
+    return spans
+
+
+def _split(pieces: Sequence[_Piece], offset: int) -> tuple[list[_Piece], list[_Piece]]:
+    """Cut a list of pieces ``offset`` characters after its start."""
+    left: list[_Piece] = []
+    for index, piece in enumerate(pieces):
+        size = len(piece.text)
+        if offset <= 0:
+            return left, list(pieces[index:])
+        if size <= offset:
+            left.append(piece)
+            offset -= size
+            continue
+        cut = piece.start + offset if piece.kept else piece.start
+        head = _Piece(piece.start, cut, piece.text[:offset], piece.kept)
+        tail = _Piece(cut, piece.end, piece.text[offset:], piece.kept)
+        return [*left, head], [tail, *pieces[index + 1 :]]
+    return left, []
+
+
+def _narrowed(spans: Sequence[Span]) -> list[Span]:
+    """Take out of every change the characters that both of its ends share."""
+    narrow: list[Span] = []
+    for before, after in spans:
+        shortest = min(len(before), len(after))
+        head = 0
+        while head < shortest and before[head] == after[head]:
+            head += 1
+        tail = 0
+        while tail < shortest - head and before[-1 - tail] == after[-1 - tail]:
+            tail += 1
+        parts = (
+            Span(before[:head], after[:head]),
+            Span(before[head : len(before) - tail], after[head : len(after) - tail]),
+            Span(before[len(before) - tail :], after[len(after) - tail :]),
+        )
+        narrow.extend(part for part in parts if part.before or part.after)
+    return narrow
+
+
+def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Draw into every change the rest of the words that it touches.
+
+    The texts are cut wherever neither of them has a word running on; a part with a
+    change in it is one change.
+    """
+    columns = [
+        column
+        for span in spans
+        for column in ([span] if span.changed else (Span(char, char) for char in span.before))
+    ]
+    source = "".join(column.before for column in columns)
+    edited = "".join(column.after for column in columns)
+    wide: list[Span] = []
+    part, here, there = Span("", ""), 0, 0
+    for column in columns:
+        part = Span(part.before + column.before, part.after + column.after)
+        here, there = here + len(column.before), there + len(column.after)
+        if not (_parted(source, here) and _parted(edited, there)):
+            continue
+        if wide and wide[-1].changed == part.changed:
+            last = wide.pop()
+            part = Span(last.before + part.before, last.after + part.after)
+        wide.append(part)
+        part = Span("", "")
+    return tuple(wide)
+
+
+def _parted(text: str, position: int) -> bool:
+    """Whether no word of ``text`` runs over ``position``."""
+    if position in (0, len(text)):
+        return True
+    return text[position - 1].isspace() or text[position].isspace()
+
+
+def _marked(span: Span, colour: bool, margin: int | None) -> str:
+    before, after = span
+    lead = trail = ""
+    if not before or not after:  # Blanks around a word that came or went are not the news.
+        text = before or after
+        if text.strip():
+            lead = text[: len(text) - len(text.lstrip())]
+            trail = text[len(text.rstrip()) :]
+            before, after = before.strip(), after.strip()
+    marks = ""
+    for text, opening, closing, paint in (
+        (before, "[-", "-]", _RED),
+        (after, "{+", "+}", _GREEN),
+    ):
+        if not text:
+            continue
+        shown = "<SPACE>" * len(text) if not text.strip(" ") else _unmistakable(text)
+        if margin is not None and len(shown) > 4 * margin:
+            shown = _shortened(shown, 2 * margin, 2 * margin)
+        mark = f"{opening}{shown}{closing}"
+        marks += f"{paint}{mark}{_RESET}" if colour else mark
+    return f"{lead}{marks}{trail}"
+
+
+def _unmistakable(text: str) -> str:
+    """Like `visible`, and letters that do not belong to their word's script by number."""
+    words = []
+    for word in text.split(" "):
+        latin = any(char.isascii() and char.isalpha() for char in word)
+        words.append(
+            "".join(
+                _code(char) if _hidden(char) or (latin and _foreign(char)) else char
+                for char in word
+            )
+        )
+    return " ".join(words)
+
+
+def _hidden(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category in _HIDDEN_CATEGORIES or (category == "Zs" and char != " ")
+
+
+def _foreign(char: str) -> bool:
+    """Whether a letter is not Latin, or a Latin one in disguise (fullwidth, small capital)."""
+    if char.isascii() or not char.isalpha():
+        return False
+    name = unicodedata.name(char, "")
+    return not name.startswith(("LATIN SMALL LETTER", "LATIN CAPITAL LETTER")) or (
+        not unicodedata.decomposition(char)
+    )
+
+
+def _code(char: str) -> str:
+    return f"<U+{ord(char):04X}>"
+
+
+def _shortened(text: str, head: int, tail: int) -> str:
+    left_out = len(text) - head - tail
+    if left_out <= MARGIN // 2:  # The notice would be as long as what it stands for.
+        return text
+    start = f"{text[:head]} " if head else ""
+    end = f" {text[len(text) - tail :]}" if tail else ""
+    return f"{start}... ({left_out:,} characters) ...{end}"

@@ -1,0 +1,134 @@
+"""The text of a failed turn: what was said, what was changed, and what came of it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from pytest_dstfuzz.campaign.results import Cause, ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.report.edits import MARGIN, legend, mark_edits, shorten, undo_edits
+
+#: Variants that one text shows; the report holds the others.
+MOST_SHOWN = 5
+_CAUSES: dict[Cause, str] = {
+    "turn": "the edits of this turn",
+    "context": "the edits of earlier turns",
+    "both": "the edits of this turn and those of earlier turns",
+}
+
+
+def explain(
+    result: TurnResult, settings: Settings, *, command: str | None, colour: bool = False
+) -> str:
+    """Return the text of a turn that failed, as a good assertion would put it.
+
+    Args:
+        result: the turn; one without a violation or an error is explained in a line.
+        settings: those that it was tested under.
+        command: the command that repeats it, if there is one.
+        colour: put ANSI colours on the edits as well; they are marked without it too.
+    """
+    failed = [item for item in result.variants if item.outcome in ("violation", "error")]
+    failed.sort(key=lambda item: (item.outcome != "error", *plainness(item)))
+    blocks = ["\n".join([_headline(result), "", *_said(result)])]
+    blocks += ["\n".join(_variant(item, colour)) for item in failed[:MOST_SHOWN]]
+    if len(failed) > MOST_SHOWN:
+        blocks.append(f"... and {len(failed) - MOST_SHOWN} more variants, in the JSON report.")
+    blocks.append("\n".join(_circumstances(settings, command)))
+    return "\n\n".join(blocks)
+
+
+def plainness(variant: VariantResult) -> tuple[int, int, float, int]:
+    """Return a key that sorts violations from the plainest to the most contrived."""
+    own_doing = {"turn": 0, "both": 1}.get(variant.cause or "", 2)
+    rates = variant.edit_w + variant.edit_c
+    context = sum(len(earlier.edits) for earlier in variant.context_edits)
+    return (own_doing, len(variant.edits) + context, round(rates, 6), variant.index)
+
+
+def change_lines(changes: Sequence[ChangedSlot]) -> list[str]:
+    """Return one line a slot, marking those that had changed at an earlier turn."""
+    return [
+        str(change) + ("  (carried: had changed at an earlier turn)" if change.carried else "")
+        for change in changes
+    ]
+
+
+def _headline(result: TurnResult) -> str:
+    place = f"turn {result.turn_index} of dialogue {result.dialogue_id}"
+    tested = [item for item in result.variants if item.valid and item.outcome != "duplicate"]
+    broken = len(result.violations)
+    errors = sum(item.outcome == "error" for item in result.variants)
+    if result.outcome == "error" and not errors:
+        return f"The tracker failed on {place}: {shorten(result.reason)}"
+    if not broken and not errors:
+        why = f" ({shorten(result.reason)})" if result.reason else ""
+        return f"No violation at {place}: {result.outcome}{why}"
+    parts = []
+    if broken:
+        verb = "changes" if broken == 1 else "change"
+        parts.append(f"{broken} of {len(tested)} valid variants {verb} the belief state")
+    if errors:
+        parts.append(f"the tracker failed on {errors} of {len(tested)} valid variants")
+    text = f"{' and '.join(parts)} at {place}"
+    return text[0].upper() + text[1:]
+
+
+def _said(result: TurnResult) -> Iterator[str]:
+    yield from _field("  system", shorten(result.system) if result.system else "(nothing yet)")
+    yield from _field("  user", shorten(result.user))
+    if result.clean_state is not None:
+        pairs = [f"{slot} = {value}" for slot, value in result.clean_state.items()]
+        yield from _field("  state", ", ".join(pairs) or "(empty)")
+
+
+def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
+    source = undo_edits(variant.text, variant.edits)
+    yield f"  Variant {variant.index}"
+    yield from _field("    edits", mark_edits(source, variant.edits, colour=colour, margin=MARGIN))
+    yield from _field("    seen as", shorten(variant.text))
+    for edit in variant.edits:
+        what = f"{edit.transformation}/{edit.operator}"
+        yield f"      {what}: {_quoted(edit.before)} -> {_quoted(edit.after)} at {edit.start}"
+    for line in legend(variant.edits):
+        yield f"      {line}"
+    for earlier in variant.context_edits:
+        text = variant.context[earlier.turn_index]
+        marked = mark_edits(
+            undo_edits(text, earlier.edits), earlier.edits, colour=colour, margin=MARGIN
+        )
+        yield from _field(f"    turn {earlier.turn_index}", marked)
+    if variant.outcome == "error":
+        yield from _field("    error", shorten(variant.reason))
+    for number, line in enumerate(change_lines(variant.changed_slots)):
+        yield from _field("    changed" if not number else "          +", line)
+    if variant.cause is not None:
+        yield from _field("    cause", _CAUSES[variant.cause])
+    yield from _field("    rates", f"words {variant.edit_w:.3f}, characters {variant.edit_c:.3f}")
+
+
+def _quoted(text: str) -> str:
+    return f'"{shorten(text, 60)}"'
+
+
+def _circumstances(settings: Settings, command: str | None) -> Iterator[str]:
+    what = f"seed {settings.seed}, {settings.validity} profile, {settings.attack} attack"
+    yield f"  {what}, {settings.search} search, {settings.relation} relation"
+    if command:
+        yield f"  repeat with: {command}"
+
+
+def _field(name: str, text: str, width: int = 100) -> Iterator[str]:
+    """Yield ``name: text``, wrapped at blanks under its own start."""
+    head = f"{name + ':':<13}"
+    lines = textwrap.wrap(
+        text,
+        width - len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    )
+    for number, line in enumerate(lines or [""]):
+        yield (head if not number else " " * len(head)) + line
