@@ -1,0 +1,1 @@
+"""Dialogues, belief states, and the readers that bring them in."""

@@ -123,22 +123,37 @@ def _of_layout(files: Catalogue, split: str, layout: str) -> Choice | None:
     if named:
         return Choice(layout, named)
     unnamed = tuple(pair for pair in pairs if split_of(pair[1]) is None)
-    if not unnamed:
-        return None
     lists = {listed_split(file): file for _, file in files.of("list")}
+    if unnamed and lists:
+        return _of_lists(layout, unnamed, split, lists)
+    return None if len(unnamed) < len(pairs) else _of_unnamed(files.source, layout, pairs, split)
+
+
+def _of_lists(
+    layout: str,
+    pairs: tuple[tuple[str, SourceFile], ...],
+    split: str,
+    lists: Mapping[str | None, SourceFile],
+) -> Choice | None:
+    """Choose from files of all splits by lists of ids; what no list has is for training."""
     if split in lists:
-        return Choice(layout, unnamed, _ids(lists[split]))
+        return Choice(layout, pairs, _ids(lists[split]))
     if split == "train" and {"val", "test"} <= set(lists):
-        return Choice(layout, unnamed, _ids(lists["val"]) | _ids(lists["test"]), listed=False)
-    if lists or len(unnamed) < len(pairs):
-        return None
-    if layout == "original" and any(file.stem == "data" for _, file in unnamed):
+        return Choice(layout, pairs, _ids(lists["val"]) | _ids(lists["test"]), listed=False)
+    return None
+
+
+def _of_unnamed(
+    source: Path, layout: str, pairs: tuple[tuple[str, SourceFile], ...], split: str
+) -> Choice:
+    """Take files that say nothing about splits as the split that is asked for."""
+    if layout == "original" and any(file.stem == "data" for _, file in pairs):
         raise DataError(
-            f"{unnamed[0][1].place} holds all splits: put MultiWOZ's valListFile.txt and "
+            f"{pairs[0][1].place} holds all splits: put MultiWOZ's valListFile.txt and "
             "testListFile.txt beside it"
         )
-    note = f"{files.source} does not say which split it is: all dialogues are taken as {split!r}."
-    return Choice(layout, unnamed, notes=(note,))
+    note = f"{source} does not say which split it is: all dialogues are taken as {split!r}."
+    return Choice(layout, pairs, notes=(note,))
 
 
 def _ids(file: SourceFile) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,6 @@ from pytest_dstfuzz.errors import DataError, nearest
 #: The dialogues that ship with the package.
 SAMPLE: Final = "sample"
 
-_RESOURCES: Final = Path(__file__).resolve().parent.parent / "resources" / "dialogues"
 # Names that say nothing about the data set: its folder's name is taken instead.
 _NO_NAME: Final = re.compile(r"(train|dev|val|valid|validation|test|data)([_-].*)?|trade[_-]tsv")
 
@@ -28,7 +28,8 @@ def locate(source: str | Path) -> tuple[Path, str]:
     """
     text = os.fspath(source)
     if text == SAMPLE:
-        return _RESOURCES / SAMPLE, SAMPLE
+        shipped = resources.files("pytest_dstfuzz") / "resources" / "dialogues" / SAMPLE
+        return Path(str(shipped)), SAMPLE
     path = Path(text).expanduser()
     if text and path.exists():
         return path, _name_of(path)

@@ -194,13 +194,15 @@ NAME_REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
 
 #: Words that say which slot a value is for (domain and slot words), sorted.
 CUE_WORDS: Final = tuple(
-    """
-    area arrival arrive arrives arriving attraction attractions book booked booking cab called
-    centre center cuisine cuisines day days depart departing departs departure destination
-    dine eat food guest guesthouse guesthouses guests hotel hotels house internet leave leaves
-    leaving lodging moderately name named night nights park parking part people person persons
-    pick place price priced prices pricerange range rated rating reservation reserve restaurant
-    restaurants serve serves serving side star stars stay staying table taxi ticket tickets time
-    town train trains type visit wifi
-    """.split()
+    word
+    for line in (
+        "area arrival arrive arrives arriving attraction attractions book booked booking cab",
+        "called center centre cuisine cuisines day days depart departing departs departure",
+        "destination dine eat food guest guesthouse guesthouses guests hotel hotels house",
+        "internet leave leaves leaving lodging moderately name named night nights park parking",
+        "part people person persons pick place price priced pricerange prices range rated",
+        "rating reservation reserve restaurant restaurants serve serves serving side star stars",
+        "stay staying table taxi ticket tickets time town train trains type visit wifi",
+    )
+    for word in line.split()
 )

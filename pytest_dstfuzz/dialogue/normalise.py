@@ -51,7 +51,7 @@ _NUMBER_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         word: str(number)
         for number, word in enumerate(
-            "zero one two three four five six seven eight nine ten".split()
+            ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
         )
     }
 )

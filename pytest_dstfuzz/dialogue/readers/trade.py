@@ -19,7 +19,6 @@ COLUMNS: Final = ("# Dialogue ID", "Turn Index", "Last Turn", "System Response",
 class _Row(NamedTuple):
     line: int
     dialogue: str
-    index: int
     turn: Turn
 
 
@@ -32,10 +31,10 @@ def read_tsv(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
     for dialogue_id, group in groupby(_rows(file, normalisation), key=lambda row: row.dialogue):
         rows = list(group)
         for expected, row in enumerate(rows):
-            if row.index != expected:
+            if row.turn.index != expected:
                 raise DataError(
-                    f"{file.place}: line {row.line}: turn {row.index} of dialogue {dialogue_id} "
-                    f"stands where turn {expected} should"
+                    f"{file.place}: line {row.line}: turn {row.turn.index} of dialogue "
+                    f"{dialogue_id} stands where turn {expected} should"
                 )
         yield Dialogue(dialogue_id, tuple(row.turn for row in rows))
 
@@ -64,7 +63,7 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
             )
         state = normalise_state(dict(zip(slots, cells[5:], strict=True)), normalisation)
         turn = Turn(int(cells[1]), cells[3], cells[4], state)
-        yield _Row(number, strip_json(cells[0]), turn.index, turn)
+        yield _Row(number, strip_json(cells[0]), turn)
 
 
 def read_json(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:

@@ -1,0 +1,79 @@
+"""Which turns of a data set a run tests: whole dialogues, in a seeded order."""
+
+from __future__ import annotations
+
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.errors import DataError, UserError, unknown_name
+from pytest_dstfuzz.seeding import stream
+
+
+def sample_turns(
+    dialogues: DialogueSet,
+    count: int | None,
+    seed: int,
+    domains: tuple[str, ...] | None = None,
+) -> tuple[tuple[Dialogue, int], ...]:
+    """Draw whole dialogues until ``count`` turns are reached, in the order of the data.
+
+    The last dialogue drawn is cut: its first turns are kept, so that exactly ``count``
+    turns result (all there are, where there are fewer). The same seed draws the same
+    dialogues first, whatever the count.
+
+    Args:
+        dialogues: the data set.
+        count: number of turns, at least 1; ``None`` takes all.
+        seed: seed of the run.
+        domains: keep only dialogues whose labels name a slot of at least one of these
+            domains (the part of a slot's name before the first ``-``).
+
+    Returns:
+        Pairs of a dialogue and the index of its last turn that is tested.
+
+    Raises:
+        UserError: a count below 1, or an unknown domain.
+        DataError: domains were asked of data without labels, or no dialogue has them.
+    """
+    if count is not None and count < 1:
+        raise UserError(f"the number of turns must be at least 1 or 'all', found {count}")
+    kept = _of_domains(dialogues, domains)
+    if count is None:
+        return tuple((dialogue, len(dialogue.turns) - 1) for dialogue in kept)
+    order = stream(seed, "sample_turns", dialogues.name, dialogues.split).permutation(len(kept))
+    last: dict[int, int] = {}
+    remaining = count
+    for position in order.tolist():
+        if remaining == 0:
+            break
+        turns = min(remaining, len(kept[position].turns))
+        last[position] = turns - 1
+        remaining -= turns
+    return tuple((kept[position], last[position]) for position in sorted(last))
+
+
+def domains_of(dialogue: Dialogue) -> frozenset[str]:
+    """Return the domains of which a label of ``dialogue`` names a slot."""
+    return frozenset(slot.split("-", 1)[0] for turn in dialogue.turns for slot in turn.state or ())
+
+
+def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> tuple[Dialogue, ...]:
+    if not domains:
+        return dialogues.dialogues
+    touched = [domains_of(dialogue) for dialogue in dialogues.dialogues]
+    slots = dialogues.ontology.slots if dialogues.ontology else ()
+    known = {slot.split("-", 1)[0] for slot in slots}.union(*touched)
+    if not any(turn.state is not None for d in dialogues.dialogues for turn in d.turns):
+        raise DataError(
+            f"the dialogues of {dialogues.name!r} have no labels, so they cannot be chosen by "
+            "domain: leave the domains out, or give labelled dialogues"
+        )
+    for domain in domains:
+        if domain not in known:
+            raise unknown_name("domain", domain, known)
+    wanted = frozenset(domains)
+    kept = tuple(d for d, own in zip(dialogues.dialogues, touched, strict=True) if own & wanted)
+    if not kept:
+        raise DataError(
+            f"no dialogue of {dialogues.name!r} ({dialogues.split}) touches "
+            f"{', '.join(sorted(wanted))}"
+        )
+    return kept
