@@ -1,0 +1,206 @@
+"""How often a tracker is right by the labels: joint goal accuracy and its relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.checks import check_predictions
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+
+#: Called with the contexts predicted so far and their number in all.
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class DomainAccuracy:
+    """Joint goal accuracy on the slots of one domain.
+
+    Counted over all turns of the dialogues whose labels name the domain anywhere; a
+    turn is right when every slot of that domain is.
+    """
+
+    domain: str
+    turns: int
+    right: int
+
+    @property
+    def joint_goal_accuracy(self) -> float:
+        """Share of the turns that are right."""
+        return self.right / self.turns
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a tracker got right on labelled dialogues."""
+
+    data: str
+    split: str
+    dialogues: int
+    turns: int
+    #: Turns whose whole state is right.
+    right: int
+    #: Slots that the slot accuracy counts at each turn.
+    slots: int
+    #: (turn, slot) pairs that are right, absence where the label has none included.
+    right_slots: int
+    domains: tuple[DomainAccuracy, ...]
+    #: Dialogues that are right at every turn, in data order.
+    right_dialogues: tuple[str, ...]
+
+    @property
+    def joint_goal_accuracy(self) -> float:
+        """Share of turns whose whole state is right."""
+        return self.right / self.turns
+
+    @property
+    def slot_accuracy(self) -> float:
+        """Share of (turn, slot) pairs that are right."""
+        return self.right_slots / (self.turns * self.slots)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary, rates rounded to 4 decimals."""
+        return {
+            "data": self.data,
+            "split": self.split,
+            "dialogues": self.dialogues,
+            "turns": self.turns,
+            "right": self.right,
+            "joint_goal_accuracy": round(self.joint_goal_accuracy, 4),
+            "slots": self.slots,
+            "slot_accuracy": round(self.slot_accuracy, 4),
+            "domains": {
+                item.domain: {
+                    "turns": item.turns,
+                    "right": item.right,
+                    "joint_goal_accuracy": round(item.joint_goal_accuracy, 4),
+                }
+                for item in self.domains
+            },
+            "right_dialogues": list(self.right_dialogues),
+        }
+
+    def lines(self) -> list[str]:
+        """Return the figures as lines of text."""
+        where = f"{self.data}, split {self.split}"
+        joint = f"{self.joint_goal_accuracy:7.2%}  ({self.right} of {self.turns} turns)"
+        rows = [
+            f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
+            f"joint goal accuracy   {joint}",
+            f"slot accuracy         {self.slot_accuracy:7.2%}  ({self.slots} slots)",
+            f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
+        ]
+        if self.domains:
+            rows.append("joint goal accuracy by domain (turns of dialogues that touch it):")
+            rows += [
+                f"  {item.domain:<19} {item.joint_goal_accuracy:7.2%}  "
+                f"({item.right} of {item.turns} turns)"
+                for item in self.domains
+            ]
+        return rows
+
+
+def evaluate(
+    tracker: Tracker, data: DialogueSet, batch_size: int, progress: Progress | None = None
+) -> Evaluation:
+    """Predict every turn of ``data`` and compare with its labels.
+
+    Args:
+        tracker: the tracker to measure.
+        data: labelled dialogues.
+        batch_size: contexts that are predicted at once.
+        progress: told after each batch.
+
+    Raises:
+        UserError: the data has no turns, or turns without a label.
+        TrackerError: the tracker raised, or returned something that is no prediction.
+    """
+    labels: list[list[BeliefState]] = []
+    for dialogue in data.dialogues:
+        states = [turn.state for turn in dialogue.turns]
+        if any(state is None for state in states):
+            raise UserError(
+                f"dialogue {dialogue.id!r} of {data.name!r} has turns without a belief state: "
+                "accuracy needs labels"
+            )
+        labels.append([state for state in states if state is not None])
+    if not any(labels):
+        raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
+    contexts = [
+        dialogue.context(turn.index) for dialogue in data.dialogues for turn in dialogue.turns
+    ]
+    predictions = iter(predict_all(tracker, contexts, batch_size, progress))
+    predicted = [[next(predictions).state for _ in turns] for turns in labels]
+    return _count(data, labels, predicted)
+
+
+def predict_all(
+    tracker: Tracker,
+    contexts: list[Context],
+    batch_size: int,
+    progress: Progress | None = None,
+) -> list[Prediction]:
+    """Predict contexts in batches of similar length; the answers keep their order."""
+    order = sorted(range(len(contexts)), key=lambda index: contexts[index].size())
+    answers: dict[int, Prediction] = {}
+    for start in range(0, len(order), batch_size):
+        chunk = order[start : start + batch_size]
+        batch = [contexts[index] for index in chunk]
+        try:
+            answer = tracker.predict(batch)
+        except Exception as error:
+            raise TrackerError(f"the tracker raised {type(error).__name__}: {error}") from error
+        answers.update(zip(chunk, check_predictions(answer, len(batch)), strict=True))
+        if progress is not None:
+            progress(len(answers), len(contexts))
+    return [answers[index] for index in range(len(contexts))]
+
+
+def _count(
+    data: DialogueSet, labels: list[list[BeliefState]], states: list[list[BeliefState]]
+) -> Evaluation:
+    pairs = [list(zip(*both, strict=True)) for both in zip(labels, states, strict=True)]
+    every = [pair for turns in pairs for pair in turns]
+    named = {slot for label, _ in every for slot in label}
+    # Without an ontology the slots are those that the labels name.
+    slots = set(data.ontology.slots) if data.ontology is not None else named
+    slots |= {slot for _, state in every for slot in state}
+    return Evaluation(
+        data=data.name,
+        split=data.split,
+        dialogues=len(data.dialogues),
+        turns=len(every),
+        right=sum(label == state for label, state in every),
+        slots=len(slots),
+        right_slots=sum(
+            label.get(slot) == state.get(slot) for label, state in every for slot in slots
+        ),
+        domains=_by_domain(pairs, named),
+        right_dialogues=tuple(
+            dialogue.id
+            for dialogue, turns in zip(data.dialogues, pairs, strict=True)
+            if turns and all(label == state for label, state in turns)
+        ),
+    )
+
+
+def _by_domain(
+    dialogues: list[list[tuple[BeliefState, BeliefState]]], slots: set[str]
+) -> tuple[DomainAccuracy, ...]:
+    rows: list[DomainAccuracy] = []
+    for domain in sorted({slot.split("-")[0] for slot in slots if "-" in slot}):
+        turns = [
+            (_part(label, domain), _part(state, domain))
+            for pairs in dialogues
+            if any(_part(label, domain) for label, _ in pairs)
+            for label, state in pairs
+        ]
+        rows.append(DomainAccuracy(domain, len(turns), sum(one == other for one, other in turns)))
+    return tuple(rows)
+
+
+def _part(state: BeliefState, domain: str) -> dict[str, str]:
+    return {slot: value for slot, value in state.items() if slot.startswith(f"{domain}-")}

@@ -1,0 +1,108 @@
+"""A few predictions before a run: refuse a tracker whose results would mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_dstfuzz.dialogue.types import Context, Ontology, diff_states
+from pytest_dstfuzz.errors import TrackerError, UserError, nearest
+from pytest_dstfuzz.trackers.checks import check_predictions
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+
+#: How many contexts the preflight predicts; enough to fill a batch of mixed lengths.
+PREFLIGHT_CONTEXTS = 8
+#: Impurities may differ by so much: padding changes the order of float additions.
+_TOLERANCE = 1e-3
+#: Where trackers keep the module that has a training mode.
+_INNER = ("model", "module", "network", "net", "wrapped")
+
+
+def preflight(
+    tracker: Tracker, contexts: Sequence[Context], *, ontology: Ontology | None = None
+) -> None:
+    """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
+
+    Args:
+        tracker: the tracker of the run.
+        contexts: contexts of the run; the first eight are used.
+        ontology: the slots of the data, where it has any.
+
+    Raises:
+        UserError: the tracker is in training mode, raises, returns nonsense, is not
+            deterministic, or answers differently in another batch.
+    """
+    _refuse_training_mode(tracker)
+    batch = list(contexts[:PREFLIGHT_CONTEXTS])
+    if not batch:
+        return
+    first = _predict(tracker, batch)
+    _refuse_unknown_slots(first, ontology)
+    difference = _difference(first, _predict(tracker, batch))
+    if difference:
+        raise UserError(
+            "the tracker is not deterministic: the same batch predicted twice gave different "
+            f"answers ({difference}). Switch off dropout and sampling, and seed what is random."
+        )
+    singles = [_predict(tracker, [context])[0] for context in batch]
+    difference = _difference(first, singles)
+    if difference:
+        raise UserError(
+            "the tracker's answer depends on the batch: a context alone and the same context "
+            f"among {len(batch)} gave different answers ({difference}). Mask the padding, and "
+            "keep nothing from one context to the next."
+        )
+
+
+def in_training_mode(tracker: object) -> bool:
+    """Whether the tracker, or a module it keeps, says that it is training."""
+    inner = (getattr(tracker, name, None) for name in _INNER)
+    # Compared by identity: a method called ``training`` is no mode.
+    return any(getattr(thing, "training", None) is True for thing in (tracker, *inner))
+
+
+def _refuse_training_mode(tracker: Tracker) -> None:
+    wrapped = getattr(tracker, "wrapped", tracker)
+    if in_training_mode(tracker) or in_training_mode(wrapped):
+        raise UserError(
+            "the tracker is in training mode (dropout changes its answers): call .eval() first"
+        )
+
+
+def _predict(tracker: Tracker, batch: list[Context]) -> list[Prediction]:
+    try:
+        return check_predictions(tracker.predict(batch), len(batch))
+    except (UserError, TrackerError) as error:
+        raise UserError(f"the tracker cannot be tested: {error}") from error
+    except Exception as error:
+        raise UserError(
+            f"the tracker raised on {len(batch)} clean contexts: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _refuse_unknown_slots(predictions: list[Prediction], ontology: Ontology | None) -> None:
+    if ontology is None:
+        return
+    known = set(ontology.slots)
+    for slot in sorted({slot for prediction in predictions for slot in prediction.state}):
+        if slot not in known:
+            guess = nearest(slot, known)
+            hint = f" Did you mean {guess!r}?" if guess else ""
+            raise UserError(
+                f"the tracker predicts the slot {slot!r}, which the data does not have.{hint}"
+            )
+
+
+def _difference(one: list[Prediction], other: list[Prediction]) -> str:
+    """Describe the first difference between two lists of predictions, or return ``""``."""
+    for index, (left, right) in enumerate(zip(one, other, strict=True)):
+        changes = diff_states(left.state, right.state)
+        if changes:
+            return f"context {index + 1}: {changes[0]}"
+        before, after = left.impurities or {}, right.impurities or {}
+        for slot in sorted({*before, *after}):
+            if abs(before.get(slot, 0.0) - after.get(slot, 0.0)) > _TOLERANCE:
+                return (
+                    f"context {index + 1}, impurity of {slot}: "
+                    f"{before.get(slot, 0.0):.4f} and {after.get(slot, 0.0):.4f}"
+                )
+    return ""

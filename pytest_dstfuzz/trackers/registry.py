@@ -1,0 +1,112 @@
+"""Trackers by name: registered ones, and ``package.module:attribute``."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from importlib import metadata
+from pathlib import Path
+
+from pytest_dstfuzz.errors import UserError, nearest, unknown_name
+from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.protocol import Tracker
+
+#: Packages register a tracker under this group as a factory that is called as
+#: ``factory(checkpoint=..., device=..., batch_size=...)``.
+ENTRY_POINT_GROUP = "pytest_dstfuzz.trackers"
+
+_DEFAULT_DEVICE = "cpu"
+
+
+def registered_trackers() -> tuple[str, ...]:
+    """Return the names of the trackers that installed packages register, sorted."""
+    return tuple(sorted({point.name for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}))
+
+
+def resolve_tracker(
+    name: str,
+    *,
+    checkpoint: str | None = None,
+    device: str = _DEFAULT_DEVICE,
+    batch_size: int = 64,
+    normalisation: str = "plain",
+    search_path: tuple[str, ...] = (),
+) -> Tracker:
+    """Return the tracker called ``name``.
+
+    Args:
+        name: a registered name, or ``package.module:attribute``: a tracker, a class
+            that needs no arguments, or anything else that `as_tracker` takes.
+        checkpoint: weights for a registered tracker instead of its own.
+        device: where a registered tracker computes.
+        batch_size: how many contexts it will be asked for at once.
+        normalisation: see `as_tracker`.
+        search_path: folders to import modules from; the working folder by default.
+
+    Raises:
+        UserError: there is no such tracker, or it cannot be made.
+    """
+    if ":" in name:
+        if checkpoint is not None or device != _DEFAULT_DEVICE:
+            raise UserError(
+                f"checkpoint and device are for registered trackers; {name!r} is an object of "
+                "your own, which chooses them itself"
+            )
+        return as_tracker(
+            _load_attribute(name, search_path or (str(Path.cwd()),)), normalisation=normalisation
+        )
+    points = {point.name: point for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
+    if name not in points:
+        error = unknown_name("tracker", name, points)
+        raise UserError(f"{error} Your own tracker is named as package.module:attribute.")
+    try:
+        made = points[name].load()(checkpoint=checkpoint, device=device, batch_size=batch_size)
+    except UserError:
+        raise
+    except Exception as error:
+        raise UserError(f"the tracker {name!r} cannot be created: {_cause(error)}") from error
+    return as_tracker(made, normalisation=normalisation)
+
+
+def _load_attribute(name: str, search_path: tuple[str, ...]) -> object:
+    module_name, _, path = name.partition(":")
+    if not module_name or not path or module_name.startswith("."):
+        raise UserError(f"{name!r} is no tracker name: write package.module:attribute")
+    # Kept on the path: a tracker may import more of its package when it is first used.
+    sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
+    target: object = _import_module(module_name, search_path)
+    for part in path.split("."):
+        if not hasattr(target, part):
+            public = [candidate for candidate in vars(target) if not candidate.startswith("_")]
+            guess = nearest(part, public)
+            hint = f" Did you mean {guess!r}?" if guess else ""
+            raise UserError(f"{module_name!r} has no attribute {path!r}.{hint}")
+        target = getattr(target, part)
+    return target
+
+
+def _import_module(module_name: str, search_path: tuple[str, ...]) -> object:
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if module_name == missing or module_name.startswith(f"{missing}."):
+            raise UserError(
+                f"there is no module {missing!r} for the tracker {module_name!r} "
+                f"(looked in {', '.join(search_path)} and on Python's path)"
+            ) from None
+        raise UserError(
+            f"the module {module_name!r} cannot be imported: {_cause(error)}"
+        ) from error
+    except Exception as error:
+        raise UserError(
+            f"the module {module_name!r} cannot be imported: {_cause(error)}"
+        ) from error
+
+
+def _cause(error: Exception) -> str:
+    """Return type, message and innermost place of an exception in the user's code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
