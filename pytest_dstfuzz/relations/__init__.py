@@ -1,0 +1,1 @@
+"""Metamorphic relations: what must hold between two predictions."""

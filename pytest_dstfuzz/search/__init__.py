@@ -1,0 +1,1 @@
+"""Searches: who chooses the action that makes a variant."""

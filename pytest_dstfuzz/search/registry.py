@@ -1,0 +1,33 @@
+"""Searches by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.search.protocol import Search
+from pytest_dstfuzz.search.uniform import RandomSearch
+
+#: Name -> constructor that takes the seed and the number of associated transformations.
+_SEARCHES: dict[str, Callable[[int, int], Search]] = {RandomSearch.name: RandomSearch}
+
+
+def search_names() -> tuple[str, ...]:
+    """Return the names that `search_by_name` knows, sorted."""
+    return tuple(sorted(_SEARCHES))
+
+
+def search_by_name(name: str, *, seed: int, k: int) -> Search:
+    """Build the search called ``name``.
+
+    Args:
+        name: value of the option ``search``.
+        seed: seed of the campaign.
+        k: number of transformations that one variant associates, 1 to 6.
+
+    Raises:
+        UserError: there is no such search.
+    """
+    if name not in _SEARCHES:
+        raise unknown_name("search", name, _SEARCHES)
+    return _SEARCHES[name](seed, k)
