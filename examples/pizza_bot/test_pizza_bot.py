@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
 from tracker import track
 
 
 @pytest.fixture(scope="session")
-def dst_model():
+def dst_model() -> Any:
     return track
 
 
-def test_the_order_survives(dst_turn):
+def test_the_order_survives(dst_turn: Any) -> None:
     dst_turn.assert_unchanged()

@@ -1,0 +1,61 @@
+"""What a report says about its run besides the results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_dstfuzz.dialogue.types import DialogueSet
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The data that was tested, and the circumstances of the run.
+
+    Everything but ``notes``, ``command``, ``started`` and ``seconds`` is the same in
+    two runs of one campaign.
+    """
+
+    #: Short name of the data set.
+    data: str
+    split: str
+    #: Name of the value normalisation.
+    normalisation: str
+    #: Layout that the data was read from.
+    layout: str
+    #: What the data set holds; the results say what of it was tested.
+    dialogues: int
+    turns: int
+    #: Choices made while reading, for the user; may name paths.
+    notes: tuple[str, ...] = ()
+    #: Why the run ended before its last turn, or ``""``.
+    ended: str = ""
+    #: The command line that was given.
+    command: str = ""
+    #: ISO 8601, with time zone.
+    started: str = ""
+    seconds: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        data: DialogueSet,
+        *,
+        ended: str = "",
+        command: str = "",
+        started: str = "",
+        seconds: float | None = None,
+    ) -> RunInfo:
+        """Describe a run on ``data``."""
+        return cls(
+            data=data.name,
+            split=data.split,
+            normalisation=data.normalisation,
+            layout=data.layout,
+            dialogues=len(data.dialogues),
+            turns=data.turn_count(),
+            notes=data.notes,
+            ended=ended,
+            command=command,
+            started=started,
+            seconds=seconds,
+        )
