@@ -1,0 +1,129 @@
+"""Greedy decoding of belief states: first step for all slots, more only where a value is due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from pytest_dstfuzz.trackers.trade.network import GATE_POINTER, Encoded, FirstStep, TradeNetwork
+from pytest_dstfuzz.trackers.trade.vocabulary import END
+
+#: No value of the training split has more words, the end mark included.
+MAX_STEPS = 12
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """What a batch of ``B`` histories was decoded to, for ``S`` slots.
+
+    Attributes:
+        gates: class of each slot, ``[B, S]``.
+        pairs: row and slot of each generated value, ``[N, 2]``, sorted.
+        words: numbers for copying of its words, ``[N, MAX_STEPS]``, ``END`` after the last.
+        impurities: mean Gini impurity of each slot's gate and word distributions, ``[B, S]``.
+    """
+
+    gates: Tensor
+    pairs: Tensor
+    words: Tensor
+    impurities: Tensor
+
+
+def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor) -> Decoded:
+    """Decode histories ``words [B, T]`` with ``copies [B, T]`` of ``lengths [B]``."""
+    encoded = network.encode(words, lengths)
+    inputs = network.slot_inputs()
+    first = network.first_step(encoded, inputs)
+    probabilities = torch.softmax(first.gate, -1)
+    gates = probabilities.argmax(-1)
+    impurity_sum = 1 - probabilities.square().sum(-1)
+    pairs = (gates == GATE_POINTER).nonzero()
+    if not len(pairs):
+        empty = pairs.new_zeros(0, MAX_STEPS)
+        return Decoded(gates, pairs, empty, impurity_sum)
+    generated, sums, counts = _generate(network, encoded, first, inputs, pairs, words, copies)
+    row, slot = pairs.unbind(1)
+    impurity_sum[row, slot] = (impurity_sum[row, slot] + sums) / (1 + counts)
+    return Decoded(gates, pairs, generated, impurity_sum)
+
+
+def _generate(
+    network: TradeNetwork,
+    encoded: Encoded,
+    first: FirstStep,
+    inputs: Tensor,
+    pairs: Tensor,
+    words: Tensor,
+    copies: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Generate the values of all pairs at once; a pair leaves when its value ends.
+
+    Returns:
+        words ``[N, MAX_STEPS]``, summed impurities ``[N]`` and number of steps ``[N]``.
+    """
+    row, slot = pairs.unbind(1)
+    generated = pairs.new_full((len(pairs), MAX_STEPS), END)
+    sums = first.gate.new_zeros(len(pairs))
+    counts = first.gate.new_zeros(len(pairs))
+    alive = torch.arange(len(pairs), device=pairs.device)
+    hidden, read = first.hidden[row, slot], inputs[slot]
+    attention, context = first.attention[row, slot], first.context[row, slot]
+    known = network.shape.outputs
+    for step in range(MAX_STEPS):
+        share = network.generate_share(hidden, context, read)
+        mixture = mix(network.logits(hidden), share, attention, copies[row[alive]])
+        sums[alive] += 1 - mixture.square().sum(-1)
+        counts[alive] += 1
+        chosen = mixture.argmax(-1)
+        generated[alive, step] = chosen
+        going = (chosen != END).nonzero()[:, 0]
+        if not len(going) or step + 1 == MAX_STEPS:
+            break
+        alive, chosen = alive[going], chosen[going]
+        read = network.embed(_vocabulary_numbers(chosen, row[alive], words, copies, known))
+        hidden = network.next_hidden(hidden[going], read)
+        attention, context = _attend(network, encoded, hidden, row[alive])
+    return generated, sums, counts
+
+
+def mix(logits: Tensor, share: Tensor, attention: Tensor, copies: Tensor) -> Tensor:
+    """Return the final distributions over generated and copied words.
+
+    Args:
+        logits: scores of the words that can be generated, ``[N, V]``.
+        share: weight of generating, ``[N]``.
+        attention: ``[N, T]``, 0 at padding.
+        copies: numbers for copying, ``[N, T]``, negative at padding.
+
+    Returns:
+        ``[N, max(V, largest number + 1)]``; each row sums to 1.
+    """
+    width = max(logits.shape[1], int(copies.max()) + 1)
+    mixture = logits.new_zeros(len(logits), width)
+    mixture[:, : logits.shape[1]] = torch.softmax(logits, -1) * share[:, None]
+    return mixture.scatter_add_(1, copies.clamp_min(0), attention * (1 - share)[:, None])
+
+
+def _vocabulary_numbers(
+    chosen: Tensor, row: Tensor, words: Tensor, copies: Tensor, known: int
+) -> Tensor:
+    """Return vocabulary numbers of chosen words: copied ones are looked up in the history."""
+    place = (copies[row] == chosen[:, None]).int().argmax(1)
+    return torch.where(chosen < known, chosen, words[row, place])
+
+
+def _attend(
+    network: TradeNetwork, encoded: Encoded, hidden: Tensor, row: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Attend with states ``[N, H]`` of sorted rows; one product for all states of a row."""
+    starts = torch.searchsorted(row, row)
+    place = torch.arange(len(row), device=row.device) - starts
+    present, compact = torch.unique_consecutive(row, return_inverse=True)
+    queries = hidden.new_zeros(len(present), int(place.max()) + 1, hidden.shape[-1])
+    queries[compact, place] = hidden
+    attention, context = network.attend(
+        queries, encoded.outputs[present], encoded.padding[present]
+    )
+    return attention[compact, place], context[compact, place]

@@ -1,0 +1,161 @@
+"""Text as typed -> the words TRADE reads; one function for training and for prediction.
+
+The TRADE layout of MultiWOZ is lower-cased, with spelled-out contractions, times as
+``HH:MM``, numbers as digits and some endings split off (``place -s``). Undoing the last
+and doing the rest again brings it and the original text to one common form, so that a
+network trained on the one understands the other. Any text is accepted: unknown
+characters stay in their words, which are then unknown words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+
+from pytest_dstfuzz.dialogue.types import Context
+
+#: Marks put before each utterance of a history.
+SYSTEM_MARK = "<sys>"
+USER_MARK = "<usr>"
+
+_Rule = tuple[re.Pattern[str], "str | Callable[[re.Match[str]], str]"]
+
+_NUMBERS = {
+    word: str(value)
+    for value, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve".split()
+    )
+}
+
+#: Single words with one usual long form; matched as whole words after quotes are gone.
+_WORDS = {
+    **_NUMBERS,
+    "&": "and",
+    "cannot": "can not",
+    "cant": "can not",
+    "dont": "do not",
+    "doesnt": "does not",
+    "didnt": "did not",
+    "isnt": "is not",
+    "wont": "will not",
+    "wouldnt": "would not",
+    "im": "i am",
+    "ive": "i have",
+    "id": "i would",
+    "youre": "you are",
+    "center": "centre",
+    "centers": "centres",
+    "theater": "theatre",
+    "theaters": "theatres",
+    "pricerange": "price range",
+}
+
+#: After these, a bare number up to 24 is an hour, unless one of the units follows.
+_TIME_CUES = "at|by|after|before|around|until"
+_UNITS = "people|persons?|guests?|adults?|nights?|days?|stars?|pounds?|minutes?|of|or"
+
+
+def _afternoon(match: re.Match[str]) -> str:
+    """``5:30 pm`` -> ``17:30``; ``12 am`` -> ``00:00``."""
+    hour, minute = int(match[1]), match[2] or "00"
+    if match[3] == "p" and hour < 12:
+        hour += 12
+    elif match[3] == "a" and hour == 12:
+        hour = 0
+    return f"{hour:02d}:{minute}"
+
+
+def _full_hour(match: re.Match[str]) -> str:
+    """``at 5`` -> ``at 05:00``."""
+    return f"{match[1]} {int(match[2]):02d}:00"
+
+
+def _compile(rules: list[tuple[str, str | Callable[[re.Match[str]], str]]]) -> list[_Rule]:
+    return [(re.compile(pattern), replacement) for pattern, replacement in rules]
+
+
+# In order; each sees the text with single spaces, and keeps what is already in form.
+_RULES = _compile(
+    [
+        (r"[\u2018\u2019\u02bc`\u00b4]", "'"),
+        (r"[\u2010-\u2015]", "-"),
+        # Contractions, joined (don't) or split as in MultiWOZ (do n't).
+        (r"\b(ca|wo|sha) ?n't\b", lambda m: {"ca": "can", "wo": "will", "sha": "shall"}[m[1]] + " not"),
+        (r" ?n't\b", " not"),
+        (r"(?<=\w) ?'m\b", " am"),
+        (r"(?<=\w) ?'re\b", " are"),
+        (r"(?<=\w) ?'ve\b", " have"),
+        (r"(?<=\w) ?'ll\b", " will"),
+        (r"(?<=\w) ?'d\b", " would"),
+        # A genitive is joined, as in the normalised names of the labels (christs college).
+        (r"(?<=\w) ?'s\b|(?<=[^\W\d]) s\b", "s"),
+        (r"'", ""),
+        (r"\b(i) (m|ve)\b", r"\1\2"),
+        # Endings that the TRADE layout splits off, and words it writes apart.
+        (r"(?<=\w) -(?=(?:s|es|ly|er|est|ing|ed)\b)", ""),
+        (r"\bguest ?-? ?houses?\b", lambda m: "guesthouse" + ("s" if m[0].endswith("s") else "")),
+        (r"\bwi ?- ?fi\b|\bwi fi\b", "wifi"),
+        (r"(?<=\w) ?- ?(?=[^\W\d])", " "),
+        (r"\bany where\b", "anywhere"),
+        (r"\bbed (?:and|&) breakfast\b", "b and b"),
+        (r"\bgood bye\b", "goodbye"),
+        # Times and decimals.
+        (r"(?<![\d:.])(\d{1,2})(?:[:.]| ?: ?)(\d\d) ?([ap]) ?(?:m\b|\. ?m\b\.?)", _afternoon),
+        (r"(?<![\d:.])(\d{1,2})()(?: oclock)? ?([ap]) ?(?:m\b|\. ?m\b\.?)", _afternoon),
+        (r"(?<=\d)[.](?=\d\d\b)", ":"),
+        (r"(?<![\d:])(\d):(?=\d\d(?![\d:]))", r"0\1:"),
+        (r"(?<=\d),(?=\d{3}\b)", ""),
+        # Punctuation: sentence marks stand alone, the rest parts words and goes.
+        (rf"\b({_TIME_CUES}) ([1-9]|1\d|2[0-4])(?= (?!(?:{_UNITS})\b)|$)", _full_hour),
+        (r"(?<![\d:])(\d{1,2}) oclock\b", lambda m: f"{int(m[1]):02d}:00"),
+        (r"(?<=\d\d:\d\d) oclock\b", ""),
+        (r"(?<!\d):|:(?!\d)", " "),
+        (r"[()\[\]\"/;*_]", " "),
+        (r"([.,?!])[.,?!\s]*", r" \1 "),
+        (r"(?<!\w)-|-(?!\w)", " "),
+        (r"([&#$\u00a3\u20ac+=@<>])", r" \1 "),
+    ]
+)
+
+
+def _apply(text: str) -> str:
+    text = unicodedata.normalize("NFC", text.lower())
+    text = " ".join(text.split())
+    for pattern, replacement in _RULES:
+        text = pattern.sub(replacement, text)
+        text = " ".join(text.split())
+    return " ".join(_WORDS.get(word, word) for word in text.split())
+
+
+@lru_cache(maxsize=65536)
+def tokenise(text: str) -> tuple[str, ...]:
+    """Return the words of ``text`` in the network's common form; ``()`` when none is left.
+
+    Applying it to its own joined result changes nothing, and the TRADE layout's
+    text comes out (nearly always) as the original does.
+    """
+    before, after = text, _apply(text)
+    # One more round lets a rule see what a later one made (``four o'clock``); bounded,
+    # since odd input might otherwise alternate.
+    for _ in range(4):
+        if after == before:
+            break
+        before, after = after, _apply(after)
+    return tuple(after.split())
+
+
+def history_words(context: Context, limit: int) -> tuple[str, ...]:
+    """Return the words of all utterances, each after its speaker's mark.
+
+    Args:
+        context: the dialogue so far.
+        limit: most words to return; the newest are kept.
+    """
+    words: list[str] = []
+    for system, user in context.exchanges:
+        if system:
+            words += (SYSTEM_MARK, *tokenise(system))
+        words += (USER_MARK, *tokenise(user))
+    return tuple(words[-limit:])

@@ -1,0 +1,88 @@
+"""The training loss: negative log-likelihood of the whole belief state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pytest_dstfuzz.trackers.trade.network import Encoded, FirstStep, TradeNetwork
+from pytest_dstfuzz.trackers.trade.rows import Batch
+
+#: Keeps the logarithm of a word that can be neither generated nor copied finite.
+_TINY = 1e-9
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over slots and words, means over turns."""
+
+    gate: Tensor
+    value: Tensor
+
+    def total(self) -> Tensor:
+        """The two added: ``-log p(state)`` of an average turn."""
+        return self.gate + self.value
+
+
+def batch_loss(network: TradeNetwork, batch: Batch, words: Tensor) -> Loss:
+    """Return the loss of ``batch``, its history read as ``words [B, T]`` (masked or not)."""
+    encoded = network.encode(words, batch.lengths)
+    inputs = network.slot_inputs()
+    first = network.first_step(encoded, inputs)
+    rows = batch.words.shape[0]
+    gate = functional.cross_entropy(
+        first.gate.reshape(-1, 3), batch.gates.reshape(-1), reduction="sum"
+    )
+    if not len(batch.pairs):
+        return Loss(gate / rows, gate.new_zeros(()))
+    log_p = _target_log_probability(network, batch, encoded, first, inputs)
+    return Loss(gate / rows, -log_p.sum() / rows)
+
+
+def _target_log_probability(
+    network: TradeNetwork, batch: Batch, encoded: Encoded, first: FirstStep, inputs: Tensor
+) -> Tensor:
+    """Return ``log p`` of every target word ``[M]`` under the copy mixture."""
+    pair, step, row, place = batch.tokens.unbind(1)
+    hidden, embedded = _teacher_forced(network, batch, first, inputs)
+    hidden, embedded = hidden[pair, step], embedded[pair, step]
+    # All words of one turn attend to its history in one product: [B, R, T].
+    places = (len(encoded.final), int(place.max()) + 1)
+    queries = hidden.new_zeros(*places, hidden.shape[-1]).index_put((row, place), hidden)
+    attention, context = network.attend(queries, encoded.outputs, encoded.padding)
+    wanted = torch.full(places, -1, device=hidden.device).index_put((row, place), batch.targets)
+    match = batch.copies[:, None] == wanted[..., None]
+    copied = (attention * match).sum(-1)[row, place]
+    share = network.generate_share(hidden, context[row, place], embedded)
+    logits = network.logits(hidden)
+    target = batch.targets
+    inside = (target >= 0) & (target < logits.shape[1])
+    score = logits.gather(1, target.clamp(0, logits.shape[1] - 1)[:, None])[:, 0]
+    generated = torch.exp(score - torch.logsumexp(logits, -1)) * inside
+    return torch.log(share * generated + (1 - share) * copied + _TINY)
+
+
+def _teacher_forced(
+    network: TradeNetwork, batch: Batch, first: FirstStep, inputs: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return states ``[N, L + 1, H]`` and inputs ``[N, L + 1, E]`` of all pointer pairs."""
+    row, slot = batch.pairs.unbind(1)
+    states = [first.hidden[row, slot]]
+    embedded = network.embed(batch.inputs)
+    # Sorted by length, longest first, a step runs over the pairs that still have words.
+    count = (batch.inputs != 0).sum(1)
+    order = torch.argsort(count, descending=True, stable=True)
+    state = states[0][order]
+    alive = [int((count > step).sum()) for step in range(batch.inputs.shape[1])]
+    sorted_embedded = embedded[order]
+    steps = []
+    for step, number in enumerate(alive):
+        state = network.next_hidden(state[:number], sorted_embedded[:number, step])
+        steps.append(functional.pad(state, (0, 0, 0, len(order) - number)))
+    back = torch.argsort(order)
+    later = torch.stack(steps, 1)[back] if steps else states[0][:, None, :][:, :0]
+    all_states = torch.cat([states[0][:, None], later], 1)
+    return all_states, torch.cat([inputs[slot][:, None], embedded], 1)

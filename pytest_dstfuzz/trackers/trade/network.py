@@ -1,0 +1,180 @@
+"""The TRADE network (Wu et al., arXiv 1905.08743): encoder, slot gate, copying generator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pytest_dstfuzz.trackers.trade.gru import run_bidirectional
+
+#: Classes of the slot gate.
+GATE_NONE, GATE_DONTCARE, GATE_POINTER = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Sizes of a network."""
+
+    words: int
+    outputs: int
+    domains: int
+    names: int
+    embedding: int = 300
+    hidden: int = 256
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Encoded histories: ``outputs [B, T, H]``, ``final [B, H]``, ``padding [B, T]`` (bool)."""
+
+    outputs: Tensor
+    final: Tensor
+    padding: Tensor
+
+
+@dataclass(frozen=True)
+class FirstStep:
+    """The decoder's first step for all slots of all histories.
+
+    ``hidden [B, S, H]``, ``attention [B, S, T]``, ``context [B, S, H]``, ``gate [B, S, 3]``
+    (logits).
+    """
+
+    hidden: Tensor
+    attention: Tensor
+    context: Tensor
+    gate: Tensor
+
+
+def _uniform(*shape: int, bound: float, generator: torch.Generator) -> nn.Parameter:
+    return nn.Parameter(torch.empty(*shape).uniform_(-bound, bound, generator=generator))
+
+
+class TradeNetwork(nn.Module):
+    """TRADE with word embeddings shared by encoder, decoder and output layer.
+
+    The decoder has no input feeding (its state does not depend on the attention), so
+    everything of a step that depends on the history alone or the slot alone is computed
+    once: the first step of 30 slots costs little more than that of one.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        slots: list[tuple[int, int]],
+        dropout: float,
+        generator: torch.Generator,
+    ) -> None:
+        """Build a network with random weights.
+
+        Args:
+            shape: sizes.
+            slots: domain number and name number of each slot.
+            dropout: rate for embeddings and for the encoder's outputs.
+            generator: source of the weights and of the dropout masks.
+        """
+        super().__init__()
+        self.shape, self.dropout, self.generator = shape, dropout, generator
+        size, width = shape.hidden, shape.embedding
+        bound = size**-0.5
+        self.embedding = nn.Parameter(
+            torch.empty(shape.words, width).normal_(0, 0.1, generator=generator)
+        )
+        self.domain_embedding = nn.Parameter(
+            torch.empty(shape.domains, width).normal_(0, 0.1, generator=generator)
+        )
+        self.name_embedding = nn.Parameter(
+            torch.empty(shape.names, width).normal_(0, 0.1, generator=generator)
+        )
+        self.encoder_in = _uniform(width, 6 * size, bound=bound, generator=generator)
+        self.encoder_in_bias = _uniform(6 * size, bound=bound, generator=generator)
+        self.encoder = _uniform(2, size, 3 * size, bound=bound, generator=generator)
+        self.encoder_bias = _uniform(2, 1, 3 * size, bound=bound, generator=generator)
+        self.decoder_in = _uniform(width, 3 * size, bound=bound, generator=generator)
+        self.decoder_in_bias = _uniform(3 * size, bound=bound, generator=generator)
+        self.decoder = _uniform(size, 3 * size, bound=bound, generator=generator)
+        self.decoder_bias = _uniform(3 * size, bound=bound, generator=generator)
+        self.gate = _uniform(size, 3, bound=bound, generator=generator)
+        self.gate_bias = nn.Parameter(torch.zeros(3))
+        self.mix = _uniform(2 * size + width, bound=bound, generator=generator)
+        self.mix_bias = nn.Parameter(torch.zeros(1))
+        self.output = _uniform(size, width, bound=bound, generator=generator)
+        self.output_bias = nn.Parameter(torch.zeros(shape.outputs))
+        self.register_buffer("slot_index", torch.tensor(slots), persistent=False)
+
+    def _drop(self, values: Tensor) -> Tensor:
+        if not self.training or not self.dropout:
+            return values
+        keep = torch.rand(values.shape, generator=self.generator, device=values.device)
+        return values * (keep >= self.dropout) / (1 - self.dropout)
+
+    def encode(self, words: Tensor, lengths: Tensor) -> Encoded:
+        """Encode histories ``words [B, T]`` (padded on the right) of ``lengths [B]``."""
+        batch, steps = words.shape
+        size = self.shape.hidden
+        unique, inverse = torch.unique(words, return_inverse=True)
+        table = self._drop(self.embedding[unique]) @ self.encoder_in + self.encoder_in_bias
+        inverse = inverse.t()
+        x = torch.stack(
+            [
+                functional.embedding(inverse, table[:, : 3 * size]),
+                functional.embedding(inverse.flip(0), table[:, 3 * size :]),
+            ],
+            1,
+        )
+        real = torch.arange(steps, device=words.device)[:, None] < lengths
+        mask = torch.stack([real, real.flip(0)], 1).unsqueeze(-1).to(x.dtype)
+        states = run_bidirectional(x, self.encoder, self.encoder_bias, mask)
+        outputs = (states[:, 0] + states[:, 1].flip(0)).transpose(0, 1)
+        final = states[-1, 0] + states[-1, 1]
+        return Encoded(self._drop(outputs.contiguous()), self._drop(final), ~real.t())
+
+    def slot_inputs(self) -> Tensor:
+        """Return the decoder's first input for each slot, ``[S, E]``."""
+        domains, names = self.slot_index.unbind(1)  # type: ignore[operator]
+        return self.domain_embedding[domains] + self.name_embedding[names]
+
+    def first_step(self, encoded: Encoded, inputs: Tensor) -> FirstStep:
+        """Run the decoder's first step for the slots whose inputs are ``[S, E]``."""
+        x = self._drop(inputs) @ self.decoder_in + self.decoder_in_bias
+        g = encoded.final @ self.decoder + self.decoder_bias
+        hidden = self._cell(x[None], g[:, None], encoded.final[:, None])
+        attention, context = self.attend(hidden, encoded.outputs, encoded.padding)
+        return FirstStep(hidden, attention, context, context @ self.gate + self.gate_bias)
+
+    def _cell(self, x: Tensor, g: Tensor, h: Tensor) -> Tensor:
+        """Return the next state from input part ``x``, recurrent part ``g`` and state ``h``."""
+        size = self.shape.hidden
+        rz = torch.sigmoid(x[..., : 2 * size] + g[..., : 2 * size])
+        n = torch.tanh(x[..., 2 * size :] + rz[..., :size] * g[..., 2 * size :])
+        return torch.lerp(n, h.expand_as(n), rz[..., size:])
+
+    def next_hidden(self, hidden: Tensor, embedded: Tensor) -> Tensor:
+        """Return the state ``[N, H]`` after reading the words embedded as ``[N, E]``."""
+        x = embedded @ self.decoder_in + self.decoder_in_bias
+        return self._cell(x, hidden @ self.decoder + self.decoder_bias, hidden)
+
+    def attend(self, hidden: Tensor, outputs: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:
+        """Attend with states ``[B, R, H]``; returns weights ``[B, R, T]``, context ``[B, R, H]``."""
+        scores = torch.bmm(hidden, outputs.transpose(1, 2))
+        scores = scores.masked_fill(padding[:, None], float("-inf"))
+        attention = torch.softmax(scores, -1)
+        return attention, torch.bmm(attention, outputs)
+
+    def embed(self, words: Tensor) -> Tensor:
+        """Embed words for the decoder."""
+        return self._drop(functional.embedding(words, self.embedding))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Return scores ``[..., outputs]`` of the words that can be generated."""
+        shared = self.embedding[: self.shape.outputs]
+        return functional.linear(hidden @ self.output, shared, self.output_bias)
+
+    def generate_share(self, hidden: Tensor, context: Tensor, inputs: Tensor) -> Tensor:
+        """Return the weight of generating against copying, in ``(0, 1)``, ``[...]``."""
+        size = self.shape.hidden
+        score = hidden @ self.mix[:size] + context @ self.mix[size : 2 * size]
+        return torch.sigmoid(score + inputs @ self.mix[2 * size :] + self.mix_bias)

@@ -1,0 +1,153 @@
+"""Labelled turns as numbers, and batches of them as tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pytest_dstfuzz.dialogue.types import DONTCARE, BeliefState, Dialogue
+from pytest_dstfuzz.trackers.trade.encode import history_words, tokenise
+from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, GATE_NONE, GATE_POINTER
+from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, Vocabulary
+
+
+@dataclass(frozen=True)
+class Row:
+    """One labelled turn.
+
+    Attributes:
+        words: history, numbers in the vocabulary, ``[T]`` int32.
+        copies: history, numbers for copying, ``[T]`` int32.
+        gates: class of each slot, ``[S]`` int64.
+        targets: for each pointer slot its number, the value's words as numbers for
+            copying (ending in ``END``) and as numbers in the vocabulary.
+    """
+
+    words: np.ndarray
+    copies: np.ndarray
+    gates: np.ndarray
+    targets: tuple[tuple[int, list[int], list[int]], ...]
+
+
+def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int) -> Row:
+    """Encode turn ``index`` of ``dialogue``; its history is cut to ``limit`` words."""
+    words = history_words(dialogue.context(index), limit)
+    copies, local = vocabulary.copy_numbers(words)
+    state = dialogue.turns[index].state or BeliefState()
+    gates = np.full(len(vocabulary.slots), GATE_NONE, dtype=np.int64)
+    targets = []
+    for number, slot in enumerate(vocabulary.slots):
+        value = state.get(slot)
+        if value == DONTCARE:
+            gates[number] = GATE_DONTCARE
+        elif value is not None:
+            gates[number] = GATE_POINTER
+            value_words = tokenise(value)
+            target = [_target(word, vocabulary, local) for word in value_words]
+            targets.append((number, [*target, END], vocabulary.encode(value_words)))
+    return Row(
+        np.array(vocabulary.encode(words), dtype=np.int32),
+        np.array(copies, dtype=np.int32),
+        gates,
+        tuple(targets),
+    )
+
+
+def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
+    """Return the number for copying; -1 for a word that can be neither made nor copied."""
+    number = vocabulary.numbers.get(word, vocabulary.outputs)
+    if number < vocabulary.outputs:
+        return number
+    return vocabulary.outputs + local.index(word) if word in local else -1
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows padded together.
+
+    ``words [B, T]``, ``copies [B, T]`` (-2 at padding, which no target equals),
+    ``lengths [B]``, ``gates [B, S]``. The words of all pointer slots' values are flat:
+    ``pairs [N, 2]`` (row, slot) with ``inputs [N, L]`` the words read after the first
+    step; ``tokens [M, 4]`` has pair, step, row and place (its number among the row's
+    tokens); ``targets [M]``.
+    """
+
+    words: Tensor
+    copies: Tensor
+    lengths: Tensor
+    gates: Tensor
+    pairs: Tensor
+    inputs: Tensor
+    tokens: Tensor
+    targets: Tensor
+
+    def to(self, device: str) -> Batch:
+        """Return the batch with its tensors on ``device``."""
+        if device == "cpu":
+            return self
+        return Batch(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
+
+
+def pad(arrays: Sequence[np.ndarray], value: int) -> np.ndarray:
+    """Stack arrays of different lengths, filled up on the right with ``value``."""
+    result = np.full((len(arrays), max(len(a) for a in arrays)), value, dtype=np.int64)
+    for number, array in enumerate(arrays):
+        result[number, : len(array)] = array
+    return result
+
+
+def collate(rows: Sequence[Row]) -> Batch:
+    """Make one batch of rows."""
+    pairs, inputs, tokens, targets = [], [], [], []
+    for number, row in enumerate(rows):
+        place = 0
+        for slot, copied, read in row.targets:
+            for step, target in enumerate(copied):
+                tokens.append((len(pairs), step, number, place))
+                targets.append(target)
+                place += 1
+            pairs.append((number, slot))
+            inputs.append(np.array(read))
+    return Batch(
+        words=torch.from_numpy(pad([row.words for row in rows], PAD)),
+        copies=torch.from_numpy(pad([row.copies for row in rows], -2)),
+        lengths=torch.tensor([len(row.words) for row in rows]),
+        gates=torch.from_numpy(np.stack([row.gates for row in rows])),
+        pairs=torch.tensor(pairs).reshape(-1, 2),
+        inputs=torch.from_numpy(pad(inputs, PAD) if inputs else np.zeros((0, 0), np.int64)),
+        tokens=torch.tensor(tokens).reshape(-1, 4),
+        targets=torch.tensor(targets, dtype=torch.long),
+    )
+
+
+def make_rows(dialogues: Iterable[Dialogue], vocabulary: Vocabulary, limit: int) -> list[Row]:
+    """Encode every turn of the dialogues, in order."""
+    return [
+        make_row(dialogue, index, vocabulary, limit)
+        for dialogue in dialogues
+        for index in range(len(dialogue.turns))
+    ]
+
+
+def bucket(lengths: Sequence[int], size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
+    """Group row numbers into batches of similar length.
+
+    Args:
+        lengths: length of each row.
+        size: rows in a batch.
+        rng: shuffles rows of equal-ish length and the order of the batches; ``None``
+            keeps both sorted.
+    """
+    keys = np.asarray(lengths, dtype=np.float64)
+    if rng is not None:
+        # A little noise changes from epoch to epoch which rows meet in a batch.
+        keys = keys * rng.uniform(0.95, 1.05, len(keys))
+    order = np.argsort(keys, kind="stable")
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    if rng is not None:
+        rng.shuffle(batches)
+    return batches

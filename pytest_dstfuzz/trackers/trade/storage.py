@@ -1,0 +1,106 @@
+"""Files of a model: safetensors and JSON, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import Tensor
+
+from pytest_dstfuzz.trackers.trade.network import Shape, TradeNetwork
+from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary
+
+#: Raised when the files of a model change their meaning.
+FORMAT_VERSION = 1
+MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = "model.safetensors", "config.json", "vocabulary.json"
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write ``content`` so that ``path`` never holds a part of it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_bytes(content)
+    os.replace(part, path)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], half: bool = False) -> None:
+    """Write tensors as safetensors, floating ones in 16 bits when ``half``."""
+    ready = {
+        name: (tensor.half() if half and tensor.is_floating_point() else tensor)
+        .detach()
+        .cpu()
+        .contiguous()
+        for name, tensor in tensors.items()
+    }
+    write_whole(path, save(ready))
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write ``value`` as indented JSON."""
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    write_whole(path, (text + "\n").encode())
+
+
+def save_model(
+    folder: Path,
+    weights: Mapping[str, Tensor],
+    shape: Shape,
+    vocabulary: Vocabulary,
+    about: Mapping[str, Any],
+) -> None:
+    """Write a model: weights in 16 bits, vocabulary, sizes and what is to say about it.
+
+    Args:
+        folder: made when missing.
+        weights: state dictionary of the network.
+        shape: sizes of the network.
+        vocabulary: its words and slots.
+        about: data, settings and figures; kept under the configuration's ``about``.
+    """
+    write_tensors(folder / MODEL_FILE, weights, half=True)
+    write_json(
+        folder / VOCABULARY_FILE,
+        {
+            "words": list(vocabulary.words),
+            "outputs": vocabulary.outputs,
+            "spellings": dict(vocabulary.spellings),
+        },
+    )
+    write_json(
+        folder / CONFIG_FILE,
+        {
+            "format": "trade",
+            "version": FORMAT_VERSION,
+            "embedding": shape.embedding,
+            "hidden": shape.hidden,
+            "slots": list(vocabulary.slots),
+            "about": dict(about),
+        },
+    )
+
+
+def build_network(
+    vocabulary: Vocabulary,
+    embedding: int,
+    hidden: int,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> TradeNetwork:
+    """Build a network for ``vocabulary`` with weights drawn from ``generator``."""
+    domains, names = vocabulary.domains, vocabulary.names
+    parts = [slot.partition("-") for slot in vocabulary.slots]
+    shape = Shape(
+        words=len(vocabulary.words),
+        outputs=vocabulary.outputs,
+        domains=len(domains),
+        names=len(names),
+        embedding=embedding,
+        hidden=hidden,
+    )
+    slots = [(domains.index(domain), names.index(name)) for domain, _, name in parts]
+    return TradeNetwork(shape, slots, dropout, generator or torch.Generator().manual_seed(0))

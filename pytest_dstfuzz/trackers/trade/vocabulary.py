@@ -1,0 +1,111 @@
+"""The words a TRADE network knows, in an order that makes its output layer small."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pytest_dstfuzz.trackers.trade.encode import SYSTEM_MARK, USER_MARK, tokenise
+
+PAD, UNKNOWN, END = 0, 1, 2
+SPECIAL_WORDS = ("<pad>", "<unk>", "<end>", SYSTEM_MARK, USER_MARK)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words by number: special ones, then those of slot values, then the other ones.
+
+    Only the first ``outputs`` words can be generated; any word of the history can be
+    copied. TRADE generates from the whole vocabulary, but no target in the training
+    split lies outside of the words of its values, so the rest would cost and add nothing.
+    """
+
+    words: tuple[str, ...]
+    outputs: int
+    slots: tuple[str, ...]
+    #: Value words joined by spaces -> the value as the labels write it.
+    spellings: Mapping[str, str]
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Word -> its number."""
+        return {word: number for number, word in enumerate(self.words)}
+
+    @cached_property
+    def domains(self) -> tuple[str, ...]:
+        """Domains of the slots, sorted."""
+        return tuple(sorted({slot.partition("-")[0] for slot in self.slots}))
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Slot names without their domains, sorted."""
+        return tuple(sorted({slot.partition("-")[2] for slot in self.slots}))
+
+    def encode(self, words: Sequence[str]) -> list[int]:
+        """Return the numbers of words; unknown ones give ``UNKNOWN``."""
+        numbers = self.numbers
+        return [numbers.get(word, UNKNOWN) for word in words]
+
+    def copy_numbers(self, words: Sequence[str]) -> tuple[list[int], list[str]]:
+        """Number the words of one history for copying.
+
+        Returns:
+            one number for each word: its own when it can be generated, otherwise
+            ``outputs + k`` for the k-th different word that cannot; and these words.
+        """
+        numbers, local = self.numbers, dict[str, int]()
+        result = []
+        for word in words:
+            number = numbers.get(word, self.outputs)
+            if number >= self.outputs:
+                number = self.outputs + local.setdefault(word, len(local))
+            result.append(number)
+        return result, list(local)
+
+    def value_text(self, words: Sequence[str]) -> str:
+        """Return the value that generated words stand for, as labels write it."""
+        text = " ".join(words)
+        return self.spellings.get(text, text)
+
+
+def build_vocabulary(
+    utterances: Iterable[str],
+    values: Iterable[str],
+    slots: Iterable[str],
+    min_count: int = 2,
+) -> Vocabulary:
+    """Build the vocabulary from a training split alone.
+
+    Args:
+        utterances: what was said; a word is kept when seen ``min_count`` times.
+        values: value of each mentioned slot of each turn; all their words are kept.
+        slots: ``domain-slot`` names; their words are kept.
+        min_count: see ``utterances``.
+    """
+    counts = Counter(word for text in utterances for word in tokenise(text))
+    spellings: dict[str, Counter[str]] = {}
+    value_words = set[str]()
+    for value, count in Counter(values).items():
+        words = tokenise(value)
+        value_words.update(words)
+        spellings.setdefault(" ".join(words), Counter())[value] += count
+    ordered = tuple(sorted(slots))
+    slot_words = {word for slot in ordered for word in tokenise(slot.replace("-", " "))}
+    others = {word for word, count in counts.items() if count >= min_count} | slot_words
+    words = (
+        *SPECIAL_WORDS,
+        *sorted(value_words),
+        *sorted(others - value_words - set(SPECIAL_WORDS)),
+    )
+    changed = {
+        joined: max(sorted(found), key=lambda value: found[value])
+        for joined, found in sorted(spellings.items())
+    }
+    return Vocabulary(
+        words=words,
+        outputs=len(SPECIAL_WORDS) + len(value_words),
+        slots=ordered,
+        spellings={joined: value for joined, value in changed.items() if joined != value},
+    )
