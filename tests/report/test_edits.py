@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,7 +51,7 @@ def test_spans_join_to_both_texts(case: tuple[str, list[Edit]]) -> None:
 @given(edited())
 def test_unchanged_and_changed_spans_take_turns(case: tuple[str, list[Edit]]) -> None:
     spans = diff_spans(*case)
-    assert all(one.changed != two.changed for one, two in zip(spans, spans[1:], strict=False))
+    assert all(one.changed != two.changed for one, two in itertools.pairwise(spans))
     assert all(span.before or span.after for span in spans)
 
 

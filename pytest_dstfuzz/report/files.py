@@ -1,0 +1,72 @@
+"""Files that are either written whole or left as they were."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from pytest_dstfuzz.errors import UserError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def write_text(path: Path, text: str) -> None:
+    r"""Write ``text`` as UTF-8, atomically; folders that are missing are made.
+
+    The text goes to a new file in the same folder, which then takes the place of
+    ``path``: whatever fails, a file that was there keeps its content. A lone surrogate,
+    which UTF-8 does not have, is written as ``\udXXX``, as JSON spells it.
+
+    Raises:
+        UserError: the path cannot be written.
+    """
+    target = _target(path)
+    data = _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode("utf-8")
+    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            # Not tempfile: its files are readable by their owner alone, whatever the umask.
+            with draft.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def check_writable(path: Path) -> None:
+    """Find out before a long run whether its report can be written; leaves no trace.
+
+    Raises:
+        UserError: the path cannot be written.
+    """
+    target = _target(path)
+    folder = next(parent for parent in target.parents if parent.exists())
+    draft = folder / f".{target.name}.{os.getpid()}.tmp"
+    try:
+        draft.open("xb").close()
+        draft.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _target(path: Path) -> Path:
+    """Return the file itself where ``path`` is a link, so that the link stays."""
+    try:
+        target = path.expanduser().resolve()
+        if target.exists() and not target.is_file():
+            kind = "a folder" if target.is_dir() else "no regular file"
+            raise UserError(f"cannot write {path}: it is {kind}")
+    except (OSError, RuntimeError, ValueError) as error:  # A loop of links, a NUL, ...
+        raise _unwritable(path, error) from None
+    return target
+
+
+def _unwritable(path: Path, error: Exception) -> UserError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return UserError(f"cannot write {path}: {reason}")

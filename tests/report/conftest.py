@@ -1,0 +1,93 @@
+"""Results made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import (
+    ChangedSlot,
+    ContextEdits,
+    TurnResult,
+    VariantResult,
+)
+from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.perturb.types import Edit
+
+SOURCE = "i am leaving on friday from ely"
+EARLIER = "hello i need a train"
+CLEAN = BeliefState({"train-day": "friday", "train-departure": "ely"})
+
+
+def held(index: int) -> VariantResult:
+    edit = Edit("word_insert", "filler", 2, 2, "", "uh ")
+    text = "i uh am leaving on friday from ely"
+    return VariantResult(
+        index, text, (EARLIER,), (edit,), 1 / 8, 0.0, True, "", "held", state=CLEAN
+    )
+
+
+def violation(index: int, carried: bool = False) -> VariantResult:
+    edit = Edit("char_replace", "swap", 8, 10, "vi", "iv")
+    context = Edit("char_insert", "repeat", 15, 15, "", "t")
+    return VariantResult(
+        index=index,
+        text="i am leaivng on friday from ely",
+        context=("hello i need a ttrain",),
+        edits=(edit,),
+        edit_w=0.0,
+        edit_c=0.010753,
+        valid=True,
+        reason="",
+        outcome="violation",
+        state=BeliefState({"train-departure": "ely"}),
+        changed_slots=(ChangedSlot("train-day", "friday", None, carried),),
+        context_edits=(ContextEdits(0, (context,)),),
+        cause="turn",
+    )
+
+
+def vetoed(index: int) -> VariantResult:
+    edit = Edit("word_drop", "any", 28, 31, "ely", "")
+    return VariantResult(
+        index, "i am leaving on friday from ", (), (edit,), 0.14, 0.0, False, "value", "vetoed"
+    )
+
+
+def error(index: int) -> VariantResult:
+    edit = Edit("char_drop", "any", 0, 1, "i", "")
+    return VariantResult(
+        index, SOURCE[1:], (EARLIER,), (edit,), 0.0, 0.01, True, "ValueError: no", "error"
+    )
+
+
+def turn(
+    *variants: VariantResult, dialogue: str = "SNG0073", index: int = 1, outcome: str = "violation"
+) -> TurnResult:
+    return TurnResult(
+        id=f"multiwoz21-test-{dialogue}-t{index}",
+        dialogue_id=dialogue,
+        turn_index=index,
+        system="which day?",
+        user=SOURCE,
+        clean_state=CLEAN,
+        outcome=outcome,  # type: ignore[arg-type]
+        variants=variants,
+        label=CLEAN,
+        calls=3,
+    )
+
+
+@pytest.fixture
+def broken() -> TurnResult:
+    """A turn with one violation, one held, one vetoed variant."""
+    return turn(held(0), violation(1), vetoed(2))
+
+
+@pytest.fixture
+def results(broken: TurnResult) -> list[TurnResult]:
+    """Three turns of two dialogues."""
+    return [
+        turn(held(0), held(1), error(2), dialogue="MUL0001", index=0, outcome="error"),
+        turn(held(0), held(1), vetoed(2), index=0, outcome="held"),
+        broken,
+    ]

@@ -1,0 +1,71 @@
+"""A file is written whole, or stays as it was."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.report.files import check_writable, write_text
+
+
+def test_written_with_its_folders_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "report.json"
+    write_text(path, "é\n")
+    assert path.read_bytes() == b"\xc3\xa9\n"
+    assert [entry.name for entry in path.parent.iterdir()] == ["report.json"]
+
+
+def test_replaces_and_keeps_links(tmp_path: Path) -> None:
+    path, link = tmp_path / "one.json", tmp_path / "link.json"
+    write_text(path, "old")
+    link.symlink_to(path)
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+
+
+def test_lone_surrogates_are_escaped(tmp_path: Path) -> None:
+    write_text(tmp_path / "x", '"\ud800"')
+    assert (tmp_path / "x").read_bytes() == b'"\\ud800"'
+
+
+@pytest.mark.parametrize("step", ["replace", "fsync"])
+def test_a_failure_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    path = tmp_path / "report.json"
+    write_text(path, "old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path if step == "replace" else os, step, fail)
+    with pytest.raises(UserError, match=r"report\.json: No space left on device"):
+        write_text(path, "new")
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_not_a_file(tmp_path: Path) -> None:
+    for write in (check_writable, lambda path: write_text(path, "")):
+        with pytest.raises(UserError, match="it is a folder"):
+            write(tmp_path)
+        with pytest.raises(UserError, match="it is no regular file"):
+            write(Path(os.devnull))
+        with pytest.raises(UserError, match="cannot write"):
+            write(tmp_path / "nul\0")
+        (tmp_path / "file").write_text("kept")
+        with pytest.raises(UserError, match="Not a directory|File exists"):
+            write(tmp_path / "file" / "report.json")
+        assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_checking_leaves_no_trace(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new" / "report.json")
+    write_text(tmp_path / "old.json", "old")
+    check_writable(tmp_path / "old.json")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["old.json"]
+    assert (tmp_path / "old.json").read_text() == "old"
