@@ -6,12 +6,10 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 #: Set it to keep fetched data sets in a folder of your own.
-CACHE_VARIABLE = "DSTFUZZ_CACHE"
-
-#: Data sets that ``dstfuzz fetch`` knows.
-DATASET_NAMES = ("multiwoz20", "multiwoz21", "multiwoz22", "multiwoz23", "multiwoz24")
+CACHE_VARIABLE: Final = "DSTFUZZ_CACHE"
 
 
 def cache_folder(environ: Mapping[str, str] | None = None, platform: str = sys.platform) -> Path:

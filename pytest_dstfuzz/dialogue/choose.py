@@ -26,6 +26,9 @@ _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "jsonl": ("jsonl",),
 }
 
+#: Kinds that are looked for beside a single file.
+_EXTRAS: Final = ("list", "ontology", "schema")
+
 _EXPECTED: Final = (
     "expected MultiWOZ's data.json, the sharded files of 2.2, TRADE's TSV or *_dials.json, "
     "or JSON Lines with one dialogue a line"
@@ -65,8 +68,12 @@ class Choice:
         return self.ids is None or (dialogue_id in self.ids) == self.listed
 
 
-def catalogue(source: Path) -> Catalogue:
+def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
     """Look at every file of ``source``; beside a single file, at its neighbours too.
+
+    Args:
+        source: a folder, file or zip.
+        lists: another one, of which only the lists of dialogue ids are taken.
 
     Raises:
         DataError: nothing there is readable as dialogues.
@@ -81,9 +88,9 @@ def catalogue(source: Path) -> Catalogue:
         raise DataError(f"{source} holds no dialogues in a layout that is known; {_EXPECTED}")
     if source.is_file():
         neighbours = ((classify(file), file) for file in beside(source))
-        pairs += [
-            (kind, file) for kind, file in neighbours if kind in {"list", "ontology", "schema"}
-        ]
+        pairs += [(kind, file) for kind, file in neighbours if kind in _EXTRAS]
+    if lists is not None:
+        pairs += [("list", file) for file in list_files(lists) if listed_split(file)]
     return Catalogue(source, tuple(pairs), single)
 
 

@@ -11,7 +11,7 @@ from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.choose import Catalogue, Choice, catalogue, choose
 from pytest_dstfuzz.dialogue.locate import locate
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.dialogue.ontology import label_ontology, read_ontology
+from pytest_dstfuzz.dialogue.ontology import complete_ontology, read_ontology
 from pytest_dstfuzz.dialogue.readers import jsonl, original, sharded, trade
 from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS, canonical_split
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
@@ -61,22 +61,22 @@ def load_dialogues(
         raise unknown_name("layout", layout, LAYOUTS)
     if normalisation is not None:
         check_normalisation(normalisation)
-    path, short_name = locate(source)
-    files = catalogue(path)
+    location = locate(source)
+    files = catalogue(location.path, location.lists)
     choice = choose(files, wanted, layout)
     rules = normalisation or ("plain" if choice.layout == "jsonl" else "multiwoz")
     dialogues = _read(choice, rules)
     if not dialogues:
-        raise DataError(f"{path} holds no dialogue of the split {wanted!r}")
-    known = _ontology(files, choice, ontology, rules)
+        raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
+    known, notes = _ontology(files, choice, ontology, rules)
     return DialogueSet(
-        name=name or short_name,
+        name=name or location.name,
         split=wanted,
         dialogues=dialogues,
-        ontology=known or label_ontology(dialogues, rules),
+        ontology=complete_ontology(known, dialogues, rules),
         normalisation=rules,
         layout=choice.layout,
-        notes=choice.notes,
+        notes=(*choice.notes, *notes),
         cue_words=multiwoz.CUE_WORDS if rules == "multiwoz" else (),
     )
 
@@ -101,17 +101,24 @@ def _read(choice: Choice, rules: str) -> tuple[Dialogue, ...]:
 
 def _ontology(
     files: Catalogue, choice: Choice, given: str | Path | None, rules: str
-) -> Ontology | None:
-    """Return the ontology that was given, or that lies with the data, if any."""
+) -> tuple[Ontology | None, tuple[str, ...]]:
+    """Return the ontology that was given, or that lies with the data, if any; and notes."""
     if given is not None:
         path = Path(given)
-        return read_ontology(SourceFile(path.name, path), rules)
+        return read_ontology(SourceFile(path.name, path), rules), ()
     candidates = [file for _, file in (*files.of("ontology"), *files.of("schema"))]
     stems = {file.stem for _, file in choice.files}
-    own = [file for file in candidates if file.stem in stems and file.stem != "ontology"]
-    general = [file for file in candidates if file.stem not in stems and _is_general(file)]
-    best = next(iter((*own, *general)), None)
-    return None if best is None else read_ontology(best, rules)
+    own = [file for file in candidates if file.stem in stems]
+    best = next(iter((*own, *filter(_is_general, candidates))), None)
+    if best is None:
+        return None, ()
+    try:
+        return read_ontology(best, rules), ()
+    except DataError as error:
+        if choice.layout == "jsonl":
+            raise
+        # Published archives differ; the labels serve as well, and the user is told.
+        return None, (f"The values of the labels serve as ontology: {error}.",)
 
 
 def _is_general(file: SourceFile) -> bool:

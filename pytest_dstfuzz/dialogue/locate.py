@@ -6,9 +6,9 @@ import os
 import re
 from importlib import resources
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.cache import DATASET_NAMES, cache_folder
+from pytest_dstfuzz.dialogue.datasets import DATASETS, fetched
 from pytest_dstfuzz.errors import DataError, nearest
 
 #: The dialogues that ship with the package.
@@ -18,8 +18,18 @@ SAMPLE: Final = "sample"
 _NO_NAME: Final = re.compile(r"(train|dev|val|valid|validation|test|data)([_-].*)?|trade[_-]tsv")
 
 
-def locate(source: str | Path) -> tuple[Path, str]:
-    """Return the path of ``source`` and the short name of the data set.
+class Location(NamedTuple):
+    """Where a data set lies."""
+
+    path: Path
+    #: Short name for test ids and reports.
+    name: str
+    #: Folder with the lists of its splits, where it brings none itself.
+    lists: Path | None = None
+
+
+def locate(source: str | Path) -> Location:
+    """Return where ``source`` lies and the short name of the data set.
 
     An existing path wins over a data set of the same name in the cache.
 
@@ -29,14 +39,14 @@ def locate(source: str | Path) -> tuple[Path, str]:
     text = os.fspath(source)
     if text == SAMPLE:
         shipped = resources.files("pytest_dstfuzz") / "resources" / "dialogues" / SAMPLE
-        return Path(str(shipped)), SAMPLE
+        return Location(Path(str(shipped)), SAMPLE)
     path = Path(text).expanduser()
     if text and path.exists():
-        return path, _name_of(path)
-    if text in DATASET_NAMES:
-        cached = cache_folder() / text
-        if cached.is_dir():
-            return cached, text
+        return Location(path, _name_of(path))
+    if text in DATASETS:
+        folders = fetched(text)
+        if folders is not None:
+            return Location(folders[0], text, folders[1] if len(folders) > 1 else None)
         raise DataError(
             f"the data set {text!r} is not on this machine: run `dstfuzz fetch {text}`, "
             "or give the path of a folder, file or zip"
@@ -44,13 +54,13 @@ def locate(source: str | Path) -> tuple[Path, str]:
     guess = _guess(path, text)
     raise DataError(
         f"no such file or folder: {text!r}.{guess} Give the path of a folder, file or zip, "
-        f"or one of {', '.join((SAMPLE, *DATASET_NAMES))}."
+        f"or one of {', '.join((SAMPLE, *DATASETS))}."
     )
 
 
 def _guess(path: Path, text: str) -> str:
     siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    found = nearest(path.name, [*siblings, SAMPLE, *DATASET_NAMES]) if text else None
+    found = nearest(path.name, [*siblings, SAMPLE, *DATASETS]) if text else None
     if found is None:
         return ""
     return f" Did you mean {str(path.parent / found if found in siblings else found)!r}?"

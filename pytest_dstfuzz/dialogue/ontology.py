@@ -28,24 +28,32 @@ def read_ontology(file: SourceFile, normalisation: str) -> Ontology:
     return _collect(pairs, normalisation)
 
 
-def label_ontology(dialogues: Iterable[Dialogue], normalisation: str) -> Ontology | None:
-    """Return the values of the labels, for MultiWOZ with its closed values beside them.
+def complete_ontology(
+    known: Ontology | None, dialogues: Iterable[Dialogue], normalisation: str
+) -> Ontology | None:
+    """Fill the slots for which ``known`` has no values with those of the labels.
 
-    ``None`` where no turn has a label and the slots are not MultiWOZ's.
+    MultiWOZ's closed slots get all of their values. ``None`` where there is nothing to
+    know: no ontology, no label, and slots that are not MultiWOZ's.
     """
-    labels: _Pairs = (
-        pair
-        for dialogue in dialogues
-        for turn in dialogue.turns
-        for pair in (turn.state or {}).items()
+    labels = _collect(_of_labels(dialogues), normalisation)
+    values = dict(labels.values) | (
+        {
+            slot: tuple(sorted({*labels.values.get(slot, ()), *multiwoz.closed_values(slot)}))
+            for slot in multiwoz.SLOTS
+        }
+        if normalisation == "multiwoz"
+        else {}
     )
-    known: _Pairs = (
-        (slot, value)
-        for slot in (multiwoz.SLOTS if normalisation == "multiwoz" else ())
-        for value in ("", *multiwoz.closed_values(slot))
-    )
-    ontology = _collect((*known, *labels), normalisation)
-    return ontology if ontology.values else None
+    if known is not None:
+        values |= {slot: found or values.get(slot, ()) for slot, found in known.values.items()}
+    return Ontology(dict(sorted(values.items()))) if values else None
+
+
+def _of_labels(dialogues: Iterable[Dialogue]) -> Iterator[tuple[str, object]]:
+    for dialogue in dialogues:
+        for turn in dialogue.turns:
+            yield from (turn.state or {}).items()
 
 
 def _of_object(parsed: Mapping[str, object], place: str) -> Iterator[tuple[str, object]]:
