@@ -1,0 +1,204 @@
+"""From predictions to outcomes: what changed, what was carried, and what caused it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pytest_dstfuzz.campaign.answers import Answer, Failure
+from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
+from pytest_dstfuzz.campaign.results import (
+    Cause,
+    ChangedSlot,
+    TurnOutcome,
+    VariantOutcome,
+    VariantResult,
+)
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue, SlotChange
+from pytest_dstfuzz.relations.protocol import Relation
+from pytest_dstfuzz.trackers.protocol import Prediction
+
+#: Number of a variant -> the changes that it showed at the turns so far.
+History = Mapping[int, frozenset[SlotChange]]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The second pass of a violation in a perturbed context: each half on its own."""
+
+    #: The variant in its clean context.
+    alone: Context
+    #: The clean utterance in the perturbed context.
+    around: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One variant of a turn with its outcome, the cause perhaps still open."""
+
+    result: VariantResult
+    #: What has to be asked to know the cause; ``None`` = it is known, or there is none.
+    probe: Probe | None = None
+
+
+def judge_turn(
+    relation: Relation,
+    dialogue: Dialogue,
+    turn: TurnAttempts,
+    answers: Mapping[Context, Answer],
+    history: History,
+) -> list[Judged]:
+    """Give every variant of a turn its outcome.
+
+    Args:
+        relation: what must hold.
+        dialogue: the dialogue of the turn.
+        turn: the turn, its clean answer and its attempts.
+        answers: at least those to all contexts of ``turn.to_run``.
+        history: what variants of the same number changed at earlier turns.
+
+    Returns:
+        One entry for each attempt, or none where the relation is inapplicable: what
+        is not tested there is not generated either, as far as the figures go.
+    """
+    if isinstance(turn.clean, Failure):
+        reason = f"the tracker failed on the clean turn: {turn.clean.reason}"
+        return [
+            Judged(_result(a, "error", reason)) if a.to_run else _not_run(a) for a in turn.attempts
+        ]
+    if not turn.applicable:
+        return []
+    return [
+        _judge(relation, dialogue, turn, attempt, answers[attempt.context], history)
+        if attempt.to_run
+        else _not_run(attempt)
+        for attempt in turn.attempts
+    ]
+
+
+def _judge(
+    relation: Relation,
+    dialogue: Dialogue,
+    turn: TurnAttempts,
+    attempt: Attempt,
+    answer: Answer,
+    history: History,
+) -> Judged:
+    """Judge a variant that was run."""
+    if isinstance(answer, Failure):
+        return Judged(_result(attempt, "error", answer.reason))
+    verdict = relation.judge(_state(turn.clean), answer.state, turn.turn.state)
+    # In a clean context nothing can have been carried into it.
+    before = history.get(attempt.index, frozenset()) if attempt.users else frozenset()
+    changes = tuple(ChangedSlot(*change, carried=change in before) for change in verdict.changes)
+    result = replace(_result(attempt, "held"), state=answer.state, changed_slots=changes)
+    if verdict.kind == "improved":
+        return Judged(replace(result, outcome="improved"))
+    if verdict.kind != "violation":
+        return Judged(result)
+    if all(change.carried for change in changes):
+        return Judged(replace(result, outcome="carried"))
+    if not attempt.users:
+        return Judged(replace(result, outcome="violation", cause="turn"))
+    index = turn.turn.index
+    probe = Probe(
+        alone=dialogue.context(index, {index: attempt.variant.text}),
+        around=dialogue.context(index, attempt.users),
+    )
+    return Judged(replace(result, outcome="violation"), probe)
+
+
+def remember(history: History, turn: TurnAttempts, judged: Iterable[Judged]) -> History:
+    """Return the history with the changes of one more turn.
+
+    A duplicate takes over the changes of the variant whose text it shares: the same
+    edits have already been reported for them.
+    """
+    changed = {
+        item.result.index: frozenset(
+            SlotChange(change.slot, change.before, change.after)
+            for change in item.result.changed_slots
+        )
+        for item in judged
+    }
+    updated = dict(history)
+    for attempt in turn.attempts:
+        number = attempt.index if attempt.twin is None else attempt.twin
+        changes = changed.get(number, frozenset())
+        if changes:
+            updated[attempt.index] = updated.get(attempt.index, frozenset()) | changes
+    return updated
+
+
+def with_cause(
+    relation: Relation, turn: TurnAttempts, judged: Judged, answers: Mapping[Context, Answer]
+) -> VariantResult:
+    """Return the result with its cause, where the second pass was run.
+
+    A half is to blame when it alone breaks the relation in a slot that was not carried
+    here; when either does, or neither, it takes both. The cause stays open where the
+    budget ended before the second pass.
+    """
+    probe = judged.probe
+    if probe is None or probe.alone not in answers or probe.around not in answers:
+        return judged.result
+    carried = {
+        SlotChange(change.slot, change.before, change.after)
+        for change in judged.result.changed_slots
+        if change.carried
+    }
+
+    def breaks(answer: Answer) -> bool:
+        if isinstance(answer, Failure):
+            return False
+        verdict = relation.judge(_state(turn.clean), answer.state, turn.turn.state)
+        return verdict.kind == "violation" and not carried.issuperset(verdict.changes)
+
+    alone, around = breaks(answers[probe.alone]), breaks(answers[probe.around])
+    cause: Cause = "both" if alone == around else "turn" if alone else "context"
+    return replace(judged.result, cause=cause)
+
+
+def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnOutcome:
+    """Return the outcome of a turn: that of its worst variant."""
+    if isinstance(turn.clean, Failure):
+        return "error"
+    if not turn.applicable:
+        return "inapplicable"
+    outcomes = {variant.outcome for variant in variants}
+    if "error" in outcomes:
+        return "error"
+    if "violation" in outcomes:
+        return "violation"
+    return "held" if outcomes & {"held", "carried", "improved"} else "untested"
+
+
+def _not_run(attempt: Attempt) -> Judged:
+    """Return the result of a variant that the tracker is not asked about."""
+    variant = attempt.variant
+    if variant.status == "valid":
+        return Judged(_result(attempt, "duplicate", f"same text as variant {attempt.twin}"))
+    return Judged(_result(attempt, variant.status, variant.reason))
+
+
+def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> VariantResult:
+    variant = attempt.variant
+    return VariantResult(
+        index=attempt.index,
+        text=variant.text,
+        context=attempt.context.user_utterances[:-1],
+        edits=variant.edits,
+        edit_w=variant.edit_w,
+        edit_c=variant.edit_c,
+        valid=attempt.to_run,
+        reason=reason,
+        outcome=outcome,
+        context_edits=attempt.context_edits,
+    )
+
+
+def _state(clean: Answer) -> BeliefState:
+    """Return the clean prediction's state, which is there wherever a variant was run."""
+    if not isinstance(clean, Prediction):
+        raise TypeError("a variant was run on a turn without a clean prediction")
+    return clean.state

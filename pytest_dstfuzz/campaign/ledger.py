@@ -1,0 +1,156 @@
+"""What became of every generated variant: counts that add up, in all and by operator."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Variants by what became of them.
+
+    ``generated == vacuous + duplicate + vetoed + over_rate + valid`` and
+    ``valid == held + violations + uncredited + carried + improved + errors``, always.
+    """
+
+    vacuous: int = 0
+    duplicate: int = 0
+    vetoed: int = 0
+    over_rate: int = 0
+    held: int = 0
+    violations: int = 0
+    #: In rows of a transformation or operator: violations that its edits are not to
+    #: blame for, because the perturbed context alone breaks the relation (or the budget
+    #: ended before that was known). In the total, where every violation counts, 0.
+    uncredited: int = 0
+    carried: int = 0
+    improved: int = 0
+    errors: int = 0
+
+    @property
+    def valid(self) -> int:
+        """Variants that were run."""
+        return (
+            self.held
+            + self.violations
+            + self.uncredited
+            + self.carried
+            + self.improved
+            + self.errors
+        )
+
+    @property
+    def generated(self) -> int:
+        """All variants."""
+        return self.vacuous + self.duplicate + self.vetoed + self.over_rate + self.valid
+
+    @property
+    def valid_rate(self) -> float | None:
+        """Valid / generated; ``None`` when nothing was generated."""
+        return _ratio(self.valid, self.generated)
+
+    @property
+    def failure_rate(self) -> float | None:
+        """Violations / valid; ``None`` without a valid variant."""
+        return _ratio(self.violations, self.valid)
+
+    @property
+    def thesis_failure_rate(self) -> float | None:
+        """(Violations + carried) / valid: every difference counts, as the thesis has it."""
+        return _ratio(self.violations + self.uncredited + self.carried, self.valid)
+
+    @property
+    def yield_rate(self) -> float | None:
+        """The yield, violations / generated; ``None`` when nothing was generated."""
+        return _ratio(self.violations, self.generated)
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            *(getattr(self, item.name) + getattr(other, item.name) for item in fields(Counts))
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return counts and rates as a plain dictionary, sums and rates included."""
+        return {
+            "generated": self.generated,
+            **{item.name: getattr(self, item.name) for item in fields(self)},
+            "valid": self.valid,
+            "valid_rate": self.valid_rate,
+            "failure_rate": self.failure_rate,
+            "yield": self.yield_rate,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The counts of a campaign."""
+
+    total: Counts
+    #: By transformation; a variant with edits of several is counted in each row.
+    transformations: dict[str, Counts]
+    #: By (transformation, operator), likewise.
+    operators: dict[tuple[str, str], Counts]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return {
+            "total": self.total.to_json(),
+            "transformations": {
+                name: counts.to_json() for name, counts in self.transformations.items()
+            },
+            "operators": [
+                {"transformation": transformation, "operator": operator, **counts.to_json()}
+                for (transformation, operator), counts in self.operators.items()
+            ],
+        }
+
+
+#: Outcome of a variant -> field of `Counts`, where the names differ.
+_COLUMNS = {"violation": "violations", "error": "errors"}
+
+
+def column(variant: VariantResult, *, credit: bool) -> str:
+    """Return the field of `Counts` in which a variant is counted.
+
+    Args:
+        variant: the variant.
+        credit: whether to count a violation only where the variant's own edits caused
+            it, alone or with the context.
+    """
+    if credit and variant.outcome == "violation" and variant.cause not in ("turn", "both"):
+        return "uncredited"
+    return _COLUMNS.get(variant.outcome, variant.outcome)
+
+
+def count(variants: Iterable[VariantResult], *, credit: bool = False) -> Counts:
+    """Count variants by what became of them; see `column`."""
+    return Counts(**Counter(column(variant, credit=credit) for variant in variants))
+
+
+def ledger(results: Iterable[TurnResult]) -> Ledger:
+    """Return the ledger of a campaign, its rows sorted by name."""
+    total: Counter[str] = Counter()
+    rows: dict[tuple[str, ...], Counter[str]] = {}
+    for result in results:
+        for variant in result.variants:
+            total[column(variant, credit=False)] += 1
+            credited = column(variant, credit=True)
+            keys: set[tuple[str, ...]] = {(edit.transformation,) for edit in variant.edits}
+            keys.update((edit.transformation, edit.operator) for edit in variant.edits)
+            for key in keys:
+                rows.setdefault(key, Counter())[credited] += 1
+    counts = {key: Counts(**row) for key, row in sorted(rows.items())}
+    return Ledger(
+        total=Counts(**total),
+        transformations={key[0]: row for key, row in counts.items() if len(key) == 1},
+        operators={(key[0], key[1]): row for key, row in counts.items() if len(key) == 2},
+    )
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

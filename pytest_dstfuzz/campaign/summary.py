@@ -1,0 +1,181 @@
+"""The figures of a campaign: rates, the interval over dialogues, yields by domain and slot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz.campaign.ledger import Counts, column, count
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.seeding import stream
+
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures that every report shows; the fields are the keys of the JSON report."""
+
+    #: Turns with a result, those that the budget left out apart.
+    turns: int
+    generated: int
+    vacuous: int
+    duplicate: int
+    vetoed: int
+    over_rate: int
+    valid: int
+    held: int
+    violations: int
+    carried: int
+    improved: int
+    errors: int
+    #: Valid / generated; ``None`` when nothing was generated.
+    valid_rate: float | None
+    #: Violations / valid; ``None`` without a valid variant.
+    failure_rate: float | None
+    #: 95 % bootstrap interval over dialogues; ``None`` without valid variants of at
+    #: least two dialogues, as one dialogue says nothing about another.
+    failure_rate_interval: tuple[float, float] | None
+    #: Violations / generated (``yield`` in JSON).
+    yield_rate: float | None
+    #: Contexts that the tracker was asked for.
+    calls: int
+    #: Turns with at least one violation.
+    turns_broken: int
+
+    @property
+    def broken_per_1000_calls(self) -> float | None:
+        """Turns broken per 1,000 calls; ``None`` without a call."""
+        return 1000 * self.turns_broken / self.calls if self.calls else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ``summary`` of the JSON report; floats keep their value."""
+        values: dict[str, Any] = {}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            name = "yield" if item.name == "yield_rate" else item.name
+            values[name] = list(value) if isinstance(value, tuple) else value
+        return values
+
+
+def summarise(results: Iterable[TurnResult], seed: int) -> Summary:
+    """Return the figures of ``results``; their order does not matter.
+
+    Args:
+        results: turns of one campaign, or of several taken together.
+        seed: seed of the bootstrap.
+    """
+    turns = list(results)
+    counts = count(variant for turn in turns for variant in turn.variants)
+    return Summary(
+        turns=sum(turn.outcome != "skipped" for turn in turns),
+        generated=counts.generated,
+        vacuous=counts.vacuous,
+        duplicate=counts.duplicate,
+        vetoed=counts.vetoed,
+        over_rate=counts.over_rate,
+        valid=counts.valid,
+        held=counts.held,
+        violations=counts.violations,
+        carried=counts.carried,
+        improved=counts.improved,
+        errors=counts.errors,
+        valid_rate=counts.valid_rate,
+        failure_rate=counts.failure_rate,
+        failure_rate_interval=failure_rate_interval(turns, seed),
+        yield_rate=counts.yield_rate,
+        calls=sum(turn.calls for turn in turns),
+        turns_broken=sum(bool(turn.violations) for turn in turns),
+    )
+
+
+def failure_rate_interval(
+    results: Iterable[TurnResult], seed: int, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return the bootstrap interval of the failure rate, or ``None``; see `Summary`.
+
+    Dialogues are drawn with replacement, each with all of its variants: those of one
+    dialogue are not independent.
+    """
+    by_dialogue: dict[str, Counts] = {}
+    for turn in results:
+        counts = count(turn.variants)
+        by_dialogue[turn.dialogue_id] = by_dialogue.get(turn.dialogue_id, Counts()) + counts
+    tested = [counts for _, counts in sorted(by_dialogue.items()) if counts.valid]
+    if len(tested) < 2:
+        return None
+    violations = np.array([counts.violations for counts in tested], dtype=np.int64)
+    valid = np.array([counts.valid for counts in tested], dtype=np.int64)
+    low, high = bootstrap_ratio(violations, valid, stream(seed, "bootstrap"), level)
+    return low, high
+
+
+def bootstrap_ratio(
+    parts: npt.NDArray[np.int64],
+    wholes: npt.NDArray[np.int64],
+    rng: np.random.Generator,
+    level: float = 0.95,
+) -> tuple[float, float]:
+    """Return the percentile interval of ``sum(parts) / sum(wholes)`` over units.
+
+    Args:
+        parts: [units], numerators.
+        wholes: [units], denominators, each above 0.
+        rng: source of the draws.
+        level: coverage, between 0 and 1.
+    """
+    units = len(parts)
+    rates = np.empty(RESAMPLES)
+    # In slices: 2,000 resamples of 1,000 dialogues at once would be 16 MB of indices.
+    for start in range(0, RESAMPLES, 250):
+        drawn = rng.integers(0, units, size=(min(250, RESAMPLES - start), units))
+        rates[start : start + len(drawn)] = parts[drawn].sum(axis=1) / wholes[drawn].sum(axis=1)
+    edge = 50 * (1 - level)
+    low, high = np.percentile(rates, [edge, 100 - edge])
+    return float(low), float(high)
+
+
+def yields_by_slot(results: Iterable[TurnResult]) -> dict[str, Counts]:
+    """Return counts by slot, sorted by slot.
+
+    A variant is counted for each slot that is at stake: one that the clean prediction
+    holds or that the variant changed. A violation is one of the slots that it changed
+    anew; for the others at stake the variant counts as held (as carried, where the
+    change was carried).
+    """
+    return _yields(results, lambda slot: slot)
+
+
+def yields_by_domain(results: Iterable[TurnResult]) -> dict[str, Counts]:
+    """Return counts by domain, the part of a slot before its first dash; see `yields_by_slot`.
+
+    Slots without a dash have no domain and are left out.
+    """
+    return _yields(results, lambda slot: slot.partition("-")[0] if "-" in slot else None)
+
+
+def _yields(results: Iterable[TurnResult], group: Callable[[str], str | None]) -> dict[str, Counts]:
+    rows: dict[str, Counter[str]] = {}
+    for turn in results:
+        for variant in turn.variants:
+            for name, field in _at_stake(turn, variant, group).items():
+                rows.setdefault(name, Counter())[field] += 1
+    return {name: Counts(**row) for name, row in sorted(rows.items())}
+
+
+def _at_stake(
+    turn: TurnResult, variant: VariantResult, group: Callable[[str], str | None]
+) -> dict[str, str]:
+    """Return group -> field of `Counts` for the groups of slots that a variant puts at stake."""
+    # For a group the strongest of what happened to its slots counts.
+    found = {group(slot): "held" for slot in turn.clean_state or ()}
+    for change in sorted(variant.changed_slots, key=lambda change: not change.carried):
+        found[group(change.slot)] = "carried" if change.carried else "violations"
+    if variant.outcome not in ("violation", "carried"):
+        found = dict.fromkeys(found, column(variant, credit=False))
+    return {name: field for name, field in found.items() if name is not None}
