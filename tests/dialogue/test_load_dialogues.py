@@ -1,0 +1,274 @@
+import json
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.readers import jsonl
+from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, Turn
+from pytest_dstfuzz.errors import DataError, UserError
+
+
+def zipped(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def test_original_schema_keeps_texts_and_reads_states_behind_the_user(write, original):
+    found = load_dialogues(write("mini/test.json", original).parent)
+    assert (found.name, found.split, found.layout) == ("mini", "test", "original")
+    assert found.normalisation == "multiwoz"
+    assert found.cue_words == multiwoz.CUE_WORDS
+    first, second = found.dialogues
+    assert first.id == "AAA01"
+    assert first.turns == (
+        Turn(
+            0,
+            "",
+            "I need a Guest House in the Center, please!",
+            BeliefState({"hotel-type": "guesthouse", "hotel-area": "centre"}),
+        ),
+        Turn(
+            1,
+            "For how long ?",
+            "two nights,  any day",
+            BeliefState(
+                {
+                    "hotel-type": "guesthouse",
+                    "hotel-area": "centre",
+                    "hotel-parking": "yes",
+                    "hotel-book stay": "2",
+                    "hotel-book day": "dontcare",
+                    "taxi-leaveat": "17:45",
+                }
+            ),
+        ),
+    )
+    assert second.turns[1] == Turn(1, "when?", "never mind", None)
+    assert not found.labelled
+    assert found.ontology is not None
+    assert found.ontology.slots == multiwoz.SLOTS
+    assert found.ontology.values["taxi-destination"] == ("abc",)
+    assert found.ontology.values["hotel-area"] == multiwoz.AREAS
+
+
+def test_sharded_schema_reads_all_shards_of_a_split(write, sharded):
+    write("two/test/dialogues_001.json", sharded)
+    other = [{**sharded[0], "dialogue_id": "CCC04.json"}]
+    write("two/test/dialogues_002.json", other)
+    write("two/dev/dialogues_001.json", [{**sharded[0], "dialogue_id": "DEV"}])
+    schema = [
+        {
+            "service_name": "hotel",
+            "slots": [
+                {"name": "hotel-area", "possible_values": ["center", "dontcare"]},
+                {"name": "hotel-name"},
+                {"name": "hotel-bookstay"},
+            ],
+        }
+    ]
+    folder = write("two/schema.json", schema).parent
+    found = load_dialogues(folder)
+    assert found.layout == "sharded"
+    assert [dialogue.id for dialogue in found.dialogues] == ["CCC03", "CCC04"]
+    assert [turn.state for turn in found.dialogues[0].turns] == [
+        {"hotel-book stay": "2"},
+        {"hotel-book stay": "2", "hotel-area": "dontcare", "taxi-leaveat": "09:15"},
+    ]
+    assert found.dialogues[0].turns[1].system == "which area?"
+    assert found.ontology is not None
+    assert found.ontology.values["hotel-area"] == ("centre",)
+    assert found.ontology.values["hotel-name"] == ()
+    assert "2" in found.ontology.values["hotel-book stay"]
+    assert [d.id for d in load_dialogues(folder, "validation").dialogues] == ["DEV"]
+
+
+def test_trade_json(write, dials):
+    path = write("dev_dials.json", dials)
+    found = load_dialogues(path, "val")
+    assert found.layout == "trade"
+    assert found.dialogues[0].id == "DDD04"
+    assert found.dialogues[0].turns[0].state == {"hotel-area": "east", "hotel-type": "hotel"}
+    assert found.labelled
+    assert found.turn_count() == 1
+
+
+def test_trade_json_without_labels(write, dials):
+    del dials[0]["dialogue"][0]["belief_state"]
+    assert not load_dialogues(write("test_dials.json", dials)).labelled
+
+
+def test_trade_tsv(write, tsv):
+    found = load_dialogues(write("mini/test.tsv", tsv.replace("\n", "\r\n")))
+    assert (found.name, found.layout) == ("mini", "trade")
+    assert [len(dialogue.turns) for dialogue in found.dialogues] == [2, 1]
+    assert found.dialogues[0].turns[1] == Turn(
+        1,
+        "where ?",
+        "anywhere with wifi",
+        BeliefState(
+            {"hotel-area": "dontcare", "hotel-internet": "yes", "hotel-type": "guesthouse"}
+        ),
+    )
+
+
+def test_json_lines_in_both_forms(write, pizza):
+    found = load_dialogues(write("My Pizza-Bot.train.jsonl", pizza))
+    assert (found.name, found.layout, found.normalisation) == ("my_pizza_bot", "jsonl", "plain")
+    assert found.cue_words == ()
+    first, second, third = found.dialogues
+    assert first.turns == (Turn(0, "", "A LARGE pizza"), Turn(1, "Which one?", "Hawaii"))
+    assert second.turns[0].state == {}
+    assert second.turns[1].state == {"pizza-size": "big", "pizza-top": "any"}
+    assert third.turns == (Turn(0, "", "any crust", BeliefState({"pizza-crust": "dontcare"})),)
+    assert found.ontology is not None
+    assert found.ontology.values == {"pizza-crust": (), "pizza-size": ("big",), "pizza-top": ("any",)}
+
+
+def test_unlabelled_json_lines_have_no_ontology(write):
+    found = load_dialogues(write("a.jsonl", '{"dialogue_id": "x", "utterances": ["hi"]}'))
+    assert found.ontology is None
+
+
+@pytest.mark.parametrize("name", ["bot.ontology.json", "ontology.json"])
+def test_ontology_beside_json_lines(write, pizza, name):
+    write("other.ontology.json", {"wrong": ["one"]})
+    write(name, {"pizza-Size": ["Big", "small", "dont care", "none"], "pizza-crust": []})
+    found = load_dialogues(write("bot.jsonl", pizza))
+    assert found.ontology is not None
+    assert found.ontology.values["pizza-size"] == ("big", "small")
+    assert "pizza-crust" in found.ontology.slots
+
+
+def test_ontology_given_by_path(write, pizza):
+    mine = write("elsewhere/values.json", {"pizza-size": ["huge"]})
+    found = load_dialogues(write("bot.jsonl", pizza), ontology=mine, name="mine")
+    assert found.name == "mine"
+    assert found.ontology is not None
+    assert found.ontology.values["pizza-size"] == ("huge",)
+
+
+def test_an_odd_ontology_of_multiwoz_gives_way_to_the_labels(write, original):
+    write("m/ontology.json", {"hotel-area": "east"})
+    found = load_dialogues(write("m/test.json", original).parent)
+    assert found.ontology is not None
+    assert found.ontology.values["taxi-destination"] == ("abc",)
+    assert "values of slot 'hotel-area' must be a list" in found.notes[0]
+
+
+@pytest.mark.parametrize("suffix", ["txt", "json"])
+def test_whole_file_is_split_by_lists(tmp_path, original, suffix):
+    three = {**original, "CCC03.json": original["AAA01.json"]}
+    members = {
+        "W/data.json": three,
+        f"W/valListFile.{suffix}": "BBB02.json\n",
+        f"W/testListFile.{suffix}": "CCC03\r\n",
+        "__MACOSX/W/._data.json": "junk",
+        "W/notes.md": "junk",
+    }
+    path = zipped(tmp_path / "multiwoz_9.zip", members)
+    ids = {
+        split: [dialogue.id for dialogue in load_dialogues(path, split).dialogues]
+        for split in ("train", "dev", "test")
+    }
+    assert ids == {"train": ["AAA01"], "dev": ["BBB02"], "test": ["CCC03"]}
+    assert load_dialogues(path).name == "multiwoz_9"
+
+
+def test_whole_file_without_lists_is_refused(write, original):
+    with pytest.raises(DataError, match=r"data\.json holds all splits: put MultiWOZ's valList"):
+        load_dialogues(write("data.json", original))
+
+
+def test_whole_file_takes_lists_beside_it(write, original):
+    write("testListFile.txt", "BBB02.json")
+    path = write("data.json", original)
+    assert [dialogue.id for dialogue in load_dialogues(path).dialogues] == ["BBB02"]
+    with pytest.raises(DataError, match="does not hold the split 'train'.*original: test"):
+        load_dialogues(path, "train")
+
+
+def test_several_layouts_of_a_split(write, tmp_path, original, tsv):
+    write("both/test.json", original)
+    (tmp_path / "both/deep").mkdir()
+    zipped(tmp_path / "both/deep/trade-tsv.zip", {"test.tsv": tsv, "train.tsv": tsv})
+    folder = tmp_path / "both"
+    found = load_dialogues(folder)
+    assert found.layout == "original"
+    assert "in several layouts: read in the layout 'original', not in 'trade'" in found.notes[0]
+    assert load_dialogues(folder, layout="trade").notes == ()
+    assert load_dialogues(folder, "train").layout == "trade"
+    assert load_dialogues(folder / "deep/trade-tsv.zip").name == "deep"
+    with pytest.raises(DataError, match="'train' in the layout 'original'.*trade: train, test"):
+        load_dialogues(folder, "train", layout="original")
+
+
+def test_unnamed_files_are_taken_as_the_split_asked_for(write, original):
+    found = load_dialogues(write("talks.json", original), "train")
+    assert found.split == "train"
+    assert "all dialogues are taken as 'train'" in found.notes[0]
+
+
+def test_a_named_file_beside_unnamed_ones_is_not_another_split(write, original, sharded):
+    write("x/test.json", original)
+    folder = write("x/talks.json", {"ZZ": original["AAA01.json"]}).parent
+    with pytest.raises(DataError, match="does not hold the split 'val'. It holds original: test"):
+        load_dialogues(folder, "val")
+
+
+def test_normalisation_can_be_forced(write, original):
+    found = load_dialogues(write("test.json", original), normalisation="plain")
+    assert found.dialogues[0].turns[0].state == {
+        "hotel-area": "center",
+        "hotel-type": "guest house",
+        "police-name": "x",
+    }
+
+
+def test_shipped_sample():
+    found = load_dialogues("sample", "test")
+    assert (found.name, found.layout, found.labelled) == ("sample", "original", True)
+    assert len(found.dialogues) >= 60
+    assert found.turn_count() >= 300
+    slots = {s for d in found.dialogues for t in d.turns for s in t.state or ()}
+    assert slots == set(multiwoz.SLOTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": "tset"}, "unknown split 'tset'. Did you mean 'test'"),
+        ({"layout": "orginal"}, "unknown layout 'orginal'. Did you mean 'original'"),
+        ({"normalisation": "plan"}, "unknown normalisation 'plan'. Did you mean 'plain'"),
+    ],
+)
+def test_unknown_names(options, message):
+    with pytest.raises(UserError, match=message):
+        load_dialogues("sample", **options)
+
+
+_STATES = st.dictionaries(st.text("abc-", min_size=1, max_size=5), st.text("xyz", min_size=1))
+_TURNS = st.lists(st.tuples(st.text(), st.text(), st.none() | _STATES), min_size=1, max_size=4)
+
+
+@given(st.lists(_TURNS, max_size=4))
+def test_json_lines_round_trip(tmp_path_factory, conversations):
+    dialogues = tuple(
+        Dialogue(
+            f"d{number}",
+            tuple(
+                Turn(index, system, user, None if state is None else BeliefState(state))
+                for index, (system, user, state) in enumerate(turns)
+            ),
+        )
+        for number, turns in enumerate(conversations)
+    )
+    path = tmp_path_factory.getbasetemp() / "round_trip.jsonl"
+    path.write_bytes(jsonl.write(dialogues).encode())
+    assert tuple(jsonl.read(SourceFile(path.name, path), "plain")) == dialogues
