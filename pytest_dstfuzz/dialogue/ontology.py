@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_dstfuzz.dialogue import multiwoz
-from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_text
+from pytest_dstfuzz.dialogue.normalise import normalise_slot
+from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue, Ontology
 
@@ -25,7 +25,7 @@ def read_ontology(file: SourceFile, normalisation: str) -> Ontology:
         if isinstance(parsed, list)
         else _of_object(as_object(parsed, file.place, "the ontology"), file.place)
     )
-    return _collect(pairs, normalisation)
+    return _collect(pairs, normalisation, file.place)
 
 
 def complete_ontology(
@@ -33,10 +33,11 @@ def complete_ontology(
 ) -> Ontology | None:
     """Fill the slots for which ``known`` has no values with those of the labels.
 
-    MultiWOZ's closed slots get all of their values. ``None`` where there is nothing to
+    MultiWOZ's closed slots get all of their values, and slots that are neither among its
+    30 nor in a label are left out (its schemas have phone numbers). ``None`` where there is nothing to
     know: no ontology, no label, and slots that are not MultiWOZ's.
     """
-    labels = _collect(_of_labels(dialogues), normalisation)
+    labels = _collect(_of_labels(dialogues), normalisation, "the labels")
     values = dict(labels.values) | (
         {
             slot: tuple(sorted({*labels.values.get(slot, ()), *multiwoz.closed_values(slot)}))
@@ -46,7 +47,11 @@ def complete_ontology(
         else {}
     )
     if known is not None:
-        values |= {slot: found or values.get(slot, ()) for slot, found in known.values.items()}
+        values |= {
+            slot: found or values.get(slot, ())
+            for slot, found in known.values.items()
+            if normalisation != "multiwoz" or slot in values
+        }
     return Ontology(dict(sorted(values.items()))) if values else None
 
 
@@ -74,14 +79,16 @@ def _of_schema(parsed: list[object], place: str) -> Iterator[tuple[str, object]]
                 yield name, value
 
 
-def _collect(pairs: _Pairs, normalisation: str) -> Ontology:
+def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
     """Group values by slot; ``dontcare`` and absence are no values of an ontology."""
     values: dict[str, dict[str, None]] = {}
     for raw_slot, raw_value in pairs:
-        # A placeholder keeps the slot in the state, so that its canonical name is seen.
-        for slot in normalise_state({raw_slot: DONTCARE}, normalisation):
-            known = values.setdefault(slot, {})
-            value = normalise_state({raw_slot: raw_value}, normalisation).get(slot)
-            if value is not None and value != DONTCARE:
-                known[value] = None
+        slot = normalise_slot(raw_slot, normalisation)
+        if slot is None:
+            continue
+        known = values.setdefault(slot, {})
+        state = as_state({raw_slot: raw_value}, place, "a value", normalisation)
+        value = state.get(slot, DONTCARE)
+        if value != DONTCARE:
+            known[value] = None
     return Ontology({slot: tuple(sorted(known)) for slot, known in sorted(values.items())})

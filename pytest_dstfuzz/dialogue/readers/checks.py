@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import cast
 
+from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.errors import DataError
 
 
@@ -26,6 +29,16 @@ def as_text(value: object, place: str, field: str) -> str:
     if not isinstance(value, str):
         raise _wrong(value, place, field, "a string")
     return value
+
+
+def as_state(
+    values: Mapping[str, object], place: str, field: str, normalisation: str
+) -> BeliefState:
+    """Return the normalised state, or raise ``DataError`` naming ``field``."""
+    try:
+        return normalise_state(values, normalisation)
+    except DataError as error:
+        raise DataError(f"{place}: {field}: {error}") from None
 
 
 def strip_json(dialogue_id: str) -> str:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_text
+from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, Turn
 from pytest_dstfuzz.errors import DataError
@@ -101,4 +100,6 @@ def _flat(entry: dict[str, object], place: str, where: str, normalisation: str) 
 
 
 def _state(raw: object, place: str, where: str, normalisation: str) -> BeliefState | None:
-    return None if raw is None else normalise_state(as_object(raw, place, where), normalisation)
+    if raw is None:
+        return None
+    return as_state(as_object(raw, place, where), place, where, normalisation)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_text, strip_json
+from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text, strip_json
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, Turn
 
@@ -60,4 +59,4 @@ def _state(metadata: object, place: str, where: str, normalisation: str) -> Beli
             for slot, value in slots.items():
                 if slot != "booked":  # What the system booked, not what the user wants.
                     state[f"{domain}-{prefix}{slot}"] = value
-    return normalise_state(state, normalisation)
+    return as_state(state, place, where, normalisation)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_text, strip_json
+from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text, strip_json
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, Turn
 
@@ -53,4 +52,4 @@ def _state(frames: list[object], place: str, where: str, normalisation: str) -> 
         inner = as_object(frame.get("state", {}), place, f"{where}: 'state'")
         values = inner.get("slot_values", {})
         state.update(as_object(values, place, f"{where}: 'slot_values'"))
-    return normalise_state(state, normalisation)
+    return as_state(state, place, where, normalisation)

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_text, strip_json
+from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text, strip_json
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.types import Dialogue, Turn
 from pytest_dstfuzz.errors import DataError
@@ -57,7 +57,7 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
                 f"{file.place}: line {number} has {len(cells)} columns, the header has "
                 f"{len(header)}"
             )
-        if not cells[1].isdigit():
+        if not (cells[1].isascii() and cells[1].isdecimal()):
             raise DataError(
                 f"{file.place}: line {number}: the turn index must be a number, found {cells[1]!r}"
             )
@@ -90,8 +90,8 @@ def _turn(raw: object, index: int, place: str, where: str, normalisation: str) -
     labels = turn.get("belief_state")
     state = None
     if labels is not None:
-        pairs = _slots(labels, place, f"{where}: 'belief_state'")
-        state = normalise_state(pairs, normalisation)
+        field = f"{where}: 'belief_state'"
+        state = as_state(_slots(labels, place, field), place, field, normalisation)
     return Turn(
         index,
         as_text(turn.get("system_transcript", ""), place, f"{where}: 'system_transcript'"),
