@@ -122,7 +122,9 @@ def sharded() -> list[dict[str, Any]]:
                         },
                         {
                             "service": "taxi",
-                            "state": {"slot_values": {"taxi-leaveat": ["9:15"], "taxi-arriveby": []}},
+                            "state": {
+                                "slot_values": {"taxi-leaveat": ["9:15"], "taxi-arriveby": []}
+                            },
                         },
                     ],
                 },

@@ -1,5 +1,8 @@
 import json
 import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,14 +16,16 @@ from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, Turn
 from pytest_dstfuzz.errors import DataError, UserError
 
 
-def zipped(path, members):
+def zipped(path: Path, members: dict[Any, Any]) -> Path:
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content if isinstance(content, str) else json.dumps(content))
     return path
 
 
-def test_original_schema_keeps_texts_and_reads_states_behind_the_user(write, original):
+def test_original_schema_keeps_texts_and_reads_states_behind_the_user(
+    write: Callable[[str, Any], Path], original: dict[str, Any]
+):
     found = load_dialogues(write("mini/test.json", original).parent)
     assert (found.name, found.split, found.layout) == ("mini", "test", "original")
     assert found.normalisation == "multiwoz"
@@ -58,7 +63,9 @@ def test_original_schema_keeps_texts_and_reads_states_behind_the_user(write, ori
     assert found.ontology.values["hotel-area"] == multiwoz.AREAS
 
 
-def test_sharded_schema_reads_all_shards_of_a_split(write, sharded):
+def test_sharded_schema_reads_all_shards_of_a_split(
+    write: Callable[[str, Any], Path], sharded: list[dict[str, Any]]
+):
     write("two/test/dialogues_001.json", sharded)
     other = [{**sharded[0], "dialogue_id": "CCC04.json"}]
     write("two/test/dialogues_002.json", other)
@@ -89,7 +96,7 @@ def test_sharded_schema_reads_all_shards_of_a_split(write, sharded):
     assert [d.id for d in load_dialogues(folder, "validation").dialogues] == ["DEV"]
 
 
-def test_trade_json(write, dials):
+def test_trade_json(write: Callable[[str, Any], Path], dials: list[dict[str, Any]]):
     path = write("dev_dials.json", dials)
     found = load_dialogues(path, "val")
     assert found.layout == "trade"
@@ -99,12 +106,12 @@ def test_trade_json(write, dials):
     assert found.turn_count() == 1
 
 
-def test_trade_json_without_labels(write, dials):
+def test_trade_json_without_labels(write: Callable[[str, Any], Path], dials: list[dict[str, Any]]):
     del dials[0]["dialogue"][0]["belief_state"]
     assert not load_dialogues(write("test_dials.json", dials)).labelled
 
 
-def test_trade_tsv(write, tsv):
+def test_trade_tsv(write: Callable[[str, Any], Path], tsv: str):
     found = load_dialogues(write("mini/test.tsv", tsv.replace("\n", "\r\n")))
     assert (found.name, found.layout) == ("mini", "trade")
     assert [len(dialogue.turns) for dialogue in found.dialogues] == [2, 1]
@@ -118,7 +125,7 @@ def test_trade_tsv(write, tsv):
     )
 
 
-def test_json_lines_in_both_forms(write, pizza):
+def test_json_lines_in_both_forms(write: Callable[[str, Any], Path], pizza: str):
     found = load_dialogues(write("My Pizza-Bot.train.jsonl", pizza))
     assert (found.name, found.layout, found.normalisation) == ("my_pizza_bot", "jsonl", "plain")
     assert found.cue_words == ()
@@ -128,16 +135,20 @@ def test_json_lines_in_both_forms(write, pizza):
     assert second.turns[1].state == {"pizza-size": "big", "pizza-top": "any"}
     assert third.turns == (Turn(0, "", "any crust", BeliefState({"pizza-crust": "dontcare"})),)
     assert found.ontology is not None
-    assert found.ontology.values == {"pizza-crust": (), "pizza-size": ("big",), "pizza-top": ("any",)}
+    assert found.ontology.values == {
+        "pizza-crust": (),
+        "pizza-size": ("big",),
+        "pizza-top": ("any",),
+    }
 
 
-def test_unlabelled_json_lines_have_no_ontology(write):
+def test_unlabelled_json_lines_have_no_ontology(write: Callable[[str, Any], Path]):
     found = load_dialogues(write("a.jsonl", '{"dialogue_id": "x", "utterances": ["hi"]}'))
     assert found.ontology is None
 
 
 @pytest.mark.parametrize("name", ["bot.ontology.json", "ontology.json"])
-def test_ontology_beside_json_lines(write, pizza, name):
+def test_ontology_beside_json_lines(write: Callable[[str, Any], Path], pizza: str, name: str):
     write("other.ontology.json", {"wrong": ["one"]})
     write(name, {"pizza-Size": ["Big", "small", "dont care", "none"], "pizza-crust": []})
     found = load_dialogues(write("bot.jsonl", pizza))
@@ -146,7 +157,7 @@ def test_ontology_beside_json_lines(write, pizza, name):
     assert "pizza-crust" in found.ontology.slots
 
 
-def test_ontology_given_by_path(write, pizza):
+def test_ontology_given_by_path(write: Callable[[str, Any], Path], pizza: str):
     mine = write("elsewhere/values.json", {"pizza-size": ["huge"]})
     found = load_dialogues(write("bot.jsonl", pizza), ontology=mine, name="mine")
     assert found.name == "mine"
@@ -154,7 +165,9 @@ def test_ontology_given_by_path(write, pizza):
     assert found.ontology.values["pizza-size"] == ("huge",)
 
 
-def test_an_odd_ontology_of_multiwoz_gives_way_to_the_labels(write, original):
+def test_an_odd_ontology_of_multiwoz_gives_way_to_the_labels(
+    write: Callable[[str, Any], Path], original: dict[str, Any]
+):
     write("m/ontology.json", {"hotel-area": "east"})
     found = load_dialogues(write("m/test.json", original).parent)
     assert found.ontology is not None
@@ -163,7 +176,7 @@ def test_an_odd_ontology_of_multiwoz_gives_way_to_the_labels(write, original):
 
 
 @pytest.mark.parametrize("suffix", ["txt", "json"])
-def test_whole_file_is_split_by_lists(tmp_path, original, suffix):
+def test_whole_file_is_split_by_lists(tmp_path: Path, original: dict[str, Any], suffix: str):
     three = {**original, "CCC03.json": original["AAA01.json"]}
     members = {
         "W/data.json": three,
@@ -181,20 +194,26 @@ def test_whole_file_is_split_by_lists(tmp_path, original, suffix):
     assert load_dialogues(path).name == "multiwoz_9"
 
 
-def test_whole_file_without_lists_is_refused(write, original):
+def test_whole_file_without_lists_is_refused(
+    write: Callable[[str, Any], Path], original: dict[str, Any]
+):
     with pytest.raises(DataError, match=r"data\.json holds all splits: put MultiWOZ's valList"):
         load_dialogues(write("data.json", original))
 
 
-def test_whole_file_takes_lists_beside_it(write, original):
+def test_whole_file_takes_lists_beside_it(
+    write: Callable[[str, Any], Path], original: dict[str, Any]
+):
     write("testListFile.txt", "BBB02.json")
     path = write("data.json", original)
     assert [dialogue.id for dialogue in load_dialogues(path).dialogues] == ["BBB02"]
-    with pytest.raises(DataError, match="does not hold the split 'train'.*original: test"):
+    with pytest.raises(DataError, match=r"does not hold the split 'train'.*original: test"):
         load_dialogues(path, "train")
 
 
-def test_several_layouts_of_a_split(write, tmp_path, original, tsv):
+def test_several_layouts_of_a_split(
+    write: Callable[[str, Any], Path], tmp_path: Path, original: dict[str, Any], tsv: str
+):
     write("both/test.json", original)
     (tmp_path / "both/deep").mkdir()
     zipped(tmp_path / "both/deep/trade-tsv.zip", {"test.tsv": tsv, "train.tsv": tsv})
@@ -205,24 +224,28 @@ def test_several_layouts_of_a_split(write, tmp_path, original, tsv):
     assert load_dialogues(folder, layout="trade").notes == ()
     assert load_dialogues(folder, "train").layout == "trade"
     assert load_dialogues(folder / "deep/trade-tsv.zip").name == "deep"
-    with pytest.raises(DataError, match="'train' in the layout 'original'.*trade: train, test"):
+    with pytest.raises(DataError, match=r"'train' in the layout 'original'.*trade: train, test"):
         load_dialogues(folder, "train", layout="original")
 
 
-def test_unnamed_files_are_taken_as_the_split_asked_for(write, original):
+def test_unnamed_files_are_taken_as_the_split_asked_for(
+    write: Callable[[str, Any], Path], original: dict[str, Any]
+):
     found = load_dialogues(write("talks.json", original), "train")
     assert found.split == "train"
     assert "all dialogues are taken as 'train'" in found.notes[0]
 
 
-def test_a_named_file_beside_unnamed_ones_is_not_another_split(write, original, sharded):
+def test_a_named_file_beside_unnamed_ones_is_not_another_split(
+    write: Callable[[str, Any], Path], original: dict[str, Any]
+):
     write("x/test.json", original)
     folder = write("x/talks.json", {"ZZ": original["AAA01.json"]}).parent
-    with pytest.raises(DataError, match="does not hold the split 'val'. It holds original: test"):
+    with pytest.raises(DataError, match=r"does not hold the split 'val'. It holds original: test"):
         load_dialogues(folder, "val")
 
 
-def test_normalisation_can_be_forced(write, original):
+def test_normalisation_can_be_forced(write: Callable[[str, Any], Path], original: dict[str, Any]):
     found = load_dialogues(write("test.json", original), normalisation="plain")
     assert found.dialogues[0].turns[0].state == {
         "hotel-area": "center",
@@ -248,7 +271,7 @@ def test_shipped_sample():
         ({"normalisation": "plan"}, "unknown normalisation 'plan'. Did you mean 'plain'"),
     ],
 )
-def test_unknown_names(options, message):
+def test_unknown_names(options: dict[str, Any], message: str):
     with pytest.raises(UserError, match=message):
         load_dialogues("sample", **options)
 
@@ -258,7 +281,10 @@ _TURNS = st.lists(st.tuples(st.text(), st.text(), st.none() | _STATES), min_size
 
 
 @given(st.lists(_TURNS, max_size=4))
-def test_json_lines_round_trip(tmp_path_factory, conversations):
+def test_json_lines_round_trip(
+    tmp_path_factory: pytest.TempPathFactory,
+    conversations: list[list[tuple[str, str, dict[str, str] | None]]],
+):
     dialogues = tuple(
         Dialogue(
             f"d{number}",

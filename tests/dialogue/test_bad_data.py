@@ -1,0 +1,240 @@
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.dialogue import locate
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.readers import source
+from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
+from pytest_dstfuzz.errors import DataError
+
+HEADER = "\t".join([*COLUMNS, "hotel-area"]) + "\n"
+ROW = "A\t0\tFalse\t\thi\tnone\n"
+
+
+def log(*items: Any) -> dict[str, Any]:
+    return {"X": {"goal": {}, "log": list(items)}}
+
+
+def line(**fields: Any) -> str:
+    return json.dumps({"dialogue_id": "a", **fields})
+
+
+BAD = [
+    # original schema
+    ("test.json", "", r"test\.json is empty; expected MultiWOZ's data\.json"),
+    ("test.json", " \n ", r"test\.json is empty"),
+    ("test.json", '{"X": {"goal": {}, "log": [', r"not valid JSON, perhaps cut off"),
+    ("test.json", "[" * 100_000 + '"dialogue_idx"', r"no dialogues in a layout that is known"),
+    ("test.json", '["dialogue_idx",' + "[" * 100_000, r"not valid JSON, perhaps cut off"),
+    ("test.json", {"a": 1}, r"no dialogues in a layout that is known; expected"),
+    ("test.json", "hello", r"no dialogues in a layout that is known"),
+    ("test.json", b'{"X": {"log": [\n"\xff"]}}', r"line 2 is not UTF-8 \(byte 0xff\)"),
+    ("test.json", {"X": {"log": []}}, r"dialogue X has no turns"),
+    ("test.json", {"X": {"log": []}, "Y": 3}, r"dialogue X has no turns"),
+    ("test.json", {"Y": 3, "X": {"log": []}}, r"dialogue Y must be an object, found int 3"),
+    ("test.json", {"Y": {}, "X": {"log": []}}, r"dialogue Y: 'log' must be a list, found nothing"),
+    ("test.json", log(3), r"dialogue X, utterance 0 must be an object"),
+    ("test.json", log({"text": 3}), r"dialogue X, utterance 0: 'text' must be a string"),
+    ("test.json", log({"text": "a"}, {"text": "b"}), r"utterance 1: 'metadata' must be an obj"),
+    (
+        "test.json",
+        log({"text": "a"}, {"text": "b", "metadata": {"taxi": []}}),
+        r"'metadata', domain 'taxi' must be an object, found list",
+    ),
+    (
+        "test.json",
+        log({"text": "a"}, {"text": "b", "metadata": {"taxi": {"semi": 0}}}),
+        r"'taxi', 'semi' must be an object",
+    ),
+    (
+        "test.json",
+        log({"text": "a"}, {"text": "b", "metadata": {"taxi": {"semi": {"leaveAt": {}}}}}),
+        r"dialogue X, utterance 1: the value of slot 'taxi-leaveAt' must be a string, found dict",
+    ),
+    (
+        "test.json",
+        '{"X": {"log": [{"text": "a"}]}, "X.json": {"log": [{"text": "b"}]}}',
+        r"the id X is not unique",
+    ),
+    # sharded schema
+    ("test_1.json", [{"dialogue_id": "a", "turns": 3}], r"dialogue a: 'turns' must be a list"),
+    ("test_1.json", [{"dialogue_id": "a", "turns": []}], r"dialogue a has no turns"),
+    ("test_1.json", [{"dialogue_id": 1, "turns": []}], r"entry 0: 'dialogue_id' must be a string"),
+    (
+        "test_1.json",
+        [{"dialogue_id": "a", "turns": [{"utterance": "hi", "speaker": "USER"}]}],
+        r"dialogue a, utterance 0: 'frames' must be a list",
+    ),
+    (
+        "test_1.json",
+        [{"dialogue_id": "a", "turns": [{"utterance": "hi"}]}],
+        r"utterance 0: 'speaker' must be a string, found nothing",
+    ),
+    # TRADE
+    ("test_dials.json", [{"dialogue_idx": 3}], r"entry 0: 'dialogue_idx' must be a string"),
+    ("test_dials.json", [3, "dialogue_idx", {"dialogue_idx": 3}], r"entry 0 must be an object"),
+    ("test_dials.json", [{"dialogue_idx": "a", "dialogue": []}], r"dialogue a has no turns"),
+    (
+        "test_dials.json",
+        [{"dialogue_idx": "a", "dialogue": [{"system_transcript": ""}]}],
+        r"dialogue a, turn 0: 'transcript' must be a string",
+    ),
+    (
+        "test_dials.json",
+        [
+            {
+                "dialogue_idx": "a",
+                "dialogue": [{"transcript": "", "belief_state": [{"slots": [["hotel-area"]]}]}],
+            }
+        ],
+        r"a slot must be \[slot, value\], found \['hotel-area'\]",
+    ),
+    ("test.tsv", HEADER, r"holds no dialogue of the split 'test'"),
+    ("test.tsv", "# Dialogue ID\tx\n" + ROW, r"line 1 is no header of the TRADE layout"),
+    ("test.tsv", "\t".join(COLUMNS) + "\n" + ROW, r"line 1 is no header of the TRADE layout"),
+    ("test.tsv", HEADER + ROW + "A\t1\n", r"line 3 has 2 columns, the header has 6"),
+    ("test.tsv", HEADER + ROW.replace("0", "x"), r"line 2: the turn index must be a number"),
+    ("test.tsv", HEADER + ROW.replace("0", "²"), r"line 2: the turn index must be a number"),
+    ("test.tsv", HEADER + ROW + ROW, r"line 3: turn 0 of dialogue A stands where turn 1 should"),
+    ("test.tsv", HEADER + ROW + ROW.replace("A", "B") + ROW, r"the id A is not unique"),
+    # JSON Lines
+    ("a.jsonl", line(utterances=["hi"]) + "\n{", r"line 2 is not valid JSON .*one dialogue a line"),
+    ("a.jsonl", line(utterances=["hi"]) + "\n3", r"line 2 must be an object, found int 3"),
+    ("a.jsonl", line(utterances=["hi"]) + "\n" + line(), r"line 2 needs either 'turns' or 'utt"),
+    ("a.jsonl", line(turns=[], utterances=[]), r"line 1 needs either 'turns' or 'utterances'"),
+    ("a.jsonl", '{"turns": []}', r"line 1: 'dialogue_id' must be a string, found nothing"),
+    ("a.jsonl", line(turns=[]), r"dialogue a has no turns"),
+    ("a.jsonl", line(utterances=[]), r"dialogue a has no turns"),
+    ("a.jsonl", line(utterances=["hi", 3]), r"line 1, utterance 1 must be a string, found int 3"),
+    ("a.jsonl", line(turns=[{"system": "x"}]), r"line 1, turn 0: 'user' must be a string"),
+    ("a.jsonl", line(turns=[{"user": "x", "state": []}]), r"turn 0: 'state' must be an object"),
+    (
+        "a.jsonl",
+        line(utterances=["a", "b", "c"], states=[{}]),
+        r"has 1 states for 2 user utterances; 'utterances' starts with the user",
+    ),
+    (
+        "a.jsonl",
+        line(utterances=["a"]) + "\n" + line(utterances=["b"]),
+        r"the id a is not unique, it was already in",
+    ),
+    # archives
+    ("test.zip", b"PK\x03\x04 cut off", r"test\.zip is no zip or is cut off"),
+    ("notes.md", "hello", r"no dialogues in a layout that is known"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD)
+def test_bad_data_is_one_clear_message(
+    write: Callable[[str, Any], Path], name: str, content: Any, message: str
+):
+    path = write(name, content)
+    with pytest.raises(DataError, match=message) as error:
+        load_dialogues(path)
+    assert "\n" not in str(error.value)
+    assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"pizza-size": "big"}, "values of slot 'pizza-size' must be a list"),
+        ({"pizza-size": [{}]}, "a value: the value of slot 'pizza-size' must be a string"),
+        ([{"slots": 3}], "'slots' must be a list"),
+        ([{"slots": [{}]}], "the name of a slot must be a string"),
+        ("", "is empty"),
+        ('{"pizza', "not valid JSON"),
+        ("3", "the ontology must be an object"),
+    ],
+)
+def test_bad_ontology_of_ones_own(
+    write: Callable[[str, Any], Path], pizza: str, content: Any, message: str
+):
+    write("bot.ontology.json", content)
+    with pytest.raises(DataError, match=message):
+        load_dialogues(write("bot.jsonl", pizza))
+
+
+def test_missing_ontology(write: Callable[[str, Any], Path], pizza: str):
+    with pytest.raises(DataError, match=r"no\.json cannot be read: No such file"):
+        load_dialogues(write("bot.jsonl", pizza), ontology="no.json")
+
+
+def test_missing_path_names_the_nearest_neighbour(write: Callable[[str, Any], Path], pizza: str):
+    path = write("conversations.jsonl", pizza)
+    with pytest.raises(DataError, match=r"Did you mean '.*conversations\.jsonl'\?"):
+        load_dialogues(path.with_name("conversation.jsonl"))
+    with pytest.raises(DataError, match="Did you mean 'sample'"):
+        load_dialogues("sampel")
+    with pytest.raises(DataError, match=r"no such file or folder: '/nowhere/at/all'. Give"):
+        load_dialogues("/nowhere/at/all")
+    with pytest.raises(DataError, match=r"no such file or folder: ''. Give the path"):
+        load_dialogues("")
+
+
+def test_folder_without_dialogue_files(tmp_path: Path):
+    (tmp_path / ".hidden.json").write_text("{}")
+    with pytest.raises(DataError, match=r"holds no dialogue file; expected one of \.json"):
+        load_dialogues(tmp_path)
+
+
+def test_folder_with_too_many_files(
+    write: Callable[[str, Any], Path], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(source, "_MAX_FILES", 1)
+    write("d/a.json", "{}")
+    with pytest.raises(DataError, match="more than 1 files; point at the folder of one data set"):
+        load_dialogues(write("d/b.json", "{}").parent)
+
+
+def test_files_four_folders_deep_are_found_and_no_deeper(
+    write: Callable[[str, Any], Path], tmp_path: Path, original: dict[str, Any]
+):
+    write("d/1/2/3/test.json", original)
+    write("d/1/2/3/4/val.json", original)
+    load_dialogues(tmp_path / "d")
+    with pytest.raises(DataError, match="does not hold the split 'val'"):
+        load_dialogues(tmp_path / "d", "val")
+
+
+def test_split_that_a_single_file_does_not_hold(
+    write: Callable[[str, Any], Path], original: dict[str, Any]
+):
+    with pytest.raises(DataError, match=r"split 'val'. It holds original: test"):
+        load_dialogues(write("test.json", original), "val")
+
+
+def test_damaged_member_of_a_zip(tmp_path: Path, original: dict[str, Any]):
+    path = tmp_path / "woz.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("test.json", json.dumps(original))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"Guest House", b"Guest hOUSE", 1))
+    with pytest.raises(DataError, match=r"woz\.zip:test\.json cannot be unpacked \(Bad CRC"):
+        load_dialogues(path)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="needs files it may not read")
+def test_unreadable_file(write: Callable[[str, Any], Path], original: dict[str, Any]):
+    path = write("test.json", original)
+    path.chmod(0)
+    with pytest.raises(DataError, match="cannot be read: Permission denied"):
+        load_dialogues(path)
+
+
+def test_a_folder_in_the_place_of_a_file(tmp_path: Path):
+    (tmp_path / "test.json").mkdir()
+    file = source.SourceFile("test.json", tmp_path / "test.json")
+    with pytest.raises(DataError, match=r"test\.json cannot be read: Is a directory"):
+        file.text()
+
+
+def test_name_of_a_path_without_letters(tmp_path: Path):
+    (tmp_path / "___").mkdir()
+    assert locate.locate(tmp_path / "___").name == "data"
