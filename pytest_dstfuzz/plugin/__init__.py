@@ -1,0 +1,150 @@
+"""The pytest plugin: options, marker and fixtures; everything else is loaded when it is used.
+
+This module is imported by every pytest run of an environment that has the package, so it
+imports nothing but the option table. What a robustness test needs (`session`, and with it
+numpy, the readers, the campaign) is loaded by the first test that uses a ``dst_`` fixture,
+or because a tracker was named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.plugin.marker import HELP, marker_values
+from pytest_dstfuzz.plugin.options import Given, add_options, given_options, read_settings
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.plugin.session import DstSession
+    from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
+
+_SESSION: pytest.StashKey[DstSession] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register the options and ini keys."""
+    add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and listen for results of tests."""
+    config.addinivalue_line("markers", HELP)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_Intake(config), "dstfuzz-intake")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
+    """Refuse wrong options, data and trackers before anything is collected.
+
+    A wrapper, so that it runs before workers are started and the header is printed.
+    """
+    given = given_options(session.config)
+    if given:
+        try:
+            read_settings(session.config)
+            if _is_for_us(session.config, given):
+                _started(session.config).prepare()
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from error
+    return (yield)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Check the markers of a test, and make one item of it for each sampled turn."""
+    markers = list(metafunc.definition.iter_markers("dst"))
+    used = "dst_turn" in metafunc.fixturenames
+    if not markers and not used:
+        return
+    try:
+        values = marker_values(markers)
+        if used:
+            _started(metafunc.config).parametrise(metafunc, values)
+    except UserError as error:
+        raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from error
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Add the built-in suite where a tracker was named and no test is about it."""
+    started = config.stash.get(_SESSION, None)
+    if started is None:
+        return
+    if started.named and not any(_is_ours(item) for item in items):
+        items.extend(started.builtin_items(session))
+    if started.problem is not None:
+        raise pytest.UsageError(str(started.problem))
+
+
+@pytest.fixture(scope="session")
+def dst_model(request: pytest.FixtureRequest) -> object:
+    """The tracker under test: the one that --dst-model names.
+
+    A suite may override this fixture. It may return a tracker, an object with ``reset``
+    and ``update``, or a function from a context to ``{slot: value}``.
+    """
+    return _started(request.config).named_tracker(request)
+
+
+@pytest.fixture(scope="session")
+def dst_search(request: pytest.FixtureRequest) -> str:
+    """The name of the search that chooses what to change; a suite may override it."""
+    return _started(request.config).settings.search
+
+
+@pytest.fixture
+def dst_turn(request: pytest.FixtureRequest, dst_model: object, dst_search: str) -> DstTurn:
+    """One turn of the data, with the variants made of it and what the tracker said to them."""
+    return _started(request.config).turn(request, dst_model, dst_search)
+
+
+@pytest.fixture(scope="session")
+def dst_report(request: pytest.FixtureRequest) -> DstReport:
+    """What the robustness tests of this process have found so far."""
+    return _started(request.config).report()
+
+
+class _Intake:
+    """Takes in what tests found out, in this process or in one of xdist's workers."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the result of a turn that came with the report of a test."""
+        payload = getattr(report, "dstfuzz", None)
+        # The controller of a suite that brings its own tracker learns only here that
+        # robustness tests are run.
+        if payload is not None:
+            _started(self._config).record.add(payload)
+
+
+def _started(config: pytest.Config) -> DstSession:
+    """Return the session's object, loading it when it is used for the first time."""
+    started = config.stash.get(_SESSION, None)
+    if started is None:
+        from pytest_dstfuzz.plugin.hooks import SessionHooks  # noqa: PLC0415
+        from pytest_dstfuzz.plugin.session import DstSession  # noqa: PLC0415
+
+        started = config.stash[_SESSION] = DstSession(config)
+        config.pluginmanager.register(SessionHooks(started), "dstfuzz-session")
+    return started
+
+
+def _is_for_us(config: pytest.Config, given: tuple[Given, ...]) -> bool:
+    """Whether this run will probably test a tracker, so that its data is worth reading.
+
+    An ini file serves runs of unrelated tests too; those must not pay for it. With
+    workers there is no later moment at which an error could be a usage error.
+    """
+    named = any(option.name == "model" or option.on_command_line for option in given)
+    return named or getattr(config.option, "dist", "no") != "no"
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    return any(name.startswith("dst_") for name in getattr(item, "fixturenames", ()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from numbers import Real
 
 from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.errors import TrackerError
@@ -31,14 +32,17 @@ def check_predictions(answer: object, count: int) -> list[Prediction]:
         raise TrackerError(
             f"predict() returned {len(predictions)} predictions for {count} contexts"
         )
-    for prediction in predictions:
-        _check_prediction(prediction)
-    return predictions
+    return [_sound(prediction) for prediction in predictions]
 
 
-def _check_prediction(prediction: object) -> None:
+def _sound(prediction: object) -> Prediction:
+    if isinstance(prediction, Mapping):
+        prediction = Prediction(BeliefState(prediction))
     if not isinstance(prediction, Prediction):
-        raise TrackerError(f"predict() must return Prediction objects, not {describe(prediction)}")
+        raise TrackerError(
+            "predict() must return Prediction objects (or mappings slot -> value), "
+            f"not {describe(prediction)}"
+        )
     if not isinstance(prediction.state, BeliefState):
         raise TrackerError(
             f"the state of a Prediction must be a BeliefState, not {describe(prediction.state)}"
@@ -50,10 +54,11 @@ def _check_prediction(prediction: object) -> None:
             )
     for slot, impurity in (prediction.impurities or {}).items():
         # A NaN compares false with everything, so the range alone would not catch it.
-        if not isinstance(impurity, int | float) or not math.isfinite(impurity):
+        if not isinstance(impurity, Real) or not math.isfinite(impurity):
             raise TrackerError(f"the impurity of slot {slot!r} is {describe(impurity)}")
         if not -1e-6 <= impurity <= 1.0:
             raise TrackerError(f"the impurity of slot {slot!r} is {impurity}, outside [0, 1]")
+    return prediction
 
 
 def describe(value: object) -> str:

@@ -1,0 +1,60 @@
+"""The marker ``dst``: settings of one test, read and checked while tests are collected."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.config import MARKER_NAMES, parse_option
+from pytest_dstfuzz.errors import UserError, unknown_name
+
+HELP = (
+    "dst(name=value, ...): settings of one robustness test of a dialogue state tracker, such as "
+    "transformations=2, only='char_drop', max_edit_rate=0.2. "
+    f"Names: {', '.join(MARKER_NAMES)}."
+)
+
+
+def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
+    """Return the parsed settings of the ``dst`` markers of one test.
+
+    Args:
+        markers: the closest first, as ``iter_markers`` yields them; the closest wins.
+
+    Raises:
+        UserError: an argument that the marker does not have, or a value it does not take.
+    """
+    values: dict[str, Any] = {}
+    for marker in markers:
+        if marker.args:
+            raise UserError(
+                "@pytest.mark.dst takes named arguments only, such as transformations=2, "
+                f"not {marker.args[0]!r}"
+            )
+        values = {**_values(marker.kwargs), **values}
+    return values
+
+
+def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    for name in arguments:
+        if name not in MARKER_NAMES:
+            raise unknown_name("argument of @pytest.mark.dst", name, MARKER_NAMES)
+    return {
+        name: parse_option(name, _as_text(name, value), f"@pytest.mark.dst({name}=...)")
+        for name, value in arguments.items()
+    }
+
+
+def _as_text(name: str, value: object) -> str:
+    """Spell a Python value as the option would be written, so that one parser checks it."""
+    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
+        if name == "only":
+            return ",".join(value)
+        if name == "lock":
+            return "\n".join(value)
+    # True is an int to Python, but it is no number of variants.
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return str(value)
+    raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")

@@ -1,0 +1,55 @@
+"""What the tests of a session found, from this process and from workers, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.dialogue.types import DialogueSet
+
+
+def result_payload(key: str, result: TurnResult) -> dict[str, Any]:
+    """Return what a test's report carries of a result: plain values, as xdist sends them.
+
+    Args:
+        key: tells the results of one turn under different settings or trackers apart.
+        result: what was found.
+    """
+    return {"key": key, "result": result.to_json()}
+
+
+def problem_payload(problem: str) -> dict[str, Any]:
+    """Return what a test's report carries of a mistake that ends the session."""
+    return {"problem": problem}
+
+
+class Record:
+    """Results as they come in, in whatever order and from whichever process."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], TurnResult] = {}
+        #: A mistake of the user that only showed while tests ran.
+        self.problem = ""
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, payload: Mapping[str, Any]) -> None:
+        """Take in what `result_payload` or `problem_payload` made."""
+        if "problem" in payload:
+            self.problem = self.problem or str(payload["problem"])
+            return
+        result = TurnResult.from_json(payload["result"])
+        self._found[payload["key"], result.id] = result
+
+    def results(self, data: DialogueSet) -> tuple[TurnResult, ...]:
+        """Return all results in the order of the data, whoever found them and when."""
+        place = {dialogue.id: number for number, dialogue in enumerate(data.dialogues)}
+        return tuple(
+            result
+            for _, result in sorted(
+                self._found.items(),
+                key=lambda item: (place[item[1].dialogue_id], item[1].turn_index, item[0]),
+            )
+        )

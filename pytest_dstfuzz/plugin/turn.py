@@ -1,0 +1,134 @@
+"""What a robustness test is given: one turn, and what came of its variants."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.types import Dialogue, Turn
+from pytest_dstfuzz.plugin.options import repeat_options
+from pytest_dstfuzz.report.explain import explain
+
+#: What pytest's -k takes as one word.
+_KEYWORD = re.compile(r"[\w:+\-.\[\]\\/]+")
+
+
+class DstTurn:
+    """One turn of the data under the settings of one test.
+
+    Args:
+        item: the test.
+        dialogue: the dialogue that the turn is of.
+        turn_index: its place in the dialogue.
+        settings: those of the test.
+        run: computes the result; it is called once, when the result is first asked for.
+    """
+
+    def __init__(
+        self,
+        item: pytest.Item,
+        dialogue: Dialogue,
+        turn_index: int,
+        settings: Settings,
+        run: Callable[[], TurnResult],
+    ) -> None:
+        self.dialogue = dialogue
+        self.turn: Turn = dialogue.turns[turn_index]
+        self.settings = settings
+        self._item = item
+        self._run = run
+
+    def __repr__(self) -> str:
+        return f"<DstTurn {self.dialogue.id} turn {self.turn.index}>"
+
+    @cached_property
+    def result(self) -> TurnResult:
+        """What came of the turn's variants; the tracker is asked when this is first read."""
+        return self._run()
+
+    @property
+    def command(self) -> str:
+        """The command that repeats this test with the same variants."""
+        return repeat_command(self._item, self.settings.seed)
+
+    def assert_unchanged(self) -> None:
+        """Fail when a variant changed the predicted belief state; skip when none was tested.
+
+        Under ``--dst-fail-on=gate`` violations and failures of the tracker are recorded,
+        and the session as a whole is judged at its end.
+        """
+        __tracebackhide__ = True
+        result = self.result
+        gate = self.settings.fail_on == "gate"
+        if result.outcome == "violation" and not gate:
+            self._fail()
+        elif result.outcome == "error":
+            if not gate:
+                self._fail()
+            pytest.skip(f"the tracker failed: {_reason(result)}")
+        elif result.outcome == "skipped":
+            pytest.skip(result.reason or "the budget ended before this turn was run")
+        elif result.outcome == "untested":
+            pytest.skip(result.reason or "no valid variant was made of this turn")
+        elif result.outcome == "inapplicable":
+            pytest.skip(result.reason or "the relation says nothing about this turn")
+
+    def _fail(self) -> NoReturn:
+        __tracebackhide__ = True
+        pytest.fail(explain(self.result, self.settings, command=self.command), pytrace=False)
+
+
+class DstReport:
+    """What the robustness tests of this process have found so far.
+
+    Args:
+        results: gives the results, in the order of the data.
+        settings: those of the session.
+    """
+
+    def __init__(self, results: Callable[[], tuple[TurnResult, ...]], settings: Settings) -> None:
+        self._results = results
+        self.settings = settings
+
+    @property
+    def results(self) -> tuple[TurnResult, ...]:
+        """The turns that tests asked for so far, in the order of the data."""
+        return self._results()
+
+    @property
+    def summary(self) -> Summary:
+        """The figures of these turns."""
+        return summarise(self.results, self.settings.seed)
+
+
+def repeat_command(item: pytest.Item, seed: int) -> str:
+    """Return the command that repeats one test as it was run.
+
+    Args:
+        item: the test.
+        seed: seed of its variants.
+    """
+    options = repeat_options(item.config, seed)
+    file, separator, name = item.nodeid.partition("::")
+    path = item.config.rootpath / file
+    if path.is_file():
+        folder = item.config.invocation_params.dir
+        shown = path.relative_to(folder) if path.is_relative_to(folder) else path
+        return f"pytest {shlex.quote(f'{Path(shown)}{separator}{name}')} {options}"
+    # The built-in suite is no file that could be named; its items are chosen by keyword.
+    chosen = f" -k {shlex.quote(name)}" if _KEYWORD.fullmatch(name) else ""
+    return f"pytest{chosen} {options}"
+
+
+def _reason(result: TurnResult) -> str:
+    failed = (variant.reason for variant in result.variants if variant.outcome == "error")
+    return result.reason or next(failed, "no reason given")
