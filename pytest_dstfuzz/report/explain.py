@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from pytest_dstfuzz.campaign.results import Cause, ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.edits import MARGIN, legend, mark_edits, shorten, undo_edits
+from pytest_dstfuzz.report.page import hanging
 
 #: Variants that one text shows; the report holds the others.
 MOST_SHOWN = 5
+_WIDTH = 100
 _CAUSES: dict[Cause, str] = {
     "turn": "the edits of this turn",
     "context": "the edits of earlier turns",
-    "both": "the edits of this turn and those of earlier turns",
+    "both": "the edits of this turn and of earlier turns: each alone, or only together",
 }
 
 
@@ -57,7 +58,7 @@ def change_lines(changes: Sequence[ChangedSlot]) -> list[str]:
 
 def _headline(result: TurnResult) -> str:
     place = f"turn {result.turn_index} of dialogue {result.dialogue_id}"
-    tested = [item for item in result.variants if item.valid and item.outcome != "duplicate"]
+    tested = [item for item in result.variants if item.valid]
     broken = len(result.violations)
     errors = sum(item.outcome == "error" for item in result.variants)
     if result.outcome == "error" and not errors:
@@ -119,16 +120,5 @@ def _circumstances(settings: Settings, command: str | None) -> Iterator[str]:
         yield f"  repeat with: {command}"
 
 
-def _field(name: str, text: str, width: int = 100) -> Iterator[str]:
-    """Yield ``name: text``, wrapped at blanks under its own start."""
-    head = f"{name + ':':<13}"
-    lines = textwrap.wrap(
-        text,
-        width - len(head),
-        break_long_words=False,
-        break_on_hyphens=False,
-        drop_whitespace=True,
-        replace_whitespace=False,
-    )
-    for number, line in enumerate(lines or [""]):
-        yield (head if not number else " " * len(head)) + line
+def _field(name: str, text: str) -> Iterator[str]:
+    return hanging(f"{name + ':':<13}", text, _WIDTH)

@@ -58,7 +58,7 @@ def test_not_a_file(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="cannot write"):
             write(tmp_path / "nul\0")
         (tmp_path / "file").write_text("kept")
-        with pytest.raises(UserError, match="Not a directory|File exists"):
+        with pytest.raises(UserError, match=r"Not a directory|File exists"):
             write(tmp_path / "file" / "report.json")
         assert (tmp_path / "file").read_text() == "kept"
 

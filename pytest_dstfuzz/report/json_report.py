@@ -1,0 +1,208 @@
+r"""The JSON report: everything that was found, the same bytes for the same campaign.
+
+One object with these keys, in this order (``schema.json`` beside this file is the JSON
+Schema):
+
+``schema_version``
+    1. It grows when a key changes its meaning or goes; keys may be added at any time.
+``tool``
+    ``name`` and ``version`` of this package.
+``summary``
+    Counts of turns and variants, rates, interval; see `campaign.summary`. A rate is
+    null where nothing was counted that it could be a rate of. ``generated = vacuous +
+    duplicate + vetoed + over_rate + valid`` and ``valid = held + violations + carried +
+    improved + errors``.
+``settings``
+    Every option of the campaign, but for those that name a path or a device.
+``data``
+    ``name``, ``split``, ``normalisation`` of the values, ``layout``, ``dialogues`` and
+    ``turns`` that the data set holds, and ``ended``: why the run ended early, or "".
+``ledger``
+    The same counts as ``total``, by transformation (``transformations``), by operator
+    (``operators``), by domain and by slot (``domains``, ``slots``; violations there are
+    changes of that slot); ``vetoes`` by lock; violations by cause (``causes``). Rows of
+    transformations and operators credit a violation only where its own edits caused it;
+    the others are ``uncredited`` there.
+``turns``
+    By dialogue id and turn index. Each has ``id``, ``dialogue_id``, ``turn_index``,
+    ``system``, ``user``, ``label`` and ``clean_state`` (slot -> value; null = unknown),
+    ``outcome`` (held, violation, error, untested, inapplicable, skipped), ``reason``,
+    ``calls`` and ``variants``. Each variant has
+
+    - ``index``, ``text``, ``context`` (the user utterances of the earlier turns as the
+      tracker saw them), ``state`` (null = not run, or the tracker failed);
+    - ``edits`` in the order in which they were made: ``text[start:end] == before`` for
+      the text that the edits before had produced, and ``after`` took its place;
+    - ``edit_w``, ``edit_c``, ``valid`` and ``reason`` (why it was not run, or the error);
+    - ``changed_slots``: ``slot``, ``before``, ``after`` (null = absent), ``carried``;
+    - ``context_edits``: ``turn_index`` and ``edits`` of the earlier turns seen perturbed;
+    - ``cause`` (turn, context, both, null) and ``outcome`` (vacuous, duplicate, vetoed,
+      over_rate, held, violation, carried, improved, error).
+``run``
+    All that differs between two runs of one campaign: command, times, paths, device,
+    versions, notes on the data.
+
+Two reports of one campaign are equal byte by byte once ``run``, the last line, is taken
+out. Floats are rounded to 4 decimals; one turn stands on each line, so that reports can
+be compared with ``diff``.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.campaign.ledger import ledger
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
+from pytest_dstfuzz.config import Settings, settings_json
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.report.files import write_text
+from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.tally import causes, vetoes
+
+SCHEMA_VERSION = 1
+#: The JSON Schema of a report.
+SCHEMA_PATH = Path(__file__).with_name("schema.json")
+_DECIMALS = 4
+#: Settings that name a path or a device: they may differ without a difference in results.
+_PLACES = ("data", "checkpoint", "device", "report")
+
+
+def build_report(
+    results: Sequence[TurnResult], summary: Summary, settings: Settings, info: RunInfo
+) -> dict[str, Any]:
+    """Return the report of a campaign; the order of ``results`` does not matter."""
+    options = settings_json(settings)
+    turns = sorted((_rounded(result.to_json()) for result in results), key=_turn_key)
+    report = {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"name": "pytest-dstfuzz", "version": __version__},
+        "summary": summary.to_json(),
+        "settings": {name: value for name, value in options.items() if name not in _PLACES},
+        "data": {
+            "name": info.data,
+            "split": info.split,
+            "normalisation": info.normalisation,
+            "layout": info.layout,
+            "dialogues": info.dialogues,
+            "turns": info.turns,
+            "ended": info.ended,
+        },
+        "ledger": _ledger(results),
+        "turns": turns,
+        "run": {
+            "command": info.command,
+            "started": info.started,
+            "seconds": info.seconds,
+            **{name: options[name] for name in _PLACES},
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "notes": list(info.notes),
+        },
+    }
+    return {name: value if name == "turns" else _rounded(value) for name, value in report.items()}
+
+
+def report_text(report: Mapping[str, Any]) -> str:
+    """Return the report as JSON: a key, or a turn, on each line."""
+    lines = []
+    for name, value in report.items():
+        if name == "turns" and value:
+            text = ",\n".join(map(_compact, value))
+            lines.append(f'"turns": [\n{text}\n]')
+        else:
+            lines.append(f"{_compact(name)}: {_compact(value)}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def write_report(path: Path, report: Mapping[str, Any]) -> None:
+    """Write the report; a file that is there already survives any failure.
+
+    Raises:
+        UserError: the path cannot be written.
+    """
+    write_text(path, report_text(report))
+
+
+def read_report(path: Path) -> dict[str, Any]:
+    """Read a report back.
+
+    Raises:
+        DataError: the file is missing, no report, or one of a newer version.
+    """
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read the report {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is no report: it is not UTF-8 text") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is no report, or a truncated one: {error}") from None
+    if not isinstance(report, dict) or not isinstance(report.get("schema_version"), int):
+        raise DataError(f"{path} is no report: it has no 'schema_version'")
+    version = report["schema_version"]
+    if version > SCHEMA_VERSION:
+        raise DataError(
+            f"{path} has the schema version {version}, this package knows {SCHEMA_VERSION}: "
+            "update pytest-dstfuzz"
+        )
+    missing = [
+        name
+        for name, kind in (("summary", dict), ("settings", dict), ("turns", list))
+        if not isinstance(report.get(name), kind)
+    ]
+    if missing:
+        raise DataError(f"{path} is no report: {', '.join(missing)} missing")
+    return report
+
+
+def report_turns(report: Mapping[str, Any]) -> tuple[TurnResult, ...]:
+    """Return the turns of a report as they were, but for the rounding.
+
+    Raises:
+        DataError: a turn lacks a key.
+    """
+    turns = []
+    for number, turn in enumerate(report["turns"]):
+        try:
+            turns.append(TurnResult.from_json(turn))
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise DataError(
+                f"entry {number} of 'turns' is no turn: {type(error).__name__} {error}"
+            ) from None
+    return tuple(turns)
+
+
+def _ledger(results: Sequence[TurnResult]) -> dict[str, Any]:
+    return {
+        **ledger(results).to_json(),
+        "domains": {name: row.to_json() for name, row in yields_by_domain(results).items()},
+        "slots": {name: row.to_json() for name, row in yields_by_slot(results).items()},
+        "vetoes": vetoes(results),
+        "causes": causes(results),
+    }
+
+
+def _turn_key(turn: Mapping[str, Any]) -> tuple[str, int, str, str]:
+    # Two tests may run one turn with other settings, so its content decides in the end.
+    return turn["dialogue_id"], turn["turn_index"], turn["id"], _compact(turn)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _rounded(value: Any) -> Any:
+    """Return ``value`` with every float in it rounded, and never a negative zero."""
+    if isinstance(value, float):
+        return round(value, _DECIMALS) + 0.0
+    if isinstance(value, Mapping):
+        return {name: _rounded(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(item) for item in value]
+    return value

@@ -1,0 +1,58 @@
+"""Counts that reports show beside the ledger, and the violations that they show first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.report.explain import plainness
+
+
+def vetoes(results: Iterable[TurnResult]) -> dict[str, int]:
+    """Return how many variants each lock vetoed, the busiest lock first.
+
+    What stands before the first colon of a variant's reason names the lock.
+    """
+    return _ranked(
+        variant.reason.partition(":")[0].strip() or "unnamed"
+        for turn in results
+        for variant in turn.variants
+        if variant.outcome == "vetoed"
+    )
+
+
+def causes(results: Iterable[TurnResult]) -> dict[str, int]:
+    """Return the violations by cause; ``unknown`` where the budget ended before it was known."""
+    return _ranked(variant.cause or "unknown" for turn in results for variant in turn.violations)
+
+
+def failures(results: Iterable[TurnResult]) -> dict[str, int]:
+    """Return the reasons of errors: how often each was given, the most frequent first."""
+    return _ranked(
+        reason
+        for turn in results
+        for reason in (
+            [turn.reason]
+            if turn.outcome == "error" and turn.clean_state is None
+            else [variant.reason for variant in turn.variants if variant.outcome == "error"]
+        )
+    )
+
+
+def plainest(results: Iterable[TurnResult], count: int) -> list[tuple[TurnResult, VariantResult]]:
+    """Return the violations that are easiest to follow, of as many dialogues.
+
+    Fewest edits first, then the smallest rates; those that the turn's own edits caused
+    before those that needed others.
+    """
+    best: dict[str, tuple[TurnResult, VariantResult]] = {}
+    pairs = [(turn, variant) for turn in results for variant in turn.violations]
+    pairs.sort(key=lambda pair: (plainness(pair[1]), pair[0].dialogue_id, pair[0].turn_index))
+    for turn, variant in pairs:
+        best.setdefault(turn.dialogue_id, (turn, variant))
+    return list(best.values())[:count]
+
+
+def _ranked(names: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,231 @@
+"""The terminal summary: what was tested, what broke, and what was left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from pytest_dstfuzz.campaign.ledger import Counts, ledger
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.report.edits import mark_edits, shorten, undo_edits
+from pytest_dstfuzz.report.explain import change_lines
+from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.page import Line, Page, Style
+from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
+
+_LABEL = 14
+_MOST_SLOTS = 10
+_MOST_REASONS = 5
+_PLAINEST = 3
+#: Unchanged characters shown on each side of an edit.
+_MARGIN = 40
+
+
+def terminal_lines(
+    summary: Summary,
+    results: Sequence[TurnResult],
+    settings: Settings,
+    info: RunInfo,
+    *,
+    verbosity: int = 0,
+    width: int = 100,
+    encoding: str = "utf-8",
+) -> list[Line]:
+    """Return the summary of a campaign.
+
+    Args:
+        summary: figures of ``results``.
+        results: every turn, in any order.
+        settings: those of the session; single tests may have had others.
+        info: what was tested.
+        verbosity: below 0 one line, 0 the summary, above 0 with all operators and locks.
+        width: columns of the terminal.
+        encoding: of the terminal; what it does not have is written by number.
+    """
+    page = Page(width, encoding)
+    if verbosity < 0:
+        style: Style = "bad" if summary.violations or summary.errors else "good"
+        return [Line(_verdict(summary, results), style)]
+    _what(page, settings, info)
+    page.gap()
+    _figures(page, summary, results)
+    _tables(page, results, verbose=verbosity > 0)
+    _shown(page, results)
+    _left_out(page, results, info, verbose=verbosity > 0)
+    return page.lines
+
+
+def percent(rate: float | None, decimals: int = 2) -> str:
+    """Return a rate as a percentage, or ``n/a`` where nothing was counted."""
+    return "n/a" if rate is None else f"{100 * rate:.{decimals}f} %"
+
+
+def interval_text(interval: tuple[float, float] | None) -> str:
+    """Return a 95 % interval as text."""
+    if interval is None:
+        return "no interval: fewer than two dialogues"
+    return f"95 % interval {percent(interval[0])} to {percent(interval[1])}, dialogues as unit"
+
+
+def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
+    outcomes: Counter[str] = Counter(result.outcome for result in results)
+    bounds = summary.failure_rate_interval
+    between = "" if bounds is None else f" ({percent(bounds[0])} to {percent(bounds[1])})"
+    text = (
+        f"dstfuzz: {summary.violations:,} violations in {summary.turns_broken:,} of "
+        f"{summary.turns:,} turns; failure rate {percent(summary.failure_rate)}{between}, "
+        f"valid rate {percent(summary.valid_rate)}"
+    )
+    for outcome, what in (("error", "with errors"), ("skipped", "not tested")):
+        if outcomes[outcome]:
+            text += f"; {outcomes[outcome]:,} turns {what}"
+    return text
+
+
+def _what(page: Page, settings: Settings, info: RunInfo) -> None:
+    model = settings.model or "the suite's own tracker"
+    page.field(
+        _label("tested"),
+        f"{model} on {info.data}, split {info.split} ({info.layout} layout, values normalised "
+        f"as '{info.normalisation}'; {info.dialogues:,} dialogues, {info.turns:,} turns)",
+    )
+    only = f" of {', '.join(settings.only)}" if settings.only else ""
+    page.field(
+        _label("how"),
+        f"{settings.variants} variants a turn, {settings.transformations} transformations each"
+        f"{only}; search {settings.search}, attack {settings.attack}, validity profile "
+        f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}), relation "
+        f"{settings.relation}, seed {settings.seed}",
+    )
+    for note in info.notes:
+        page.field(_label("note"), note, "dim")
+
+
+def _figures(page: Page, summary: Summary, results: Sequence[TurnResult]) -> None:
+    outcomes = Counter(result.outcome for result in results)
+    dialogues = len({result.dialogue_id for result in results if result.outcome != "skipped"})
+    kinds = ", ".join(
+        f"{outcomes[kind]:,} {kind}"
+        for kind in ("held", "violation", "error", "untested", "inapplicable")
+        if outcomes[kind]
+    )
+    tested = f"{summary.turns:,} of {len(results):,}, in {dialogues:,} dialogues"
+    page.field(_label("turns"), f"{tested}{': ' if kinds else ''}{kinds}")
+    page.field(
+        _label("generated"),
+        f"{summary.generated:,} = {summary.vacuous:,} vacuous + {summary.duplicate:,} duplicate "
+        f"+ {summary.vetoed:,} vetoed + {summary.over_rate:,} over the rate + "
+        f"{summary.valid:,} valid",
+    )
+    page.field(
+        _label("valid"),
+        f"{summary.valid:,} = {summary.held:,} held + {summary.violations:,} violations + "
+        f"{summary.carried:,} carried + {summary.improved:,} improved + {summary.errors:,} errors",
+    )
+    page.field(_label("valid rate"), f"{percent(summary.valid_rate)} of the generated variants")
+    page.field(
+        _label("failure rate"),
+        f"{percent(summary.failure_rate)} of the valid variants "
+        f"({interval_text(summary.failure_rate_interval)})",
+        "bad" if summary.violations else "good",
+    )
+    page.field(_label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
+    rate = summary.broken_per_1000_calls
+    per_calls = "" if rate is None else f", {rate:.1f} for every 1,000 of {summary.calls:,} calls"
+    page.field(_label("turns broken"), f"{summary.turns_broken:,}{per_calls}")
+    found = causes(results)
+    if found:
+        page.field(_label("caused by"), _counted(found))
+
+
+def _tables(page: Page, results: Sequence[TurnResult], *, verbose: bool) -> None:
+    book = ledger(results)
+    _table(page, "by transformation", book.transformations)
+    if verbose:
+        _table(page, "by operator", {"/".join(key): row for key, row in book.operators.items()})
+    _table(page, "by domain", yields_by_domain(results))
+    slots = {name: row for name, row in yields_by_slot(results).items() if row.violations}
+    _table(page, "by slot", slots, most=_MOST_SLOTS)
+    locks = vetoes(results)
+    if locks:
+        page.gap()
+        page.field(_label("vetoed by"), _counted(locks, None if verbose else _MOST_REASONS))
+
+
+def _table(page: Page, title: str, rows: Mapping[str, Counts], most: int | None = None) -> None:
+    """Add a table of counts, the rows with the highest yield first."""
+    if not rows:
+        return
+    ranked = sorted(rows.items(), key=lambda item: (-(item[1].yield_rate or 0.0), item[0]))
+    if most is not None and len(ranked) > most:
+        ranked = sorted(ranked, key=lambda item: -item[1].violations)[:most]
+        title = f"{title} (top {most} of {len(rows)})"
+    page.gap()
+    head = (title, "generated", "valid", "violations", "failure rate", "yield")
+    page.table(
+        [
+            head,
+            *(
+                (
+                    name,
+                    f"{row.generated:,}",
+                    f"{row.valid:,}",
+                    f"{row.violations:,}",
+                    percent(row.failure_rate),
+                    percent(row.yield_rate),
+                )
+                for name, row in ranked
+            ),
+        ]
+    )
+
+
+def _shown(page: Page, results: Sequence[TurnResult]) -> None:
+    pairs = plainest(results, _PLAINEST)
+    if not pairs:
+        return
+    page.gap()
+    page.line("the plainest violations", "heading")
+    for turn, variant in pairs:
+        page.field("  ", f"{turn.id}, variant {variant.index}", "bad")
+        if turn.system:
+            page.field("    system: ", shorten(turn.system, 160), "dim")
+        source = undo_edits(variant.text, variant.edits)
+        page.field("    user:   ", mark_edits(source, variant.edits, margin=_MARGIN))
+        for earlier in variant.context_edits:
+            if variant.cause == "turn":
+                break  # It breaks without them.
+            text = variant.context[earlier.turn_index]
+            marked = mark_edits(undo_edits(text, earlier.edits), earlier.edits, margin=_MARGIN)
+            page.field(f"    turn {earlier.turn_index}: ", marked)
+        for line in change_lines(variant.changed_slots):
+            page.field("    ", line)
+
+
+def _left_out(page: Page, results: Sequence[TurnResult], info: RunInfo, *, verbose: bool) -> None:
+    skipped = [result for result in results if result.outcome == "skipped"]
+    reasons = failures(results)
+    if skipped or info.ended or reasons:
+        page.gap()
+    if skipped or info.ended:
+        reason = info.ended or next((turn.reason for turn in skipped if turn.reason), "")
+        dialogues = len({result.dialogue_id for result in skipped})
+        text = f"{len(skipped):,} turns of {dialogues:,} dialogues"
+        page.field(_label("not tested"), f"{text}{': ' if reason else ''}{reason}", "warning")
+    most = None if verbose else _MOST_REASONS
+    for reason, times in list(reasons.items())[:most]:
+        page.field(_label("error"), f"{times:,} x {shorten(reason)}", "bad")
+    if most is not None and len(reasons) > most:
+        page.field(_label("error"), f"... and {len(reasons) - most} other reasons", "bad")
+
+
+def _counted(counts: Mapping[str, int], most: int | None = None) -> str:
+    parts: Iterable[str] = (f"{name} {count:,}" for name, count in list(counts.items())[:most])
+    rest = sum(list(counts.values())[most:]) if most is not None else 0
+    return ", ".join([*parts, *([f"others {rest:,}"] if rest else [])])
+
+
+def _label(name: str) -> str:
+    return f"{name:<{_LABEL}}"

@@ -1,0 +1,188 @@
+"""The terminal summary: figures that add up, in any width and encoding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.page import Line, Page
+from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
+from pytest_dstfuzz.report.terminal import terminal_lines
+
+INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
+
+
+def shown(
+    results: list[TurnResult],
+    info: RunInfo = INFO,
+    settings: Settings | None = None,
+    **options: Any,
+) -> str:
+    lines = terminal_lines(
+        summarise(results, 0), results, settings or Settings(model="trade"), info, **options
+    )
+    return "\n".join(line.text for line in lines)
+
+
+def test_the_summary(results: list[TurnResult]) -> None:
+    text = shown(results, replace(INFO, notes=("Both layouts were there.",)))
+    for part in (
+        "trade on multiwoz21, split test (original layout, values normalised as 'multiwoz'",
+        "note          Both layouts were there.",
+        "turns         3 of 3, in 2 dialogues: 1 held, 1 violation, 1 error",
+        "9 = 0 vacuous + 0 duplicate + 2 vetoed + 0 over the rate + 7 valid",
+        "7 = 5 held + 1 violations + 0 carried + 0 improved + 1 errors",
+        "failure rate  14.29 % of the valid variants (95 % interval",
+        "1, 111.1 for every 1,000 of 9 calls",
+        "caused by     turn 1",
+        "vetoed by     value 2",
+        "i am [-leaving-]{+leaivng+} on friday from ely",
+        "train-day: friday -> none",
+        "error         1 x ValueError: no",
+    ):
+        assert part in text
+    assert "by operator" not in text
+    assert "not tested" not in text
+    # What the context does not need to break is not shown.
+    assert "ttrain" not in text
+
+
+def test_verbose_has_operators(results: list[TurnResult]) -> None:
+    text = shown(results, verbosity=1)
+    assert "by operator" in text
+    assert "char_replace/swap " in text
+
+
+def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> None:
+    lines = terminal_lines(summarise(results, 0), results, Settings(), INFO, verbosity=-1)
+    assert lines == [
+        Line(
+            "dstfuzz: 1 violations in 1 of 3 turns; failure rate 14.29 % (0.00 % to 25.00 %), "
+            "valid rate 77.78 %; 1 turns with errors",
+            "bad",
+        )
+    ]
+    skipped = [replace(broken, variants=(), outcome="skipped")]
+    assert shown(skipped, verbosity=-1) == (
+        "dstfuzz: 0 violations in 0 of 0 turns; failure rate n/a, valid rate n/a; "
+        "1 turns not tested"
+    )
+
+
+def test_context_edits_are_shown_where_they_matter(broken: TurnResult) -> None:
+    one = replace(broken.violations[0], cause="context")
+    text = shown([replace(broken, variants=(one,), system="")])
+    assert "turn 0: hello i need a [-train-]{+ttrain+}" in text
+    assert "system:" not in text
+
+
+def test_what_the_budget_left_out(broken: TurnResult) -> None:
+    skipped = replace(broken, variants=(), outcome="skipped", reason="3 calls", calls=0)
+    text = shown([broken, replace(skipped, dialogue_id="b"), replace(skipped, dialogue_id="c")])
+    assert "turns         1 of 3, in 1 dialogues: 1 violation" in text
+    assert "not tested    2 turns of 2 dialogues: 3 calls" in text
+    text = shown([replace(skipped, reason="")], replace(INFO, ended="time is up"))
+    assert "1 turns of 1 dialogues: time is up" in text
+    assert "turns         0 of 1, in 0 dialogues\n" in text
+    assert "not tested    1 turns of 1 dialogues\n" in shown([replace(skipped, reason="")]) + "\n"
+
+
+def test_nothing_at_all() -> None:
+    text = shown([], settings=Settings(only=("char_drop",)))
+    assert "failure rate  n/a of the valid variants (no interval: fewer than two" in text
+    assert "turns broken  0\n" in text + "\n"
+    assert "the suite's own tracker on" in text
+    assert "transformations each of char_drop" in text
+
+
+def test_many_reasons_and_slots_are_cut(broken: TurnResult) -> None:
+    error = replace(broken.variants[0], outcome="error", state=None)
+    vetoed = broken.variants[2]
+    turns = [
+        replace(
+            broken,
+            dialogue_id=f"d{n:02d}",
+            variants=(
+                replace(error, reason=f"Boom {n}"),
+                replace(vetoed, reason=f"lock{n}: x"),
+                replace(
+                    broken.violations[0],
+                    changed_slots=(ChangedSlot(f"train-{'x' * 90}{n:02d}", "a", "b"),),
+                ),
+            ),
+        )
+        for n in range(12)
+    ]
+    text = shown(turns)
+    assert "by slot (top 10 of 12)" in text
+    assert "error         ... and 7 other reasons" in text
+    assert "lock0 1, lock1 1, lock10 1, lock11 1, lock2 1, others 7" in text
+    assert max(map(len, text.splitlines())) <= 100
+    verbose = shown(turns, verbosity=1)
+    assert "other reasons" not in verbose
+    assert "others" not in verbose
+    failed = replace(broken, outcome="error", clean_state=None, reason="down", variants=())
+    assert failures([failed, *turns])["down"] == 1
+
+
+@pytest.mark.parametrize("width", [1, 40, 63, 80, 100, 200])
+def test_every_width(results: list[TurnResult], width: int) -> None:
+    lines = shown(results, width=width, verbosity=1).splitlines()
+    assert max(map(len, lines)) <= max(width, 40)
+
+
+def test_a_terminal_without_unicode(results: list[TurnResult]) -> None:
+    one = results[2]
+    odd = replace(one.violations[0], changed_slots=(ChangedSlot("caf\u00e9-name", "\u00e9", None),))
+    text = shown(
+        [replace(one, system="\u00bfd\u00eda? \U0001f642", variants=(odd,))], encoding="ascii"
+    )
+    assert text.isascii()
+    assert "<U+00BF>d<U+00ED>a? <U+1F642>" in text
+    assert "caf<U+00E9>-name" in text
+    latin = shown([replace(one, system="\u00bfd\u00eda? \U0001f642")], encoding="latin-1")
+    assert "\u00bfd\u00eda? <U+1F642>" in latin
+
+
+def test_plainest_are_of_distinct_dialogues(broken: TurnResult) -> None:
+    one = broken.violations[0]
+
+    def turn(dialogue: str, *variants: VariantResult) -> TurnResult:
+        return replace(broken, dialogue_id=dialogue, variants=variants)
+
+    two_edits = replace(one, edits=one.edits * 2)
+    turns = [
+        turn("a", two_edits, replace(one, index=5)),
+        turn("b", replace(one, index=6, edit_c=0.2)),
+        turn("c", two_edits),
+        turn("d", replace(one, cause="context", edits=())),
+    ]
+    order = [(found.dialogue_id, variant.index) for found, variant in plainest(turns, 9)]
+    assert order == [("a", 5), ("b", 6), ("c", 1), ("d", 1)]
+    assert len(plainest(turns, 3)) == 3
+
+
+def test_tallies(results: list[TurnResult]) -> None:
+    assert vetoes(results) == {"value": 2}
+    assert causes(results) == {"turn": 1}
+    assert failures(results) == {"ValueError: no": 1}
+    open_cause = replace(results[2].violations[0], cause=None)
+    unnamed = replace(results[2].variants[2], reason="")
+    odd = [replace(results[2], variants=(open_cause, unnamed))]
+    assert causes(odd) == {"unknown": 1}
+    assert vetoes(odd) == {"unnamed": 1}
+
+
+def test_gaps_are_single() -> None:
+    page = Page()
+    page.gap()
+    page.line("a")
+    page.gap()
+    page.gap()
+    assert page.lines == [Line("a"), Line("")]
