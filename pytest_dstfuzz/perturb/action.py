@@ -1,0 +1,179 @@
+"""The action vector: one point of the unit cube that says what to do to an utterance.
+
+Layout, per transformation in the order of `TRANSFORMATIONS`: its importance, then for
+each of ``m`` repetitions a trigger and the parameters (position, operator and, except
+for the two drops, choice). With ``m = 2`` that is 9, 9, 7, 9, 9, 7: 50 dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from pytest_dstfuzz.config import TRANSFORMATIONS
+from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.perturb.types import Action
+
+#: Every coordinate is a multiple of ``1 / GRID``.
+GRID: Final = 1024
+#: From this trigger on, a further repetition is active.
+TRIGGER: Final = 0.5
+#: Share of the words of an utterance that bounds the repetitions of a transformation.
+WORD_SHARE: Final = 0.25
+
+_PARAMETERS: Final = {name: 2 if name.endswith("drop") else 3 for name in TRANSFORMATIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One chosen transformation.
+
+    Attributes:
+        transformation: one of `TRANSFORMATIONS`.
+        importance: in [0, 1].
+        repetitions: parameters of the active repetitions, at least one: ``(position,
+            operator, choice)`` each, without the choice for the drops.
+        slots: the number ``m`` of repetitions that the action space has.
+    """
+
+    transformation: str
+    importance: float
+    repetitions: tuple[tuple[float, ...], ...]
+    slots: int
+
+    def active(self, words: int) -> tuple[tuple[float, ...], ...]:
+        """Return the repetitions to run on an utterance of ``words`` words.
+
+        At most ``max(1, round(importance * min(m, cap)))``, where ``cap`` is a quarter
+        of the words and at least one (method of the thesis).
+        """
+        cap = max(1, math.floor(words * WORD_SHARE))
+        return self.repetitions[: max(1, round(self.importance * min(self.slots, cap)))]
+
+
+class ActionSpace:
+    """The unit cube of actions with ``repetitions`` (m) repetitions a transformation."""
+
+    __slots__ = ("_offsets", "dimension", "repetitions")
+
+    def __init__(self, repetitions: int = 2) -> None:
+        """Lay the cube out.
+
+        Raises:
+            ValueError: ``repetitions`` is below 1.
+        """
+        if repetitions < 1:
+            raise ValueError(f"repetitions must be at least 1, not {repetitions}")
+        self.repetitions = repetitions
+        self._offsets: dict[str, int] = {}
+        self.dimension = 0
+        for name in TRANSFORMATIONS:
+            self._offsets[name] = self.dimension
+            self.dimension += 1 + repetitions * (1 + _PARAMETERS[name])
+
+    def sample(self, rng: np.random.Generator, k: int) -> Action:
+        """Draw a uniform point, snapped to the grid, that associates ``k`` transformations."""
+        _check_k(k)
+        grid = np.rint(rng.random(self.dimension) * GRID) / GRID
+        return Action(tuple(grid.tolist()), k)
+
+    def decode(self, action: Action, only: Sequence[str] = ()) -> tuple[Step, ...]:
+        """Return the ``k`` most important transformations, word level first.
+
+        Args:
+            action: coordinates between grid points are snapped to the nearest one.
+            only: the transformations to choose among; all when empty. With fewer than
+                ``k`` of them, all are taken. Of equal importances the earlier in the
+                fixed order wins.
+
+        Raises:
+            ValueError: wrong dimension, a coordinate outside [0, 1] or not a number.
+            UserError: an unknown transformation in ``only``.
+        """
+        _check_k(action.k)
+        vector = action.vector
+        if len(vector) != self.dimension:
+            raise ValueError(f"an action has {self.dimension} coordinates, not {len(vector)}")
+        # A comparison with NaN is false, so NaN is refused here too.
+        if not all(0.0 <= value <= 1.0 for value in vector):
+            raise ValueError("every coordinate of an action must be a number in [0, 1]")
+        names = _selection(only)
+        snapped = {name: _snap(vector[self._offsets[name]]) for name in names}
+        chosen = sorted(names, key=lambda name: -snapped[name])[: action.k]
+        return tuple(
+            Step(name, snapped[name], tuple(self._repetitions(name, vector)), self.repetitions)
+            for name in names
+            if name in chosen
+        )
+
+    def _repetitions(self, name: str, vector: tuple[float, ...]) -> Iterator[tuple[float, ...]]:
+        width = 1 + _PARAMETERS[name]
+        start = self._offsets[name] + 1
+        for index in range(self.repetitions):
+            trigger, *parameters = vector[start + index * width : start + (index + 1) * width]
+            if index == 0 or _snap(trigger) >= TRIGGER:
+                yield tuple(_snap(value) for value in parameters)
+
+    def encode(self, steps: Sequence[Step]) -> Action:
+        """Return an action that `decode` turns into ``steps`` again.
+
+        Transformations left out get importance 0 and zeros, active repetitions trigger 1.
+
+        Raises:
+            ValueError: no or repeated steps, wrong number of parameters or repetitions,
+                or importances that would let a left-out transformation go first.
+        """
+        vector = [0.0] * self.dimension
+        for step in steps:
+            start = self._offsets[step.transformation]
+            width = 1 + _PARAMETERS[step.transformation]
+            if not 1 <= len(step.repetitions) <= self.repetitions:
+                raise ValueError(f"{step.transformation} takes 1 to {self.repetitions} repetitions")
+            vector[start] = step.importance
+            for index, parameters in enumerate(step.repetitions):
+                if len(parameters) != width - 1:
+                    raise ValueError(f"{step.transformation} takes {width - 1} parameters")
+                at = start + 1 + index * width
+                vector[at : at + width] = [1.0, *parameters]
+        action = Action(tuple(vector), len(steps))
+        if self.decode(action) != tuple(steps):
+            raise ValueError("these steps are not what any action decodes to")
+        return action
+
+
+def inertia(actions: Sequence[Action]) -> float:
+    """Return the sum over dimensions of the variance of the whole vectors (0 for none).
+
+    Uniform sampling of a cube of D dimensions has `uniform_inertia` (D) = D / 12.
+    """
+    if not actions:
+        return 0.0
+    return float(np.var(np.array([action.vector for action in actions]), axis=0).sum())
+
+
+def uniform_inertia(dimension: int) -> float:
+    """Return the inertia of uniform sampling: the variance of U(0, 1) is 1/12 a dimension."""
+    return dimension / 12
+
+
+def _selection(only: Sequence[str]) -> tuple[str, ...]:
+    for name in only:
+        if name not in _PARAMETERS:
+            raise unknown_name("transformation", name, TRANSFORMATIONS)
+    return tuple(name for name in TRANSFORMATIONS if name in only) if only else TRANSFORMATIONS
+
+
+def _snap(value: float) -> float:
+    return round(value * GRID) / GRID
+
+
+def _check_k(k: int) -> None:
+    if not 1 <= k <= len(TRANSFORMATIONS):
+        raise UserError(
+            f"k, the number of associated transformations, must be from 1 to "
+            f"{len(TRANSFORMATIONS)}, not {k}"
+        )

@@ -1,0 +1,179 @@
+"""An utterance while it is being perturbed: words with what may be done to each.
+
+A `Draft` is immutable; an operator returns a new one together with the `Edit` that it
+made. What may be done to a word travels with the word, so that masks computed once on
+the clean utterance hold for every variant without looking anything up again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import is_word_character
+
+#: What may happen to a word. FREE: anything its class allows; TYPO: typing errors only
+#: (cue words of five letters and more); LOCKED: nothing.
+FREE, TYPO, LOCKED = 0, 1, 2
+
+
+class Token(NamedTuple):
+    """One word, the text between it and the word before, and what may be done to it."""
+
+    text: str
+    lower: str
+    #: Blanks and punctuation before the word.
+    gap: str
+    role: int = FREE
+    #: Whether a word may be inserted right before this one.
+    open: bool = True
+    #: Typing errors that the word can still take.
+    typos: int = 1
+    #: Whether an edit has touched it; further edits of it cost no quota.
+    touched: bool = False
+
+
+class Draft(NamedTuple):
+    """The utterance so far: ``"".join(gap + text of the tokens) + tail``."""
+
+    tokens: tuple[Token, ...]
+    #: What follows the last word.
+    tail: str
+    #: Whether a word may be inserted after the last one.
+    open_end: bool
+    #: Words that may still be touched; edits of touched words are free.
+    quota: int
+
+    @property
+    def text(self) -> str:
+        """The utterance."""
+        return "".join([part for token in self.tokens for part in (token.gap, token.text)]) + (
+            self.tail
+        )
+
+    def start(self, index: int) -> int:
+        """Return the offset at which the word ``index`` starts."""
+        tokens = self.tokens
+        before = sum([len(token.gap) + len(token.text) for token in tokens[:index]])
+        return before + len(tokens[index].gap)
+
+
+class Made(NamedTuple):
+    """What an operator returns: the new draft and the edit that led to it."""
+
+    draft: Draft
+    edit: Edit
+
+
+def pick(parameter: float, count: int) -> int:
+    """Return ``floor(parameter * count)``: which of ``count`` > 0 things a parameter selects.
+
+    The upper edge, 1.0, selects the last one.
+    """
+    return min(int(parameter * count), count - 1)
+
+
+def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
+    """Put ``word`` and a blank before the word ``index`` (the number of words: at the end).
+
+    Args:
+        draft: what to work on; it has at least one word.
+        index: 0 to the number of words.
+        word: what to insert.
+        name: transformation and operator, for the edit.
+    """
+    tokens = draft.tokens
+    if index == len(tokens):
+        return insert_after(draft, index - 1, word, name)
+    old = tokens[index]
+    at = draft.start(index)
+    new = _inserted(word, old.gap)._replace(open=old.open)
+    changed = (*tokens[:index], new, old._replace(gap=" "), *tokens[index + 1 :])
+    edit = Edit(*name, at, at, "", word + " ")
+    return Made(draft._replace(tokens=changed, quota=draft.quota - 1), edit)
+
+
+def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
+    """Put a blank and ``word`` after the word ``index``."""
+    tokens = draft.tokens
+    at = draft.start(index) + len(tokens[index].text)
+    changed = (*tokens[: index + 1], _inserted(word, " "), *tokens[index + 1 :])
+    edit = Edit(*name, at, at, "", " " + word)
+    return Made(draft._replace(tokens=changed, quota=draft.quota - 1), edit)
+
+
+def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
+    """Put ``word`` in the place of the word ``index``; it takes no further edits in strict."""
+    at = draft.start(index)
+    old = draft.tokens[index]
+    edit = Edit(*name, at, at + len(old.text), old.text, word)
+    new = old._replace(text=word, lower=word.lower(), typos=0, touched=True)
+    return Made(_with_token(draft, index, new), edit)
+
+
+def drop_word(draft: Draft, index: int, name: tuple[str, str]) -> Made:
+    """Take the word ``index`` out, with the blanks on one of its sides."""
+    tokens = draft.tokens
+    old = tokens[index]
+    start = draft.start(index)
+    end = start + len(old.text)
+    following = tokens[index + 1].gap if index + 1 < len(tokens) else draft.tail
+    if index:
+        left = old.gap.rstrip()
+        start -= len(old.gap) - len(left)
+        rest = following
+    else:
+        left, rest = old.gap, following.lstrip()
+        end += len(following) - len(rest)
+    gap = left + rest
+    before = draft.text[start:end]
+    edit = Edit(*name, start, end, before, "")
+    quota = draft.quota - (not old.touched)
+    if index + 1 < len(tokens):
+        after = tokens[index + 1]._replace(gap=gap)
+        changed = (*tokens[:index], after, *tokens[index + 2 :])
+        return Made(draft._replace(tokens=changed, quota=quota), edit)
+    return Made(draft._replace(tokens=tokens[:index], tail=gap, quota=quota), edit)
+
+
+def retype(
+    draft: Draft, index: int, span: tuple[int, int], after: str, name: tuple[str, str]
+) -> Made:
+    """Put ``after`` in the place of the characters ``span`` (offsets in the word ``index``).
+
+    A blank or punctuation in it parts the word; the draft goes on treating it as one, and
+    that counts as all the typing errors that it can take.
+    """
+    start, end = span
+    old = draft.tokens[index]
+    at = draft.start(index)
+    text = old.text[:start] + after + old.text[end:]
+    edit = Edit(*name, at + start, at + end, old.text[start:end], after)
+    left = old.typos - 1 if not after or is_word_character(after[0]) else 0
+    new = old._replace(text=text, lower=text.lower(), typos=left, touched=True)
+    return Made(_with_token(draft, index, new), edit)
+
+
+def join_words(draft: Draft, index: int, name: tuple[str, str]) -> Made:
+    """Drop the blank between the words ``index - 1`` and ``index``; they become one."""
+    tokens = draft.tokens
+    left, right = tokens[index - 1], tokens[index]
+    at = draft.start(index)
+    edit = Edit(*name, at - len(right.gap), at, right.gap, "")
+    text = left.text + right.text
+    joined = left._replace(text=text, lower=text.lower(), typos=0, touched=True)
+    changed = (*tokens[: index - 1], joined, *tokens[index + 1 :])
+    quota = draft.quota - (not left.touched) - (not right.touched)
+    return Made(draft._replace(tokens=changed, quota=quota), edit)
+
+
+def _inserted(word: str, gap: str) -> Token:
+    return Token(word, word.lower(), gap, FREE, open=True, typos=0, touched=True)
+
+
+def _with_token(draft: Draft, index: int, token: Token) -> Draft:
+    tokens = draft.tokens
+    quota = draft.quota - (not tokens[index].touched)
+    return draft._replace(
+        tokens=(*tokens[:index], token, *tokens[index + 1 :]), quota=quota
+    )

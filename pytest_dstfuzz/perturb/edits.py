@@ -1,0 +1,162 @@
+"""Edits as data: put them on a text, take some of them out, find where they came from.
+
+Edits are sequential: each has its offsets in the text that the edits before it had made.
+`hunks` brings a list of them to one common ground, the parts of the source that changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from pytest_dstfuzz.perturb.types import Edit
+
+
+class Hunk(NamedTuple):
+    """``source[start:end]`` became ``text[new_start:new_end]``; outside hunks nothing changed."""
+
+    start: int
+    end: int
+    new_start: int
+    new_end: int
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Return ``text`` with the edits made one after the other.
+
+    Raises:
+        ValueError: an edit does not find its ``before`` at its place.
+    """
+    for number, edit in enumerate(edits):
+        found = text[edit.start : edit.end]
+        if edit.start < 0 or edit.end != edit.start + len(edit.before) or found != edit.before:
+            raise ValueError(
+                f"edit {number} expects {edit.before!r} at {edit.start}:{edit.end}, found {found!r}"
+            )
+        text = text[: edit.start] + edit.after + text[edit.end :]
+    return text
+
+
+def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]:
+    """Return the edits that are left when those at the indices ``dropped`` are not made.
+
+    Offsets of the others are shifted. An edit that takes away text which a dropped edit
+    had put in, or whose ``before`` would no longer be in one piece, depends on the dropped
+    one and is left out as well.
+
+    Args:
+        edits: in the order in which they were made.
+        dropped: indices of edits to leave out.
+
+    Raises:
+        IndexError: an index is not that of an edit.
+    """
+    if any(not 0 <= index < len(edits) for index in dropped):
+        raise IndexError(f"there are {len(edits)} edits, cannot drop {sorted(dropped)}")
+    cells = _history(edits)
+    gone = set(dropped)
+    kept: list[Edit] = []
+    for index, edit in enumerate(edits):
+        start = None if index in gone else _start_without(cells, gone, index)
+        if start is None:
+            gone.add(index)
+        else:
+            kept.append(replace(edit, start=start, end=start + len(edit.before)))
+    return tuple(kept)
+
+
+@dataclass(slots=True)
+class _Cell:
+    """One character of any stage of the text: which edit made it and which took it away."""
+
+    maker: int = -1  # -1: it is of the source
+    taker: int | None = None
+
+
+def _history(edits: Sequence[Edit]) -> list[_Cell]:
+    """Return the characters of all stages in text order, those taken away included."""
+    # No offset reaches further than this, so the text itself is not needed.
+    reach = max((edit.end for edit in edits), default=0) + sum(len(e.before) for e in edits)
+    cells = [_Cell() for _ in range(reach)]
+    for index, edit in enumerate(edits):
+        live = [place for place, cell in enumerate(cells) if cell.taker is None]
+        for place in live[edit.start : edit.end]:
+            cells[place].taker = index
+        at = live[edit.end - 1] + 1 if edit.end else 0
+        cells[at:at] = [_Cell(index) for _ in edit.after]
+    return cells
+
+
+def _start_without(cells: Sequence[_Cell], gone: Collection[int], index: int) -> int | None:
+    """Return where an edit starts when those in ``gone`` are not made, if it can be made."""
+    start: int | None = None
+    live, taken_until = 0, -1
+    for cell in cells:
+        mine = cell.taker == index
+        if mine and cell.maker in gone:
+            return None
+        if start is None and (mine or cell.maker == index):
+            start = live
+        made = cell.maker < index and cell.maker not in gone
+        left = cell.taker is None or cell.taker >= index or cell.taker in gone
+        if made and left:
+            if mine and taken_until not in (-1, live):
+                return None
+            live += 1
+            taken_until = live if mine else taken_until
+    return start
+
+
+def hunks(edits: Iterable[Edit]) -> list[Hunk]:
+    """Return the changed parts of the source, merged where they touch, in order."""
+    merged: list[Hunk] = []
+    for edit in edits:
+        growth = len(edit.after) - len(edit.before)
+        before: list[Hunk] = []
+        after: list[Hunk] = []
+        touching: list[Hunk] = []
+        for hunk in merged:
+            if hunk.new_end < edit.start:
+                before.append(hunk)
+            elif hunk.new_start > edit.end:
+                after.append(hunk)
+            else:
+                touching.append(hunk)
+        new_start, new_end = edit.start, edit.end
+        offset = before[-1].end - before[-1].new_end if before else 0
+        start, end = edit.start + offset, edit.end + offset
+        if touching:
+            first, last = touching[0], touching[-1]
+            start = first.start - max(0, first.new_start - edit.start)
+            end = last.end + max(0, edit.end - last.new_end)
+            new_start = min(edit.start, first.new_start)
+            new_end = max(edit.end, last.new_end)
+        merged = [
+            *before,
+            Hunk(start, end, new_start, new_end + growth),
+            *(Hunk(h.start, h.end, h.new_start + growth, h.new_end + growth) for h in after),
+        ]
+    return merged
+
+
+def source_spans(edits: Sequence[Edit]) -> tuple[tuple[int, int], ...]:
+    """Return for each edit the span of the clean utterance that it works on.
+
+    An edit of text that earlier edits had made maps to the span of their hunk.
+    """
+    spans = []
+    for index, edit in enumerate(edits):
+        earlier = hunks(edits[:index])
+        spans.append((_to_source(earlier, edit.start, 0), _to_source(earlier, edit.end, 1)))
+    return tuple((min(start, end), max(start, end)) for start, end in spans)
+
+
+def _to_source(earlier: Sequence[Hunk], offset: int, side: int) -> int:
+    shift = 0
+    for hunk in earlier:
+        if hunk.new_start < offset < hunk.new_end:
+            return hunk.end if side else hunk.start
+        if hunk.new_end <= offset:
+            shift = hunk.end - hunk.new_end
+    return offset + shift

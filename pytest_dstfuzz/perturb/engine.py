@@ -1,0 +1,201 @@
+"""From an utterance and an action to a variant: masks, draws, second check, status."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
+from pytest_dstfuzz.dialogue.types import Ontology
+from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.perturb import rates
+from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace
+from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, Token
+from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.perturb.locks import Locks, Mask
+from pytest_dstfuzz.perturb.operators import transform
+from pytest_dstfuzz.perturb.rules import Rules, typo_limit
+from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
+from pytest_dstfuzz.perturb.validity import Checked, StrictCheck
+from pytest_dstfuzz.perturb.words import Word, split_words
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A clean utterance made ready for many variants.
+
+    Attributes:
+        text: the utterance as typed.
+        words: its words.
+        mask: what guards them; all free in the profile ``edit-rate``.
+        draft: what every variant starts from.
+        word_limit: largest ``edit_w`` that is allowed.
+    """
+
+    text: str
+    words: tuple[Word, ...]
+    mask: Mask
+    draft: Draft
+    word_limit: float
+
+
+class Perturber:
+    """Makes variants of utterances under one validity profile."""
+
+    def __init__(
+        self,
+        lexicon: Lexicon,
+        *,
+        validity: str = "strict",
+        max_edit_rate: float = 0.25,
+        locks: Sequence[str] = (),
+        ontology: Ontology | None = None,
+        cue_words: Sequence[str] = (),
+        only: Sequence[str] = (),
+        flat_rate: bool = False,
+        space: ActionSpace | None = None,
+    ) -> None:
+        """Build the tables that all utterances share.
+
+        Args:
+            lexicon: words to perturb with.
+            validity: ``strict`` or ``edit-rate``.
+            max_edit_rate: limit of both edit rates, 0 to 1.
+            locks: words, phrases or ``/regular expressions/`` that no edit touches
+                (``strict`` only).
+            ontology: values whose mentions are locked (``strict`` only).
+            cue_words: more words that say what a value is for (``strict`` only).
+            only: transformations to use; all when empty.
+            flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.
+            space: layout of the actions; two repetitions by default.
+
+        Raises:
+            UserError: an unknown profile or transformation, a rate outside [0, 1], or a
+                lock that is no regular expression.
+        """
+        if validity not in VALIDITIES:
+            raise unknown_name("validity profile", validity, VALIDITIES)
+        if not 0.0 <= max_edit_rate <= 1.0:
+            raise UserError(f"max_edit_rate must be between 0 and 1, not {max_edit_rate}")
+        for name in only:
+            if name not in TRANSFORMATIONS:
+                raise unknown_name("transformation", name, TRANSFORMATIONS)
+        self.validity = validity
+        self.max_edit_rate = max_edit_rate
+        self.space = space or ActionSpace()
+        self.only = tuple(name for name in TRANSFORMATIONS if name in only)
+        self._flat_rate = flat_rate
+        # Built in both profiles, so that a broken lock is an error in both.
+        guards = Locks(lexicon, ontology, cue_words, locks)
+        self._locks = guards if validity == "strict" else None
+        self._rules = Rules(lexicon, self._locks)
+        self._check = StrictCheck(guards, self._rules) if self._locks else None
+
+    def prepare(self, utterance: str, values: Iterable[str] = (), system: str = "") -> Source:
+        """Find what guards an utterance, once for all its variants.
+
+        Args:
+            utterance: as the user typed it; any text, empty too.
+            values: slot values of the turn's state.
+            system: the system utterance before it.
+        """
+        words = tuple(split_words(utterance))
+        if self._locks:
+            mask = self._locks.mask(utterance, words, values, system)
+        else:
+            mask = _open_mask(utterance, words)
+        limit = rates.word_limit(utterance, self.max_edit_rate, flat=self._flat_rate)
+        return Source(utterance, words, mask, _draft(utterance, words, mask), limit)
+
+    def apply(self, source: Source, action: Action) -> Variant:
+        """Carry an action out on an utterance; whatever the utterance, this returns.
+
+        Raises:
+            ValueError: the action is no point of the action space.
+        """
+        draft, edits = source.draft, []
+        words = len(source.words)
+        for step in self.space.decode(action, self.only):
+            for parameters in step.active(words):
+                made = transform(draft, self._rules, step.transformation, parameters)
+                if made is None:
+                    continue
+                # In strict a word edit over the rate is masked like any other candidate.
+                if self._check and step.transformation.startswith("word"):
+                    if rates.edit_w(source.text, made.draft.text) > source.word_limit:
+                        continue
+                draft = made.draft
+                edits.append(made.edit)
+        return self._finish(source, draft.text, tuple(edits))
+
+    def check(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[Status, str]:
+        """Judge any list of edits of an utterance.
+
+        Args:
+            source: the prepared utterance.
+            text: the variant.
+            edits: what made it, in order.
+
+        Returns:
+            Status and reason, as in `Variant`; edits that do not lead to ``text`` are
+            vetoed as ``edits``.
+        """
+        try:
+            if apply_edits(source.text, edits) != text:
+                return "vetoed", "edits"
+        except ValueError:
+            return "vetoed", "edits"
+        variant = self._finish(source, text, tuple(edits))
+        return variant.status, variant.reason
+
+    def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
+        """Measure and judge a finished variant."""
+        middle = source.text
+        words_done = max(
+            (n for n, edit in enumerate(edits, 1) if edit.transformation.startswith("word")),
+            default=0,
+        )
+        if words_done:
+            middle = apply_edits(source.text, edits[:words_done])
+        word_rate = rates.edit_w(source.text, middle) if words_done else 0.0
+        char_rate = rates.edit_c(middle, text)
+        status, reason = self._judge(source, text, edits, (word_rate, char_rate))
+        return Variant(source.text, text, edits, word_rate, char_rate, status, reason)
+
+    def _judge(
+        self, source: Source, text: str, edits: tuple[Edit, ...], measured: tuple[float, float]
+    ) -> tuple[Status, str]:
+        if text == source.text:
+            return "vacuous", ""
+        if self._check:
+            quota = source.draft.quota
+            checked = Checked(source.text, source.words, source.mask, quota)
+            if veto := self._check.veto(checked, text, edits):
+                return "vetoed", veto
+        if measured[0] > source.word_limit:
+            return "over_rate", "edit_w"
+        if measured[1] > self.max_edit_rate:
+            return "over_rate", "edit_c"
+        return "valid", ""
+
+
+def _open_mask(text: str, words: Sequence[Word]) -> Mask:
+    """Return a mask that guards nothing; words still go where a blank parts words."""
+    gaps = [text[w.end : n.start] for w, n in zip(words, words[1:], strict=False)]
+    inner = [bool(gap) and gap[-1].isspace() for gap in gaps]
+    free = (FREE,) * len(words)
+    return Mask(free, ("",) * len(words), (True, *inner, True) if words else (True,))
+
+
+def _draft(text: str, words: Sequence[Word], mask: Mask) -> Draft:
+    tokens = []
+    end = 0
+    for index, word in enumerate(words):
+        role = mask.roles[index]
+        typos = 0 if role == LOCKED else typo_limit(len(word.text))
+        gap = text[end : word.start]
+        tokens.append(Token(word.text, word.lower, gap, role, mask.open[index], typos))
+        end = word.end
+    quota = max(1, int(len(words) * WORD_SHARE))
+    return Draft(tuple(tokens), text[end:], mask.open[-1], quota)

@@ -1,0 +1,96 @@
+"""The six transformations and their sub-operators, as pure functions in one registry.
+
+An operator lists its candidates in a draft, in reading order, and makes the edit at one
+of them. `transform` draws: the operator parameter chooses among the operators that have
+candidates, the position parameter among the candidates, the choice parameter among what
+may be put there. Nothing here is random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from pytest_dstfuzz.perturb import char_operators, word_operators
+from pytest_dstfuzz.perturb.draft import Draft, Made, pick
+from pytest_dstfuzz.perturb.rules import Rules
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """One way to carry a transformation out.
+
+    Attributes:
+        name: as edits record it.
+        candidates: lists the places; what a place is, is the operator's own affair.
+        make: makes the edit at a place; the parameter in [0, 1] chooses what is put there.
+    """
+
+    name: str
+    candidates: Callable[[Draft, Rules], Sequence[Any]]
+    make: Callable[[Draft, Rules, Any, float], Made]
+
+
+_WORD_INSERT: Final = (
+    Operator("repeat", word_operators.repeatable, word_operators.repeat),
+    Operator("filler", word_operators.gaps, word_operators.insert_filler),
+    Operator("emoji", word_operators.gaps, word_operators.insert_emoji),
+    Operator("mlm", word_operators.proposal_gaps, word_operators.insert_proposal),
+)
+_WORD_REPLACE: Final = tuple(
+    Operator(kind, word_operators.replaceable(kind), word_operators.replace(kind))
+    for kind in ("misspelling", "synonym", "neighbour")
+)
+_WORD_DROP: Final = (
+    Operator("stop_word", word_operators.droppable_stop_words, word_operators.drop("stop_word")),
+    Operator("any_word", word_operators.droppable_words, word_operators.drop("any_word")),
+)
+
+
+def _slips(transformation: str, *kinds: str) -> tuple[Operator, ...]:
+    return tuple(
+        Operator(kind, char_operators.slips(kind), char_operators.slip(transformation, kind))
+        for kind in kinds
+    )
+
+
+#: Transformation -> its operators, in the order in which the operator parameter has them.
+OPERATORS: Final[Mapping[str, tuple[Operator, ...]]] = MappingProxyType(
+    {
+        "word_insert": _WORD_INSERT,
+        "word_replace": _WORD_REPLACE,
+        "word_drop": _WORD_DROP,
+        "char_insert": _slips("char_insert", "repeat", "keyboard_insert", "punctuation"),
+        "char_replace": _slips("char_replace", "look_alike", "keyboard", "swap"),
+        "char_drop": (
+            Operator("blank", char_operators.blanks, char_operators.drop_blank),
+            *_slips("char_drop", "any"),
+        ),
+    }
+)
+
+
+def transform(
+    draft: Draft, rules: Rules, transformation: str, parameters: tuple[float, ...]
+) -> Made | None:
+    """Make one edit, or return ``None`` where no operator has a candidate.
+
+    Args:
+        draft: the utterance so far.
+        rules: what the validity profile allows.
+        transformation: one of `OPERATORS`.
+        parameters: position, operator and (but for the drops) choice, each in [0, 1].
+    """
+    found = []
+    for operator in OPERATORS[transformation]:
+        candidates = operator.candidates(draft, rules)
+        if candidates:
+            found.append((operator, candidates))
+    if not found:
+        return None
+    position, which, *choice = parameters
+    operator, candidates = found[pick(which, len(found))]
+    place = candidates[pick(position, len(candidates))]
+    return operator.make(draft, rules, place, choice[0] if choice else 0.0)

@@ -1,0 +1,35 @@
+"""How far a variant is from its source: the two edit rates and their limits."""
+
+from __future__ import annotations
+
+import jellyfish
+
+from pytest_dstfuzz.perturb.words import word_list
+
+
+def edit_w(before: str, after: str) -> float:
+    """Return the Jaccard distance of the word sets, in [0, 1].
+
+    Words are lower-cased and punctuation is left out. 0 for two texts without words.
+    """
+    old, new = set(word_list(before)), set(word_list(after))
+    union = old | new
+    return 1.0 - len(old & new) / len(union) if union else 0.0
+
+
+def edit_c(before: str, after: str) -> float:
+    """Return 1 - Jaro similarity of the texts, in [0, 1]; 0 for equal ones."""
+    if before == after:
+        return 0.0
+    return 1.0 - float(jellyfish.jaro_similarity(before, after))
+
+
+def word_limit(source: str, limit: float, *, flat: bool = False) -> float:
+    """Return the largest ``edit_w`` that is allowed for variants of ``source``.
+
+    ``max(limit, 2 / (n + 1))`` with n different words: replacing one word always fits.
+    ``flat`` gives the thesis' limit as it is. A limit of 0 forbids every edit.
+    """
+    if flat or limit <= 0.0:
+        return limit
+    return max(limit, 2.0 / (len(set(word_list(source))) + 1))

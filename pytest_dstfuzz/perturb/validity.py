@@ -1,0 +1,234 @@
+"""The second check of ``strict``: an independent judgement of a finished variant.
+
+It looks at the edits and the two texts alone, not at how the edits were drawn, so that
+any list of edits can be judged. Locked words must be where they were, by position and to
+the letter; what changed elsewhere must be explained, word by word, as something that
+``strict`` allows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import jellyfish
+
+from pytest_dstfuzz.perturb.draft import FREE, LOCKED
+from pytest_dstfuzz.perturb.edits import Hunk, hunks
+from pytest_dstfuzz.perturb.locks import Locks, Mask
+from pytest_dstfuzz.perturb.rules import Rules, typo_limit
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS
+from pytest_dstfuzz.perturb.words import Word, is_word_character, word_list
+
+_ADDED_MARKS: Final = frozenset((*ENDINGS, *SEPARATORS)) - {" "}
+_IMPOSSIBLE: Final = 1 << 20
+
+
+class Checked(NamedTuple):
+    """The clean utterance as the check needs it."""
+
+    text: str
+    words: tuple[Word, ...]
+    mask: Mask
+    #: Words that all edits together may touch.
+    quota: int
+
+
+class StrictCheck:
+    """Judges variants by the rules of ``strict``."""
+
+    def __init__(self, locks: Locks, rules: Rules) -> None:
+        """Take the locks and the rules of the profile."""
+        self._locks = locks
+        self._rules = rules
+
+    def veto(self, source: Checked, text: str, edits: Sequence[Edit]) -> str:
+        """Return the lock that vetoes a variant, ``""`` when none does.
+
+        Args:
+            source: the clean utterance.
+            text: the variant; the edits must lead to it.
+            edits: in the order in which they were made.
+        """
+        changed = [_whole_words(hunk, source.text, text) for hunk in hunks(edits)]
+        changed = _merged(changed)
+        reason = self._moved(source, text, changed)
+        if reason:
+            return reason
+        touched = 0
+        for hunk in changed:
+            cost, reason = self._explain(source, text, hunk)
+            if reason:
+                return reason
+            touched += cost
+        return "too-many-words" if touched > source.quota else ""
+
+    def _moved(self, source: Checked, text: str, changed: Sequence[Hunk]) -> str:
+        """Return the lock of a word that is not intact, or that something sticks to."""
+        for word, role, reason in zip(
+            source.words, source.mask.roles, source.mask.reasons, strict=True
+        ):
+            if role != LOCKED:
+                continue
+            shift = 0
+            for hunk in changed:
+                if hunk.start < word.end and word.start < hunk.end:
+                    return reason or "clitic"
+                if hunk.end <= word.start:
+                    shift = hunk.new_end - hunk.end
+            before, after = word.start + shift - 1, word.end + shift
+            if before >= 0 and not text[before].isspace():
+                if word.start == 0 or source.text[word.start - 1] != text[before]:
+                    return reason or "clitic"
+            if after < len(text) and not text[after].isspace():
+                if word.end == len(source.text) or source.text[word.end] != text[after]:
+                    return reason or "clitic"
+        return ""
+
+    def _explain(self, source: Checked, text: str, hunk: Hunk) -> tuple[int, str]:
+        """Return how many words a hunk touches, and the lock that vetoes it."""
+        old_text = source.text[hunk.start : hunk.end]
+        new_text = text[hunk.new_start : hunk.new_end]
+        if not _marks_kept(old_text, new_text):
+            return 0, "punctuation"
+        first = sum([word.end <= hunk.start for word in source.words])
+        last = sum([word.start < hunk.end for word in source.words])
+        last = max(first, last)
+        new = word_list(new_text)
+        cost = self._align(source, first, last, new)
+        if cost >= _IMPOSSIBLE:
+            return 0, self._why(source, first, last, new)
+        return max(cost, int(old_text != new_text)), ""
+
+    def _align(self, source: Checked, first: int, last: int, new: Sequence[str]) -> int:
+        """Return the fewest touched words that explain ``words[first:last]`` -> ``new``."""
+        rows = last - first
+        best = [[_IMPOSSIBLE] * (len(new) + 1) for _ in range(rows + 1)]
+        best[0][0] = 0
+        for i in range(rows + 1):
+            for j in range(len(new) + 1):
+                here = best[i][j]
+                if here >= _IMPOSSIBLE:
+                    continue
+                for di, dj, cost in self._moves(source, first + i, last, new, j):
+                    if here + cost < best[i + di][j + dj]:
+                        best[i + di][j + dj] = here + cost
+        return best[rows][len(new)]
+
+    def _moves(
+        self, source: Checked, i: int, last: int, new: Sequence[str], j: int
+    ) -> list[tuple[int, int, int]]:
+        """Return the allowed steps: words of the source and of the variant taken, cost."""
+        moves: list[tuple[int, int, int]] = []
+        words, mask, rules = source.words, source.mask, self._rules
+        left = len(new) - j
+        if left and mask.open[i] and self._may_insert(source, i, new[j]):
+            moves.append((0, 1, 1))
+        if i >= last:
+            return moves
+        word, role = words[i], mask.roles[i]
+        if left and word.lower == new[j]:
+            moves.append((1, 1, 0))
+        if role == LOCKED:
+            return moves
+        if role == FREE and (
+            rules.droppable(word.lower, stop_word=True)
+            or rules.droppable(word.lower, stop_word=False)
+        ):
+            moves.append((1, 0, 1))
+        if left and self._may_become(word.lower, role, new[j]):
+            moves.append((1, 1, 1))
+        if left > 1 and new[j] + new[j + 1] == word.lower:
+            if rules.typist.harmless(f"{new[j]} {new[j + 1]}"):
+                moves.append((1, 2, 1))
+        if left and i + 1 < last and mask.roles[i + 1] != LOCKED:
+            joined = word.lower + words[i + 1].lower
+            if joined == new[j] and rules.typist.harmless(joined):
+                moves.append((2, 1, 2))
+        return moves
+
+    def _may_insert(self, source: Checked, i: int, word: str) -> bool:
+        rules, words = self._rules, source.words
+        if word in rules.fillers or word in rules.emoji:
+            return True
+        if i and words[i - 1].lower == word and source.mask.roles[i - 1] == FREE:
+            return True
+        return word in rules.safe_insertions
+
+    def _may_become(self, old: str, role: int, new: str) -> bool:
+        rules = self._rules
+        if not rules.typist.harmless(new):
+            replaced = (rules.replacements(kind, old) for kind in ("synonym", "neighbour"))
+            return role == FREE and any(new in words for words in replaced)
+        if new in rules.replacements("misspelling", old):
+            return True
+        if role == FREE and any(
+            new in rules.replacements(kind, old) for kind in ("synonym", "neighbour")
+        ):
+            return True
+        return jellyfish.damerau_levenshtein_distance(old, new) <= typo_limit(len(old))
+
+    def _why(self, source: Checked, first: int, last: int, new: Sequence[str]) -> str:
+        """Name the lock that a change without explanation runs into."""
+        mask = source.mask
+        old = Counter(word.lower for word in source.words[first:last])
+        added = list((Counter(new) - old).elements())
+        gone = Counter(old) - Counter(new)
+        for word in added:
+            if guard := self._locks.guard_of(word):
+                return guard
+        for index in range(first, last):
+            if source.words[index].lower in gone and mask.reasons[index]:
+                return mask.reasons[index]
+        if added and gone:
+            is_word = any(not self._rules.typist.harmless(word) for word in added)
+            near = any(
+                jellyfish.damerau_levenshtein_distance(a, b) <= typo_limit(len(b))
+                for a in added
+                for b in gone
+            )
+            return "typo-is-word" if is_word and near else "replacement"
+        return "insertion" if added or not gone else "drop"
+
+
+def _whole_words(hunk: Hunk, old: str, new: str) -> Hunk:
+    """Widen a hunk until it parts no word, neither in the source nor in the variant."""
+    start, end, new_start, new_end = hunk
+    while start and new_start and _inside(old, start, new, new_start):
+        start, new_start = start - 1, new_start - 1
+    while end < len(old) and new_end < len(new) and _inside(old, end, new, new_end):
+        end, new_end = end + 1, new_end + 1
+    return Hunk(start, end, new_start, new_end)
+
+
+def _inside(old: str, at: int, new: str, new_at: int) -> bool:
+    return _parts_word(old, at) or _parts_word(new, new_at)
+
+
+def _parts_word(text: str, at: int) -> bool:
+    """Say whether ``text`` has a word on both sides of the offset ``at``."""
+    return (
+        0 < at < len(text)
+        and (is_word_character(text[at - 1]) or text[at - 1] in "'’-")
+        and (is_word_character(text[at]) or text[at] in "'’-")
+    )
+
+
+def _merged(changed: Sequence[Hunk]) -> list[Hunk]:
+    merged: list[Hunk] = []
+    for hunk in changed:
+        if merged and hunk.start < merged[-1].end:
+            last = merged.pop()
+            hunk = Hunk(last.start, max(hunk.end, last.end), last.new_start,
+                        max(hunk.new_end, last.new_end))
+        merged.append(hunk)
+    return merged
+
+
+def _marks_kept(old: str, new: str) -> bool:
+    """Say whether no punctuation went, and only harmless marks came."""
+    before = Counter(c for c in old if not c.isspace() and not is_word_character(c))
+    after = Counter(c for c in new if not c.isspace() and not is_word_character(c))
+    return not before - after and set(after - before) <= _ADDED_MARKS

@@ -1,0 +1,103 @@
+"""Finds mentions of known slot values in an utterance, however they are spelled or split.
+
+Values and words are brought to one form (``St. John 's`` and ``saint johns`` are both
+``st john``), and a value is known by its words and by its pairs of neighbouring words.
+A chain of known pairs is a mention of a name or of a part of it: ``frankie and bennys``
+is found where only ``frankie and bennys restaurant`` is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from pytest_dstfuzz.perturb.words import word_list
+
+#: Words that names gain and lose from one spelling to the next.
+_TRANSPARENT: Final = frozenset({"s", "'s", "the", "and", "n"})
+_SPELLINGS: Final = {"saint": "st", "center": "centre", "theater": "theatre", "&": "and"}
+
+
+@lru_cache(maxsize=65536)
+def canonical(word: str) -> str:
+    """Return the form in which a lower-cased word is compared; ``""`` for one that is skipped."""
+    bare = word.replace("’", "'")
+    if bare in _TRANSPARENT:
+        return ""
+    bare = bare.removesuffix("'s").replace("'", "").replace("-", "")
+    bare = _SPELLINGS.get(bare, bare)
+    return bare[:-1] if len(bare) > 3 and bare.endswith("s") else bare
+
+
+@dataclass(frozen=True, slots=True)
+class ValuePieces:
+    """The words and word pairs of some values, in canonical form."""
+
+    words: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    #: First words of values that are written with an article before them.
+    articled: frozenset[str]
+
+    @classmethod
+    def of(cls, values: Iterable[str], common: Collection[str]) -> ValuePieces:
+        """Take values apart.
+
+        Args:
+            values: as the state or the ontology writes them.
+            common: canonical words that tell no value apart (``in``, ``restaurant``);
+                they count in pairs, and alone only where they are a whole value.
+        """
+        words: set[str] = set()
+        pairs: set[tuple[str, str]] = set()
+        articled: set[str] = set()
+        for value in values:
+            spelled = word_list(value)
+            parts = [part for part in map(canonical, spelled) if part]
+            if len(spelled) > 1 and spelled[0] == "the":
+                articled.update(parts[:1])
+            if len(parts) == 1:
+                words.add(parts[0])
+            words.update(part for part in parts if part not in common)
+            pairs.update(zip(parts, parts[1:], strict=False))
+        return cls(frozenset(words), frozenset(pairs), frozenset(articled))
+
+    def joined(self, other: ValuePieces) -> ValuePieces:
+        """Return the pieces of both."""
+        if other.words <= self.words and other.pairs <= self.pairs:
+            return self  # By far the most frequent case: the ontology knows the value.
+        return ValuePieces(
+            self.words | other.words, self.pairs | other.pairs, self.articled | other.articled
+        )
+
+    def mentions(self, words: Sequence[str]) -> list[tuple[int, int]]:
+        """Return the spans ``(first, last + 1)`` of words that mention a value, in order.
+
+        Args:
+            words: the lower-cased words of an utterance.
+        """
+        known = self.words
+        forms = [(index, form) for index, form in enumerate(map(canonical, words)) if form]
+        spans: list[tuple[int, int]] = []
+        for position, (index, form) in enumerate(forms):
+            if position and (forms[position - 1][1], form) in self.pairs:
+                first = forms[position - 1][0]
+            elif form in known:
+                first = index
+            else:
+                continue
+            if spans and first < spans[-1][1]:
+                spans[-1] = (spans[-1][0], index + 1)
+            else:
+                spans.append((first, index + 1))
+        return [self._whole(span, words) for span in spans]
+
+    def _whole(self, span: tuple[int, int], words: Sequence[str]) -> tuple[int, int]:
+        """Take in the article of a name that has one, and the ``'s`` after a mention."""
+        first, end = span
+        if first and words[first - 1] == "the" and canonical(words[first]) in self.articled:
+            first -= 1
+        if end < len(words) and words[end] in {"'s", "’s"}:
+            end += 1
+        return first, end

@@ -1,0 +1,139 @@
+"""The sub-operators of the three word-level transformations.
+
+Each has a function that lists its places in reading order and one that makes the edit.
+A place is the index of a word or of a gap (gap i is before word i).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytest_dstfuzz.perturb.draft import (
+    FREE,
+    Draft,
+    Made,
+    drop_word,
+    insert_after,
+    insert_before,
+    pick,
+    replace_word,
+)
+from pytest_dstfuzz.perturb.rules import Rules
+from pytest_dstfuzz.perturb.words import match_case
+
+
+def gaps(draft: Draft, rules: Rules) -> list[int]:
+    """Return the gaps in which a word may be put."""
+    if not draft.tokens or (rules.strict and draft.quota < 1):
+        return []
+    found = [index for index, token in enumerate(draft.tokens) if token.open]
+    return [*found, len(draft.tokens)] if draft.open_end else found
+
+
+def insert_filler(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
+    """Insert a filler or a stop word."""
+    word = rules.fillers[pick(choice, len(rules.fillers))]
+    return insert_before(draft, place, word, ("word_insert", "filler"))
+
+
+def insert_emoji(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
+    """Insert an emoji."""
+    word = rules.emoji[pick(choice, len(rules.emoji))]
+    return insert_before(draft, place, word, ("word_insert", "emoji"))
+
+
+def proposal_gaps(draft: Draft, rules: Rules) -> list[int]:
+    """Return the gaps for which the masked language model proposes a word."""
+    return [place for place in gaps(draft, rules) if rules.proposals(*_sides(draft, place))]
+
+
+def insert_proposal(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
+    """Insert a word that the masked language model proposes there."""
+    words = rules.proposals(*_sides(draft, place))
+    word = words[pick(choice, len(words))]
+    return insert_before(draft, place, word, ("word_insert", "mlm"))
+
+
+def _sides(draft: Draft, place: int) -> tuple[str, str]:
+    tokens = draft.tokens
+    left = tokens[place - 1].lower if place else ""
+    return left, tokens[place].lower if place < len(tokens) else ""
+
+
+def repeatable(draft: Draft, rules: Rules) -> list[int]:
+    """Return the words that may be said twice."""
+    if rules.strict and draft.quota < 1:
+        return []
+    following = [*(token.open for token in draft.tokens[1:]), draft.open_end]
+    return [
+        index
+        for index, token in enumerate(draft.tokens)
+        if following[index] and rules.repeatable(token)
+    ]
+
+
+def repeat(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # noqa: ARG001
+    """Say a word twice; the second time in lower case, but for ``I``."""
+    token = draft.tokens[place]
+    word = token.text if token.lower == "i" else token.lower
+    return insert_after(draft, place, word, ("word_insert", "repeat"))
+
+
+def replaceable(kind: str) -> Callable[[Draft, Rules], list[int]]:
+    """Return the lister of the words which have a replacement of one kind."""
+
+    def places(draft: Draft, rules: Rules) -> list[int]:
+        found = []
+        for index, token in enumerate(draft.tokens):
+            if rules.strict and (draft.quota < 1 or token.touched):
+                continue
+            # A common misspelling is a typing error: cue words of some length take it.
+            allowed = rules.typable(token) if kind == "misspelling" else token.role == FREE
+            if allowed and rules.replacements(kind, token.lower):
+                found.append(index)
+        return found
+
+    return places
+
+
+def replace(kind: str) -> Callable[[Draft, Rules, int, float], Made]:
+    """Return the maker of replacements of one kind, in the case of the word replaced."""
+
+    def make(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
+        token = draft.tokens[place]
+        words = rules.replacements(kind, token.lower)
+        word = match_case(token.text, words[pick(choice, len(words))])
+        return replace_word(draft, place, word, ("word_replace", kind))
+
+    return make
+
+
+def droppable_stop_words(draft: Draft, rules: Rules) -> list[int]:
+    """Return the stop words that may go."""
+    return _droppable(draft, rules, stop_word=True)
+
+
+def droppable_words(draft: Draft, rules: Rules) -> list[int]:
+    """Return the words of any kind that may go."""
+    return _droppable(draft, rules, stop_word=False)
+
+
+def _droppable(draft: Draft, rules: Rules, *, stop_word: bool) -> list[int]:
+    if rules.strict and (draft.quota < 1 or len(draft.tokens) < 2):
+        return []
+    return [
+        index
+        for index, token in enumerate(draft.tokens)
+        if token.role == FREE
+        and rules.droppable(token.lower, stop_word=stop_word)
+        and not (rules.strict and token.touched)
+    ]
+
+
+def drop(kind: str) -> Callable[[Draft, Rules, int, float], Made]:
+    """Return the maker of drops, recorded as ``kind``."""
+
+    def make(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # noqa: ARG001
+        return drop_word(draft, place, ("word_drop", kind))
+
+    return make
