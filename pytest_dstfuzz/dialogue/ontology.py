@@ -34,18 +34,13 @@ def complete_ontology(
     """Fill the slots for which ``known`` has no values with those of the labels.
 
     MultiWOZ's closed slots get all of their values, and slots that are neither among its
-    30 nor in a label are left out (its schemas have phone numbers). ``None`` where there is nothing to
-    know: no ontology, no label, and slots that are not MultiWOZ's.
+    30 nor in a label are left out (its schemas have phone numbers). ``None`` where there
+    is nothing to know: no ontology, no label, and slots that are not MultiWOZ's.
     """
     labels = _collect(_of_labels(dialogues), normalisation, "the labels")
-    values = dict(labels.values) | (
-        {
-            slot: tuple(sorted({*labels.values.get(slot, ()), *multiwoz.closed_values(slot)}))
-            for slot in multiwoz.SLOTS
-        }
-        if normalisation == "multiwoz"
-        else {}
-    )
+    values = dict(labels.values)
+    for slot in multiwoz.SLOTS if normalisation == "multiwoz" else ():
+        values[slot] = tuple(sorted({*values.get(slot, ()), *multiwoz.closed_values(slot)}))
     if known is not None:
         values |= {
             slot: found or values.get(slot, ())
@@ -56,9 +51,9 @@ def complete_ontology(
 
 
 def _of_labels(dialogues: Iterable[Dialogue]) -> Iterator[tuple[str, object]]:
-    for dialogue in dialogues:
-        for turn in dialogue.turns:
-            yield from (turn.state or {}).items()
+    """Yield each pair of slot and value once: states repeat from turn to turn."""
+    states = (turn.state for dialogue in dialogues for turn in dialogue.turns)
+    yield from dict.fromkeys(pair for state in states if state for pair in state.items())
 
 
 def _of_object(parsed: Mapping[str, object], place: str) -> Iterator[tuple[str, object]]:

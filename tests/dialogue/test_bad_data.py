@@ -124,6 +124,8 @@ BAD = [
         line(utterances=["a"]) + "\n" + line(utterances=["b"]),
         r"the id a is not unique, it was already in",
     ),
+    ("a.jsonl", line(utterances=["\ud83d"]), r"utterance 0 holds half of a character"),
+    ("a.jsonl", line(utterances=["a"], states=[{"a": 1}])[:-4] + "9" * 5000, r"not valid JSON"),
     # archives
     ("test.zip", b"PK\x03\x04 cut off", r"test\.zip is no zip or is cut off"),
     ("notes.md", "hello", r"no dialogues in a layout that is known"),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue import multiwoz
@@ -280,6 +280,7 @@ _STATES = st.dictionaries(st.text("abc-", min_size=1, max_size=5), st.text("xyz"
 _TURNS = st.lists(st.tuples(st.text(), st.text(), st.none() | _STATES), min_size=1, max_size=4)
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.lists(_TURNS, max_size=4))
 def test_json_lines_round_trip(
     tmp_path_factory: pytest.TempPathFactory,

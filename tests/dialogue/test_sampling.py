@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.sampling import domains_of, sample_turns
@@ -39,6 +39,7 @@ def test_all_turns_in_the_order_of_the_data():
     assert sample_turns(data, None, 0) == tuple(zip(data.dialogues, (1, 2, 0), strict=True))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(1, 90), st.integers(0, 9))
 def test_exactly_the_turns_asked_for_in_whole_dialogues(lengths: list[int], count: int, seed: int):
     data = dataset(*lengths)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.errors import DataError
+
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 def as_object(value: object, place: str, field: str) -> dict[str, object]:
@@ -28,6 +31,10 @@ def as_text(value: object, place: str, field: str) -> str:
     """Return ``value`` as a string, or raise ``DataError`` naming ``field``."""
     if not isinstance(value, str):
         raise _wrong(value, place, field, "a string")
+    if not value.isascii() and _SURROGATE.search(value):
+        raise DataError(
+            f"{place}: {field} holds half of a character (a lone surrogate), which no text may"
+        )
     return value
 
 

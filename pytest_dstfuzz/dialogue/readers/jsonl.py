@@ -51,7 +51,7 @@ def write(dialogues: Iterable[Dialogue]) -> str:
 def _dialogue(line: str, place: str, where: str, normalisation: str) -> Dialogue:
     try:
         parsed: object = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also numbers without end.
         raise DataError(
             f"{place}: {where} is not valid JSON ({error}); expected one dialogue a line"
         ) from None

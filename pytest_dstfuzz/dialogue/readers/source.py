@@ -70,7 +70,7 @@ class SourceFile:
             raise DataError(f"{self.place} is empty")
         try:
             parsed: object = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # ValueError: also numbers without end.
             raise DataError(
                 f"{self.place} is not valid JSON, perhaps cut off: {error}; get the file again"
             ) from None
