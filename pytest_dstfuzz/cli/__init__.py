@@ -1,0 +1,77 @@
+"""The command ``dstfuzz``: accuracy, data sets, training and experiments.
+
+A command's modules are loaded when it runs, so that help and mistakes are quick.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.cli import evaluate, experiment, fetch, train
+from pytest_dstfuzz.cli.parser import Parser
+from pytest_dstfuzz.errors import DstFuzzError, unknown_name
+
+#: Mistakes of the user, and whatever else ends a command on purpose.
+EXIT_ERROR = 2
+#: By convention 128 + the number of the signal.
+EXIT_INTERRUPTED = 130
+
+#: Each has ``run``, ``SUMMARY`` (what it does) and ``KEPT`` (what an interrupt leaves).
+COMMANDS: dict[str, ModuleType] = {
+    "evaluate": evaluate,
+    "fetch": fetch,
+    "train-tracker": train,
+    "experiment": experiment,
+}
+_EXAMPLES = """\
+  dstfuzz evaluate --model trade                         accuracy on the shipped dialogues
+  dstfuzz fetch multiwoz21                               real dialogues to test with
+  pytest --dst-model=trade --dst-data=multiwoz21         the robustness test itself
+Each command has its own --help."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit status.
+
+    Args:
+        arguments: what comes after ``dstfuzz``; by default those of the process.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    kept = "nothing was begun"
+    try:
+        command = _command(words)
+        kept = str(command.KEPT)
+        status: int = command.run(words[1:])
+        sys.stdout.flush()
+    except DstFuzzError as error:
+        print(f"dstfuzz: error: {error}", file=sys.stderr)
+        return EXIT_ERROR
+    except KeyboardInterrupt:
+        print(f"\ndstfuzz: interrupted; {kept}", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough; without this Python complains when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return status
+
+
+def _command(words: Sequence[str]) -> ModuleType:
+    """Return the module of the command that is named first; help and version end here."""
+    listed = "\n".join(f"  {name:<14} {module.SUMMARY}" for name, module in COMMANDS.items())
+    parser = Parser(
+        "dstfuzz",
+        "Robustness tests of dialogue state trackers; the tests themselves are run by pytest.\n\n"
+        f"commands:\n{listed}",
+        _EXAMPLES,
+    )
+    parser.add_argument("command", metavar="COMMAND", help="one of the commands above")
+    parser.add_argument("--version", action="version", version=f"dstfuzz {__version__}")
+    name = parser.parse_all(words[:1]).command
+    if name not in COMMANDS:
+        raise unknown_name("command", name, COMMANDS)
+    return COMMANDS[name]

@@ -1,0 +1,68 @@
+"""``dstfuzz evaluate``: how often a tracker is right by the labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pytest_dstfuzz.cli.parser import Parser
+from pytest_dstfuzz.cli.progress import ProgressLine
+from pytest_dstfuzz.config import Settings, build_settings
+
+SUMMARY = "joint goal accuracy, slot accuracy and figures by domain of a tracker"
+KEPT = "nothing was kept"
+
+_SHARED = ("model", "checkpoint", "data", "split", "domains", "device", "batch_size")
+_EXAMPLES = """\
+  dstfuzz evaluate --model trade                         on the shipped dialogues
+  dstfuzz evaluate --model trade --data multiwoz21 --split val
+  dstfuzz evaluate --model mybot.tracker:track --data conversations.jsonl --json"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Measure the tracker and print the figures.
+
+    Raises:
+        UserError: an option, the data or the tracker will not do.
+    """
+    parser = Parser("dstfuzz evaluate", f"Print {SUMMARY}.", _EXAMPLES)
+    for name in _SHARED:
+        parser.shared_option(name, required=name == "model")
+    parser.option("--json", action="store_true", help="print the figures as JSON")
+    options = vars(parser.parse_all(arguments))
+    as_json = options.pop("json")
+    settings = build_settings({name: value for name, value in options.items() if value is not None})
+    lines = _measure(settings, as_json=as_json)
+    print("\n".join(lines))
+    return 0
+
+
+def _measure(settings: Settings, *, as_json: bool) -> list[str]:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.sampling import sample_turns  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.preflight import preflight  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
+
+    data = load_dialogues(settings.data, settings.split)
+    chosen = sample_turns(data, None, settings.seed, settings.domains)
+    data = replace(data, dialogues=tuple(dialogue for dialogue, _ in chosen))
+    tracker = resolve_tracker(
+        settings.model or "",
+        checkpoint=settings.checkpoint,
+        device=settings.device,
+        batch_size=settings.batch_size,
+        normalisation=data.normalisation,
+    )
+    contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
+    preflight(tracker, contexts, ontology=data.ontology)
+    progress = ProgressLine("turns predicted")
+    try:
+        evaluation = evaluate(tracker, data, settings.batch_size, progress)
+    finally:
+        progress.close()
+    if as_json:
+        return [json.dumps(evaluation.to_json(), indent=2, ensure_ascii=False)]
+    return [f"tracker               {settings.model}", *evaluation.lines()]
