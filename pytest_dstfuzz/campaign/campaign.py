@@ -131,7 +131,7 @@ class Campaign:
             turns = sum(last + 1 for _, last in self._plan)
             self._listener(CampaignStarted(len(self._plan), turns))
         waiting = [item for item in self._plan[place:] if item[0].id not in self._results]
-        if self._predictor.budget.ended:
+        if self._predictor.stopped():
             self._keep(waiting, [unanswered(self._rules, *item) for item in waiting])
             return
         window = self._look_ahead(waiting)

@@ -56,6 +56,14 @@ class Predictor:
         """Contexts asked so far, each distinct one counted once."""
         return self.budget.calls
 
+    def stopped(self) -> str:
+        """Return why nothing more may be asked, or ``""``; tell the listener the first time."""
+        reason = self.budget.ended
+        if reason and not self._told_budget:
+            self._told_budget = True
+            self._listener(BudgetReached(reason, self.calls))
+        return reason
+
     def known(self, contexts: Iterable[Context]) -> dict[Context, Answer]:
         """Return the answers that are there already; the tracker is not asked."""
         return {context: self._known[context] for context in contexts if context in self._known}
@@ -76,7 +84,7 @@ class Predictor:
         while start < len(missing):
             granted = self.budget.grant(min(self.batch_size, len(missing) - start))
             if not granted:
-                self._tell_budget()
+                self.stopped()
                 break
             batch = missing[start : start + granted]
             answers.update(self._ask(batch))
@@ -122,8 +130,3 @@ class Predictor:
                 f"the last time with: {answer.reason}"
             )
         return answer
-
-    def _tell_budget(self) -> None:
-        if not self._told_budget:
-            self._told_budget = True
-            self._listener(BudgetReached(self.budget.ended, self.calls))

@@ -1,0 +1,220 @@
+"""Windows, batches, memo, locks: how the work is done does not show in the results."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from toybots import FussyBot, Play, WordBot, data_of, talk
+
+from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.events import (
+    BatchDone,
+    CampaignFinished,
+    CampaignStarted,
+    TurnDone,
+    WindowStarted,
+)
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+
+RNG = random.Random(5)
+SOME = ["please", "where", "a", "cheap", "north", "chinese", "italian", "south", "place", "is"]
+TALKS = tuple(
+    talk(
+        f"talk{number}",
+        *(" ".join(RNG.choices(SOME, k=RNG.randint(3, 9))) for _ in range(RNG.randint(1, 6))),
+    )
+    for number in range(14)
+)
+DATA = data_of(*TALKS)
+PLAN = [(dialogue, len(dialogue.turns) - 1) for dialogue in TALKS]
+#: The strict locks would leave a keyword bot nothing to stumble over.
+SETTINGS = Settings(validity="edit-rate", variants=4)
+
+
+def campaign(
+    lexicon: Lexicon, bot: Any = None, plan: Any = PLAN, settings: Settings = SETTINGS, **given: Any
+) -> Campaign:
+    return Campaign(settings, DATA, bot or WordBot(), lexicon, plan=plan, **given)
+
+
+def as_text(results: Iterable[TurnResult]) -> str:
+    return json.dumps([result.to_json() for result in results])
+
+
+@pytest.fixture(scope="module")
+def plain(lexicon: Lexicon) -> list[TurnResult]:
+    return list(campaign(lexicon).run())
+
+
+def test_there_is_something_to_see(plain: list[TurnResult]) -> None:
+    seen = Counter(variant.outcome for result in plain for variant in result.variants)
+    assert {"violation", "carried", "held"} <= set(seen)
+
+
+@pytest.mark.parametrize("window", [1, 40, 10_000])
+@pytest.mark.parametrize("batch_size", [1, 7, 512])
+def test_batch_size_and_window_do_not_show(
+    lexicon: Lexicon, plain: list[TurnResult], window: int | None, batch_size: int
+) -> None:
+    settings = Settings(validity="edit-rate", variants=4, batch_size=batch_size)
+    assert list(campaign(lexicon, settings=settings, window=window).run()) == plain
+
+
+@pytest.mark.parametrize("window", [1, 60, None])
+def test_order_of_requests_does_not_show(
+    lexicon: Lexicon, plain: list[TurnResult], window: int | None
+) -> None:
+    order = [(result.dialogue_id, result.turn_index) for result in plain]
+    random.Random(1).shuffle(order)
+    run = campaign(lexicon, window=window)
+    answers = {turn: run.result(*turn) for turn in order}
+    assert [answers[result.dialogue_id, result.turn_index] for result in plain] == plain
+    assert list(run.finished()) == plain
+
+
+def test_a_shorter_plan_gives_the_same_results(lexicon: Lexicon, plain: list[TurnResult]) -> None:
+    plan = [(dialogue, 0) for dialogue in TALKS[3:7]]
+    results = list(campaign(lexicon, plan=plan).run())
+    ids = {result.id for result in results}
+    assert results == [result for result in plain if result.id in ids]
+    assert len(results) == 4
+
+
+def test_more_variants_leave_the_first_ones_alone(
+    lexicon: Lexicon, plain: list[TurnResult]
+) -> None:
+    more = list(campaign(lexicon, settings=Settings(validity="edit-rate", variants=6)).run())
+    for few, many in zip(plain, more, strict=True):
+        assert many.variants[:4] == few.variants
+
+
+def test_every_distinct_context_is_predicted_once(lexicon: Lexicon) -> None:
+    bot = WordBot()
+    results = list(campaign(lexicon, bot, window=100).run())
+    counted = Counter(bot.asked)
+    assert set(counted.values()) == {1}
+    distinct = sum(result.calls for result in results)
+    # Two dialogues may share a context: then it is a call of both, and asked once.
+    assert distinct >= len(bot.asked)
+    assert distinct - len(bot.asked) <= 2
+
+
+def test_batches_are_full_and_similar_in_length(lexicon: Lexicon) -> None:
+    settings = Settings(validity="edit-rate", variants=4, batch_size=16)
+    bot = WordBot()
+    list(campaign(lexicon, bot, settings=settings, window=10_000).run())
+    assert bot.batches.count(16) >= len(bot.batches) - 3
+    sizes = [context.size() for context in bot.asked]
+    falls = sum(after < before for before, after in pairwise(sizes))
+    assert falls == 2  # one at the start of each later pass
+
+
+def test_campaigns_may_share_a_predictor(lexicon: Lexicon, plain: list[TurnResult]) -> None:
+    bot = WordBot()
+    door = predictor_for(SETTINGS, DATA, bot)
+    other = Settings(validity="edit-rate", variants=4, seed=9)
+    first = Campaign(SETTINGS, DATA, door, lexicon, plan=PLAN)
+    second = Campaign(other, DATA, door, lexicon, plan=PLAN)
+    assert list(first.run()) == plain
+    asked = len(bot.asked)
+    results = list(second.run())
+    assert set(Counter(bot.asked).values()) == {1}
+    # The clean contexts were known, and yet each campaign says what it costs on its own.
+    assert len(bot.asked) - asked < sum(result.calls for result in results)
+
+
+def test_results_are_json_in_and_out(plain: list[TurnResult]) -> None:
+    again = [TurnResult.from_json(json.loads(json.dumps(r.to_json()))) for r in plain]
+    assert again == plain
+    assert as_text(again) == as_text(plain)
+
+
+def test_ids_are_readable(plain: list[TurnResult]) -> None:
+    assert plain[0].id == "toy-test-talk0-t0"
+
+
+def test_events_tell_the_story(lexicon: Lexicon) -> None:
+    events = []
+    run = campaign(lexicon, window=50, listener=events.append)
+    results = list(run.run())
+    turns = len(results)
+    assert events[0] == CampaignStarted(len(TALKS), turns)
+    assert events[-1] == CampaignFinished(turns, 0, calls=events[-1].calls)
+    assert [event.result for event in events if isinstance(event, TurnDone)] == results
+    windows = [event for event in events if isinstance(event, WindowStarted)]
+    assert len(windows) > 2
+    assert sum(window.turns for window in windows) == turns
+    assert sum(window.dialogues for window in windows) == len(TALKS)
+    assert all(window.contexts <= 50 or window.dialogues == 1 for window in windows)
+    batches = [event for event in events if isinstance(event, BatchDone)]
+    assert sum(batch.contexts for batch in batches) == batches[-1].calls == events[-1].calls
+
+
+def test_variants_are_made_once(play: Play) -> None:
+    dialogues = tuple(talk(f"d{i}", "cheap", "north") for i in range(4))
+    run = play(dialogues, {"cheap": ["chaep", "cheep"]}, variants=2, window=1)
+    run.campaign.result("d2", 0)
+    list(run.campaign.run())
+    list(run.campaign.run())
+    assert run.script.applied == 4 * 2 * 2
+
+
+def test_with_labels_and_ontology_the_label_is_locked(play: Play) -> None:
+    dialogue = talk("d", "cheap north", labels=[{"hotel-area": "north"}])
+    run = play(dialogue, {})
+    list(run.campaign.run())
+    assert run.script.prepared == [("cheap north", ("north",), "")]
+
+
+def test_without_labels_the_prediction_is_locked(play: Play) -> None:
+    run = play(talk("d", "cheap", "north"), {})
+    list(run.campaign.run())
+    assert [(values, system) for _, values, system in run.script.prepared] == [
+        (("cheap",), ""),
+        (("cheap", "north"), "system 1"),
+    ]
+
+
+def test_without_ontology_label_and_prediction_are_locked(play: Play) -> None:
+    dialogue = talk("d", "cheap north", labels=[{"hotel-area": "south"}])
+    run = play(dialogue, {}, ontology=None)
+    list(run.campaign.run())
+    assert run.script.prepared[0][1] == ("cheap", "north", "south")
+
+
+def test_a_failed_clean_turn_has_no_prediction_to_lock(play: Play) -> None:
+    run = play(talk("d", "cheap boom"), {}, FussyBot())
+    list(run.campaign.run())
+    assert run.script.prepared[0][1] == ()
+
+
+def test_plans_that_make_no_sense(lexicon: Lexicon) -> None:
+    with pytest.raises(ValueError, match="planned twice"):
+        campaign(lexicon, plan=[PLAN[0], PLAN[0]])
+    with pytest.raises(ValueError, match="has no turn 99"):
+        campaign(lexicon, plan=[(TALKS[0], 99)])
+    run = campaign(lexicon, plan=[(TALKS[0], 0)])
+    with pytest.raises(KeyError):
+        run.result("nobody", 0)
+    with pytest.raises(KeyError):
+        run.result(TALKS[0].id, 1)
+    assert run.finished() == ()
+
+
+def test_gold_without_any_label_is_refused(lexicon: Lexicon) -> None:
+    with pytest.raises(UserError, match="no turn of the data 'toy'"):
+        campaign(lexicon, settings=Settings(relation="gold"))
+
+
+def test_an_unknown_search_is_refused(lexicon: Lexicon) -> None:
+    with pytest.raises(UserError, match=r"unknown search 'randam'. Did you mean 'random'"):
+        campaign(lexicon, settings=Settings(search="randam"))

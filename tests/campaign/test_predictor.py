@@ -1,0 +1,244 @@
+"""A tracker that misbehaves: the offending context gets a reason, everything else goes on."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from toybots import ONTOLOGY, FussyBot, WordBot, talk
+
+from pytest_dstfuzz.campaign import predictor as predictor_module
+from pytest_dstfuzz.campaign.answers import Failure, check_answer, describe
+from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen
+from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.dialogue.types import BeliefState, Context
+from pytest_dstfuzz.trackers.protocol import Prediction
+
+
+def contexts(*users: str) -> list[Context]:
+    return [talk(str(i), user).context(0) for i, user in enumerate(users)]
+
+
+class Says:
+    """Answers a batch with whatever it was made with, or calls it."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+        self.calls = 0
+
+    def predict(self, batch: Sequence[Context]) -> Any:
+        self.calls += 1
+        return self.answer(batch) if callable(self.answer) else self.answer
+
+
+def test_a_raising_context_is_found_and_the_others_are_answered() -> None:
+    asked = contexts(*(f"north {i}" for i in range(15)), "boom", *(f"cheap {i}" for i in range(15)))
+    bot, events = FussyBot(), []
+    answers = Predictor(bot, 64, listener=events.append).predict(asked)
+    failures = {context: a for context, a in answers.items() if isinstance(a, Failure)}
+    assert failures == {asked[15]: Failure("ValueError: cannot read 'boom'")}
+    assert len(answers) == 31
+    # One path of halves down to the one context, not a call for each.
+    assert len(bot.batches) <= 1 + 2 * math.ceil(math.log2(31))
+    assert [e for e in events if isinstance(e, ErrorSeen)] == [
+        ErrorSeen("ValueError: cannot read 'boom'", ("boom",))
+    ]
+    assert events[-1] == BatchDone(31, 1, 31)
+
+
+def test_each_of_several_offenders_is_found() -> None:
+    asked = contexts("boom 1", "north", "boom 2", "cheap", "boom 3")
+    answers = Predictor(FussyBot(), 64).predict(asked)
+    assert [isinstance(answers[context], Failure) for context in asked] == [1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (lambda _: [], "the tracker returned 0 predictions for 1 context"),
+        (lambda _: [Prediction(BeliefState())] * 3, "returned 3 predictions for 1 context"),
+        (None, "returned None where a sequence of predictions is expected"),
+        ("north", "returned a str where a sequence"),
+        ({"hotel-area": "north"}, "returned a dict where a sequence"),
+        (42, "returned an int where a sequence"),
+        (lambda batch: [None] * len(batch), "returned None where a prediction is expected"),
+        (lambda batch: ["x"] * len(batch), "returned a str where a prediction is expected"),
+        (lambda batch: [{"hotel-area": 3}] * len(batch), "an int as the value of 'hotel-area'"),
+        (lambda batch: [{"hotel-area": None}] * len(batch), "None as the value of 'hotel-area'"),
+        (lambda batch: [{3: "north"}] * len(batch), "the slot 3, which is an int"),
+        (
+            lambda batch: [{"hotel-aera": "north"}] * len(batch),
+            "which the ontology of the data does not have; did you mean 'hotel-area'?",
+        ),
+        (lambda batch: [{"zzz": "north"}] * len(batch), "ontology of the data does not have"),
+        (lambda batch: [Prediction([])] * len(batch), "a list where a belief state is expected"),
+        (
+            lambda batch: [Prediction(BeliefState(), {"hotel-area": math.nan})] * len(batch),
+            "nan as the impurity of 'hotel-area'",
+        ),
+        (
+            lambda batch: [Prediction(BeliefState(), {"hotel-area": "0.5"})] * len(batch),
+            "'0.5' as the impurity of 'hotel-area'",
+        ),
+        (
+            lambda batch: [Prediction(BeliefState(), 0.5)] * len(batch),
+            "a float where impurities by slot are expected",
+        ),
+    ],
+)
+def test_nonsense_gets_a_reason(answer: Any, reason: str) -> None:
+    (failure,) = Predictor(Says(answer), 4, ontology=ONTOLOGY).predict(contexts("north")).values()
+    assert isinstance(failure, Failure)
+    assert reason in failure.reason
+
+
+def test_too_few_predictions_are_blamed_on_the_batches_that_lack_them() -> None:
+    def lose_one(batch: Sequence[Context]) -> list[Prediction]:
+        return [p for c, p in zip(batch, WordBot().predict(batch), strict=True) if c.user != "bad"]
+
+    asked = contexts("north", "cheap", "bad", "south", "chinese")
+    answers = Predictor(Says(lose_one), 5).predict(asked)
+    assert [c.user for c, a in answers.items() if isinstance(a, Failure)] == ["bad"]
+
+
+def test_one_wrong_entry_needs_no_second_call() -> None:
+    def one_wrong(batch: Sequence[Context]) -> list[Any]:
+        return [7 if c.user == "bad" else {"hotel-area": "north"} for c in batch]
+
+    bot = Says(one_wrong)
+    answers = Predictor(bot, 5, ontology=ONTOLOGY).predict(contexts("a", "bad", "b"))
+    assert bot.calls == 1
+    assert [isinstance(a, Failure) for a in answers.values()] == [0, 0, 1]  # by length
+
+
+def test_mappings_numpy_numbers_and_iterables_are_fine() -> None:
+    prediction = Prediction({"hotel-area": "north"}, {"hotel-area": np.float32(0.5)})
+    for answer in (prediction, {"hotel-area": "north"}):
+        checked = check_answer(answer, ONTOLOGY)
+        assert isinstance(checked, Prediction)
+        assert checked.state == BeliefState({"hotel-area": "north"})
+        assert isinstance(checked.state, BeliefState)
+    answers = Predictor(Says(iter), 3).predict(contexts("a"))
+    assert all(isinstance(answer, Failure) for answer in answers.values())
+    answers = Predictor(Says(lambda batch: ({} for _ in batch)), 3).predict(contexts("a", "b"))
+    assert all(isinstance(answer, Prediction) for answer in answers.values())
+
+
+def test_any_slot_will_do_without_an_ontology() -> None:
+    assert isinstance(check_answer({"pizza": "yes"}, None), Prediction)
+
+
+def test_reasons_are_one_short_line_without_addresses() -> None:
+    assert describe(ValueError("<object at 0x7f001234abcd>\n  in line 2")) == (
+        "ValueError: <object at 0x...> in line 2"
+    )
+    assert describe(KeyError()) == "KeyError"
+    assert len(describe(ValueError("x" * 1000))) == 300
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_interrupts_pass_through_and_keep_what_was_answered(stop: type[BaseException]) -> None:
+    class Stops(WordBot):
+        armed = True
+
+        def answer(self, context: Context) -> Prediction:
+            if self.armed and context.user == "a long stop":
+                raise stop
+            return super().answer(context)
+
+    bot = Stops()
+    door = Predictor(bot, 2)
+    asked = contexts("a", "b", "a long stop")
+    with pytest.raises(stop):
+        door.predict(asked)
+    assert len(door.known(asked)) == 2
+    bot.armed = False
+    assert len(door.predict(asked)) == 3
+    assert Counter(bot.asked)[asked[0]] == 1
+
+
+def test_a_tracker_that_always_fails_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predictor_module, "GIVE_UP_AFTER", 20)
+    bot = Says(lambda _: 1 / 0)
+    answers = Predictor(bot, 8).predict(contexts(*(f"north {i}" for i in range(500))))
+    assert len(answers) == 500
+    assert all(isinstance(answer, Failure) for answer in answers.values())
+    assert bot.calls < 50
+    assert list(answers.values())[-1] == Failure(
+        "not asked: the tracker had failed on 20 contexts in a row, "
+        "the last time with: ZeroDivisionError: division by zero"
+    )
+
+
+def test_failures_between_successes_are_no_reason_to_give_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(predictor_module, "GIVE_UP_AFTER", 3)
+    users = [("boom" if i % 3 else "fine") + f" {i:03}" for i in range(60)]
+    answers = Predictor(FussyBot(), 1).predict(contexts(*users))
+    assert sum(isinstance(answer, Failure) for answer in answers.values()) == 40
+
+
+def test_the_oldest_answers_are_forgotten() -> None:
+    bot = WordBot()
+    door = Predictor(bot, 4, memory=5)
+    asked = contexts(*"abcdefgh")
+    assert len(door.predict(asked)) == 8
+    assert list(door.known(asked)) == asked[3:]
+    assert len(door.predict(asked)) == 8
+    assert door.calls == 11
+
+
+def test_the_tracker_cannot_change_the_batch() -> None:
+    class Thief(WordBot):
+        def predict(self, batch: Sequence[Context]) -> list[Prediction]:
+            assert isinstance(batch, tuple)
+            return super().predict(batch)
+
+    assert len(Predictor(Thief(), 2).predict(contexts("a", "b", "c"))) == 3
+
+
+def test_calls_are_granted_to_the_last_one() -> None:
+    events = []
+    bot = WordBot()
+    door = Predictor(bot, 4, budget=Budget(max_calls=6), listener=events.append)
+    answers = door.predict(contexts(*"abcdefgh"))
+    assert len(answers) == 6
+    assert bot.batches == [4, 2]
+    assert len(door.predict(contexts(*"abcdefgh"))) == 6
+    assert [e for e in events if isinstance(e, BudgetReached)] == [
+        BudgetReached("the budget of 6 calls ended", 6)
+    ]
+
+
+def test_seconds_end_between_batches() -> None:
+    now = [0.0]
+
+    class Slow(WordBot):
+        def predict(self, batch: Sequence[Context]) -> list[Prediction]:
+            now[0] += 1.0
+            return super().predict(batch)
+
+    door = Predictor(Slow(), 2, budget=Budget(max_seconds=2.5, clock=lambda: now[0]))
+    assert len(door.predict(contexts(*"abcdefghij"))) == 6
+    assert door.budget.ended == "the budget of 2.5 seconds ended"
+
+
+def test_the_forecast_follows_what_is_left() -> None:
+    now = [0.0]
+    assert Budget().forecast() == math.inf
+    assert not Budget().limited
+    budget = Budget(max_seconds=10.0, max_calls=1000, clock=lambda: now[0])
+    assert budget.limited
+    assert budget.forecast() == 64
+    now[0] = 5.0
+    budget.spend(400)
+    assert budget.forecast() == 400
+    now[0] = 12.0
+    assert budget.forecast() == 0
+    assert budget.grant(5) == 0

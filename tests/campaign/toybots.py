@@ -1,0 +1,143 @@
+"""Small rule-based trackers and scripted perturbations: real objects, worked by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from pytest_dstfuzz.campaign.attempts import Rules
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.types import (
+    BeliefState,
+    Context,
+    Dialogue,
+    DialogueSet,
+    Ontology,
+    Turn,
+)
+from pytest_dstfuzz.perturb.types import Action, Edit, Variant
+from pytest_dstfuzz.relations.builtin import relation_for
+from pytest_dstfuzz.trackers.protocol import Prediction
+
+#: What the fixture ``play`` gives: builds a scripted campaign.
+Play = Callable[..., SimpleNamespace]
+
+WORDS = {
+    "north": ("hotel-area", "north"),
+    "south": ("hotel-area", "south"),
+    "cheap": ("hotel-price", "cheap"),
+    "chinese": ("food-kind", "chinese"),
+    "italian": ("food-kind", "italian"),
+}
+ONTOLOGY = Ontology(
+    {
+        "hotel-area": ("north", "south"),
+        "hotel-price": ("cheap",),
+        "food-kind": ("chinese", "italian"),
+    }
+)
+
+
+@dataclass
+class WordBot:
+    """Fills a slot when its word is said; the newest word wins, nothing is forgotten."""
+
+    words: Mapping[str, tuple[str, str]] = field(default_factory=lambda: WORDS)
+    asked: list[Context] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        self.batches.append(len(contexts))
+        self.asked.extend(contexts)
+        return [self.answer(context) for context in contexts]
+
+    def answer(self, context: Context) -> Prediction:
+        return Prediction(BeliefState(self.state(context)))
+
+    def state(self, context: Context) -> dict[str, str]:
+        said = [word for text in context.user_utterances for word in text.split()]
+        return dict(self.words[word] for word in said if word in self.words)
+
+
+class PairBot(WordBot):
+    """Like `WordBot`, but two misspelt turns in one context make it forget the price."""
+
+    def state(self, context: Context) -> dict[str, str]:
+        state = super().state(context)
+        if sum("!" in text for text in context.user_utterances) >= 2:
+            state.pop("hotel-price", None)
+        return state
+
+
+class FussyBot(WordBot):
+    """Raises on a context in which the newest utterance holds the word ``boom``."""
+
+    def answer(self, context: Context) -> Prediction:
+        if "boom" in context.user.split():
+            raise ValueError(f"cannot read {context.user!r}")
+        return super().answer(context)
+
+
+def talk(name: str, *users: str, labels: Sequence[Mapping[str, str] | None] = ()) -> Dialogue:
+    """Return a dialogue of user utterances, with the labels where given."""
+    states = [None if label is None else BeliefState(label) for label in labels]
+    states += [None] * (len(users) - len(states))
+    return Dialogue(
+        name,
+        tuple(Turn(i, f"system {i}" if i else "", user, states[i]) for i, user in enumerate(users)),
+    )
+
+
+def data_of(*dialogues: Dialogue, ontology: Ontology | None = ONTOLOGY) -> DialogueSet:
+    return DialogueSet("toy", "test", tuple(dialogues), ontology)
+
+
+class NumberSearch:
+    """Hands the number of the variant to the perturber."""
+
+    name = "number"
+
+    def actions(self, dialogue: Dialogue, turn_index: int, count: int) -> list[Action]:  # noqa: ARG002
+        return [Action((float(number),), 1) for number in range(count)]
+
+
+@dataclass
+class Script:
+    """A perturber that looks its variants up: clean utterance -> texts by number.
+
+    A text that starts with ``VETO`` or ``OVER`` is not valid, one that equals the
+    utterance is vacuous; an utterance without an entry gives only vacuous variants.
+    """
+
+    texts: Mapping[str, Sequence[str]]
+    prepared: list[tuple[str, tuple[str, ...], str]] = field(default_factory=list)
+    applied: int = 0
+
+    def prepare(self, utterance: str, values: tuple[str, ...], system: str = "") -> str:
+        self.prepared.append((utterance, tuple(values), system))
+        return utterance
+
+    def apply(self, source: str, action: Action) -> Variant:
+        self.applied += 1
+        number = int(action.vector[0])
+        texts = self.texts.get(source, ())
+        text = texts[number] if number < len(texts) else source
+        if text == source:
+            return Variant(source, text, (), 0.0, 0.0, "vacuous", "nothing was changed")
+        edit = Edit("word_replace", "misspelling", 0, len(source), source, text)
+        for mark, status in (("VETO", "vetoed"), ("OVER", "over_rate")):
+            if text.startswith(mark):
+                return Variant(source, text, (edit,), 0.1, 0.1, status, mark.lower())
+        return Variant(source, text, (edit,), 0.1, 0.0, "valid")
+
+
+def scripted(
+    campaign: Campaign, texts: Mapping[str, Sequence[str]], settings: Settings, data: DialogueSet
+) -> Script:
+    """Let ``campaign`` take its variants from a script; return the script."""
+    script = Script(texts)
+    relation = relation_for(settings.relation, data)
+    campaign._rules = Rules(settings, data, relation, NumberSearch(), script)  # type: ignore[arg-type]
+    return script

@@ -1,0 +1,59 @@
+"""The two relations: what they hold against a tracker, and what not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dstfuzz.config import RELATIONS
+from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, DialogueSet, SlotChange, Turn
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.relations.builtin import relation_by_name, relation_for
+
+NORTH, SOUTH, EMPTY = BeliefState({"a": "north"}), BeliefState({"a": "south"}), BeliefState()
+CHANGE = (SlotChange("a", "north", "south"),)
+
+
+@pytest.mark.parametrize(
+    ("relation", "clean", "perturbed", "label", "kind"),
+    [
+        ("metamorphic", NORTH, NORTH, None, "held"),
+        ("metamorphic", NORTH, SOUTH, None, "violation"),
+        ("metamorphic", NORTH, SOUTH, NORTH, "violation"),
+        ("metamorphic", NORTH, SOUTH, SOUTH, "improved"),
+        ("metamorphic", NORTH, SOUTH, EMPTY, "violation"),
+        ("metamorphic", NORTH, NORTH, SOUTH, "held"),
+        ("gold", NORTH, NORTH, NORTH, "held"),
+        ("gold", NORTH, SOUTH, NORTH, "violation"),
+        ("gold", NORTH, SOUTH, SOUTH, "inapplicable"),
+        ("gold", NORTH, NORTH, SOUTH, "inapplicable"),
+        ("gold", NORTH, SOUTH, None, "inapplicable"),
+    ],
+)
+def test_verdicts(
+    relation: str, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None, kind: str
+) -> None:
+    found = relation_by_name(relation)
+    verdict = found.judge(clean, perturbed, label)
+    assert verdict.kind == kind
+    assert verdict.changes == (() if clean == perturbed else CHANGE)
+    assert found.applies(clean, label) == (kind != "inapplicable")
+
+
+def test_dontcare_is_a_value_and_absence_is_none() -> None:
+    verdict = relation_by_name("metamorphic").judge(BeliefState({"a": "dontcare"}), EMPTY, None)
+    assert [str(change) for change in verdict.changes] == ["a: dontcare -> none"]
+
+
+def test_names_are_those_of_the_option() -> None:
+    assert {relation_by_name(name).name for name in RELATIONS} == set(RELATIONS)
+    with pytest.raises(UserError, match=r"unknown relation 'golden'. Did you mean 'gold'"):
+        relation_by_name("golden")
+
+
+def test_gold_needs_a_label_somewhere() -> None:
+    bare = Dialogue("d", (Turn(0, "", "hello"),))
+    labelled = Dialogue("e", (Turn(0, "", "hello"), Turn(1, "", "hi", EMPTY)))
+    with pytest.raises(UserError, match="'gold' compares with belief state labels"):
+        relation_for("gold", DialogueSet("bot", "test", (bare,)))
+    assert relation_for("gold", DialogueSet("bot", "test", (bare, labelled))).name == "gold"
+    assert relation_for("metamorphic", DialogueSet("bot", "test", (bare,))).name == "metamorphic"
