@@ -8,9 +8,10 @@ that only looks like another one, is written by its number: ``{+l<U+0435>aving+}
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_dstfuzz.perturb.edits import apply_edits, hunks
 from pytest_dstfuzz.perturb.types import Edit
 
 #: Unchanged characters that stay on each side of an edit when a text is shortened.
@@ -31,22 +32,6 @@ class Span(NamedTuple):
         return self.before != self.after
 
 
-class _Piece(NamedTuple):
-    """Part of an edited text: ``source[start:end]`` kept, or ``text`` put in at ``start``."""
-
-    start: int
-    end: int
-    text: str
-    kept: bool
-
-
-def apply_edits(source: str, edits: Sequence[Edit]) -> str:
-    """Return the text that ``edits``, made in their order, turn ``source`` into."""
-    for edit in edits:
-        source = source[: edit.start] + edit.after + source[edit.end :]
-    return source
-
-
 def undo_edits(text: str, edits: Sequence[Edit]) -> str:
     """Return the text that ``edits`` turned into ``text``."""
     for edit in reversed(edits):
@@ -61,7 +46,7 @@ def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
     two equal words the one that was edited is marked, and a word edited twice is one
     change. Joined befores give ``source``, joined afters the edited text.
     """
-    return _widened(_narrowed(_composed(source, edits)))
+    return _widened(_narrowed(_aligned(source, edits)))
 
 
 def mark_edits(
@@ -112,48 +97,19 @@ def legend(edits: Sequence[Edit]) -> tuple[str, ...]:
     )
 
 
-def _composed(source: str, edits: Sequence[Edit]) -> list[Span]:
-    """Follow every character of ``source`` through the edits."""
-    pieces = [_Piece(0, len(source), source, kept=True)]
-    for edit in edits:
-        left, rest = _split(pieces, edit.start)
-        middle, right = _split(rest, edit.end - edit.start)
-        origin = middle[0].start if middle else left[-1].end if left else 0
-        pieces = [*left, _Piece(origin, origin, edit.after, kept=False), *right]
-    spans: list[Span] = []
-    position, added = 0, ""
-    for piece in [*pieces, _Piece(len(source), len(source), "", kept=True)]:
-        if not piece.kept:
-            added += piece.text
-            continue
-        if added or piece.start > position:
-            spans.append(Span(source[position : piece.start], added))
-            added = ""
-        if piece.text:
-            spans.append(Span(piece.text, piece.text))
-        position = piece.end
-    return spans
+def _aligned(source: str, edits: Sequence[Edit]) -> Iterator[Span]:
+    """Yield what stayed and what changed, in order."""
+    text = apply_edits(source, edits)
+    here = there = 0
+    for hunk in hunks(edits):
+        kept = source[here : hunk.start]
+        yield Span(kept, kept)
+        yield Span(source[hunk.start : hunk.end], text[hunk.new_start : hunk.new_end])
+        here, there = hunk.end, hunk.new_end
+    yield Span(source[here:], text[there:])
 
 
-def _split(pieces: Sequence[_Piece], offset: int) -> tuple[list[_Piece], list[_Piece]]:
-    """Cut a list of pieces ``offset`` characters after its start."""
-    left: list[_Piece] = []
-    for index, piece in enumerate(pieces):
-        size = len(piece.text)
-        if offset <= 0:
-            return left, list(pieces[index:])
-        if size <= offset:
-            left.append(piece)
-            offset -= size
-            continue
-        cut = piece.start + offset if piece.kept else piece.start
-        head = _Piece(piece.start, cut, piece.text[:offset], piece.kept)
-        tail = _Piece(cut, piece.end, piece.text[offset:], piece.kept)
-        return [*left, head], [tail, *pieces[index + 1 :]]
-    return left, []
-
-
-def _narrowed(spans: Sequence[Span]) -> list[Span]:
+def _narrowed(spans: Iterable[Span]) -> list[Span]:
     """Take out of every change the characters that both of its ends share."""
     narrow: list[Span] = []
     for before, after in spans:

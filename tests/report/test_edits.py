@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import (
-    apply_edits,
     diff_spans,
     legend,
     mark_edits,
