@@ -178,7 +178,8 @@ def _not_run(attempt: Attempt) -> Judged:
     variant = attempt.variant
     if variant.status == "valid":
         return Judged(_result(attempt, "duplicate", f"same text as variant {attempt.twin}"))
-    return Judged(_result(attempt, variant.status, variant.reason))
+    reason = variant.reason or "equal to the clean utterance"
+    return Judged(_result(attempt, variant.status, reason))
 
 
 def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> VariantResult:
