@@ -114,9 +114,9 @@ class ActionSpace:
         width = 1 + _PARAMETERS[name]
         start = self._offsets[name] + 1
         for index in range(self.repetitions):
-            trigger, *parameters = vector[start + index * width : start + (index + 1) * width]
-            if index == 0 or _snap(trigger) >= TRIGGER:
-                yield tuple(_snap(value) for value in parameters)
+            at = start + index * width
+            if index == 0 or _snap(vector[at]) >= TRIGGER:
+                yield tuple([_snap(value) for value in vector[at + 1 : at + width]])
 
     def encode(self, steps: Sequence[Step]) -> Action:
         """Return an action that `decode` turns into ``steps`` again.

@@ -21,10 +21,12 @@ def slips(kind: str) -> Callable[[Draft, Rules], list[Place]]:
     def places(draft: Draft, rules: Rules) -> list[Place]:
         table = rules.typist.slips
         full = rules.strict and draft.quota < 1
+        # A word that is misspelled and then parted is no longer the word that it was.
+        whole = rules.strict and kind == "punctuation"
         return [
             (index, slip)
             for index, token in enumerate(draft.tokens)
-            if rules.typable(token) and (token.touched or not full)
+            if rules.typable(token) and not (whole if token.touched else full)
             for slip in table(kind, token.text)
         ]
 

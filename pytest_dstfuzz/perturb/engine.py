@@ -9,8 +9,8 @@ from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
 from pytest_dstfuzz.dialogue.types import Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb import rates
-from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, Token
+from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, Step
+from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, Made, Token
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks, Mask
@@ -116,18 +116,27 @@ class Perturber:
         """
         draft, edits = source.draft, []
         words = len(source.words)
-        for step in self.space.decode(action, self.only):
-            for parameters in step.active(words):
+        steps = [
+            (step, step.active(words)) for step in self.space.decode(action, self.only)
+        ]
+        shares = _shares(steps, draft.quota)
+        for index, (step, repetitions) in enumerate(steps):
+            # What later steps are to have is out of this one's reach.
+            later = sum(shares[index + 1 :])
+            draft = draft._replace(quota=draft.quota - later)
+            for parameters in repetitions:
                 made = transform(draft, self._rules, step.transformation, parameters)
-                if made is None:
-                    continue
-                # In strict a word edit over the rate is masked like any other candidate.
-                if self._check and step.transformation.startswith("word"):
-                    if rates.edit_w(source.text, made.draft.text) > source.word_limit:
-                        continue
-                draft = made.draft
-                edits.append(made.edit)
+                if made is not None and self._within_rate(source, made):
+                    draft = made.draft
+                    edits.append(made.edit)
+            draft = draft._replace(quota=draft.quota + later)
         return self._finish(source, draft.text, tuple(edits))
+
+    def _within_rate(self, source: Source, made: Made) -> bool:
+        """Say whether ``strict`` makes a word edit: over the rate it is masked like any other."""
+        if self._check is None or not made.edit.transformation.startswith("word"):
+            return True
+        return rates.edit_w(source.text, made.draft.text) <= source.word_limit
 
     def check(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[Status, str]:
         """Judge any list of edits of an utterance.
@@ -178,6 +187,23 @@ class Perturber:
         if measured[1] > self.max_edit_rate:
             return "over_rate", "edit_c"
         return "valid", ""
+
+
+def _shares(steps: Sequence[tuple[Step, Sequence[object]]], quota: int) -> list[int]:
+    """Deal the words that may be touched out to the steps.
+
+    One word to each step, the most important first, then one to each further repetition.
+    Word level goes first, so without shares it would leave nothing to the typing errors.
+    """
+    shares = [0] * len(steps)
+    ranking = sorted(range(len(steps)), key=lambda index: -steps[index][0].importance)
+    rounds = max((len(repetitions) for _, repetitions in steps), default=0)
+    for turn in range(rounds):
+        for index in ranking:
+            if quota and turn < len(steps[index][1]):
+                shares[index] += 1
+                quota -= 1
+    return shares
 
 
 def _open_mask(text: str, words: Sequence[Word]) -> Mask:

@@ -52,8 +52,7 @@ class StrictCheck:
             text: the variant; the edits must lead to it.
             edits: in the order in which they were made.
         """
-        changed = [_whole_words(hunk, source.text, text) for hunk in hunks(edits)]
-        changed = _merged(changed)
+        changed = _whole_words(hunks(edits), source.text, text)
         reason = self._moved(source, text, changed)
         if reason:
             return reason
@@ -193,14 +192,21 @@ class StrictCheck:
         return "insertion" if added or not gone else "drop"
 
 
-def _whole_words(hunk: Hunk, old: str, new: str) -> Hunk:
-    """Widen a hunk until it parts no word, neither in the source nor in the variant."""
-    start, end, new_start, new_end = hunk
-    while start and new_start and _inside(old, start, new, new_start):
-        start, new_start = start - 1, new_start - 1
-    while end < len(old) and new_end < len(new) and _inside(old, end, new, new_end):
-        end, new_end = end + 1, new_end + 1
-    return Hunk(start, end, new_start, new_end)
+def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
+    """Widen hunks until they part no word, neither in the source nor in the variant."""
+    whole: list[Hunk] = []
+    for start, end, new_start, new_end in changed:
+        while _inside(old, start, new, new_start):
+            if whole and whole[-1].end == start:
+                start, _, new_start, _ = whole.pop()
+                break  # What is before it was widened already.
+            start, new_start = start - 1, new_start - 1
+        whole.append(Hunk(start, end, new_start, new_end))
+        nearest = next((h.start for h in changed if h.start >= end and h.end > end), len(old))
+        while end < nearest and _inside(old, end, new, new_end):
+            end, new_end = end + 1, new_end + 1
+        whole[-1] = Hunk(start, end, new_start, new_end)
+    return whole
 
 
 def _inside(old: str, at: int, new: str, new_at: int) -> bool:
@@ -216,19 +222,14 @@ def _parts_word(text: str, at: int) -> bool:
     )
 
 
-def _merged(changed: Sequence[Hunk]) -> list[Hunk]:
-    merged: list[Hunk] = []
-    for hunk in changed:
-        if merged and hunk.start < merged[-1].end:
-            last = merged.pop()
-            hunk = Hunk(last.start, max(hunk.end, last.end), last.new_start,
-                        max(hunk.new_end, last.new_end))
-        merged.append(hunk)
-    return merged
-
-
 def _marks_kept(old: str, new: str) -> bool:
     """Say whether no punctuation went, and only harmless marks came."""
-    before = Counter(c for c in old if not c.isspace() and not is_word_character(c))
-    after = Counter(c for c in new if not c.isspace() and not is_word_character(c))
-    return not before - after and set(after - before) <= _ADDED_MARKS
+    before, after = _marks(old), _marks(new)
+    if before == after:
+        return True
+    added, gone = Counter(after), Counter(before)
+    return not gone - added and set(added - gone) <= _ADDED_MARKS
+
+
+def _marks(text: str) -> list[str]:
+    return [c for c in text if not is_word_character(c) and not c.isspace()]

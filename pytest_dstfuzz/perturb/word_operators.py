@@ -55,9 +55,10 @@ def insert_proposal(draft: Draft, rules: Rules, place: int, choice: float) -> Ma
 
 
 def _sides(draft: Draft, place: int) -> tuple[str, str]:
+    """Return the words on both sides of a gap, ``""`` at an edge; of an inserted phrase, one."""
     tokens = draft.tokens
-    left = tokens[place - 1].lower if place else ""
-    return left, tokens[place].lower if place < len(tokens) else ""
+    left = tokens[place - 1].lower.split()[-1] if place else ""
+    return left, tokens[place].lower.split()[0] if place < len(tokens) else ""
 
 
 def repeatable(draft: Draft, rules: Rules) -> list[int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 #: Punctuation that ends a word. Currency signs are not in it: ``£20`` is one word.
@@ -52,6 +53,7 @@ def word_list(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+@lru_cache(maxsize=8192)
 def is_word_character(character: str) -> bool:
     """Say whether ``character`` is part of words: neither blank nor punctuation."""
     return _CHARACTER.match(character) is not None
