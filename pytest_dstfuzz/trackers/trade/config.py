@@ -45,6 +45,9 @@ class TradeTrainingConfig:
     max_dialogues: int | None = None
     seed: int = 0
     device: str = "cpu"
+    #: Compute the encoder's large products in bfloat16 while training; faster on
+    #: processors with bfloat16 instructions, much slower on others.
+    bfloat16: bool = False
     #: Steps between progress lines.
     report_every: int = 50
 
@@ -70,6 +73,14 @@ class EpochFigures:
     joint_goal_accuracy: float
     slot_accuracy: float
     seconds: float
+
+    def line(self) -> str:
+        """Return the figures as a line of text."""
+        return (
+            f"epoch {self.epoch} loss {self.gate_loss:.3f} + {self.value_loss:.3f} validation: "
+            f"joint goal accuracy {100 * self.joint_goal_accuracy:.2f} %, "
+            f"slot accuracy {100 * self.slot_accuracy:.2f} %, {self.seconds / 60:.1f} min"
+        )
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,5 @@ def _attend(
     present, compact = torch.unique_consecutive(row, return_inverse=True)
     queries = hidden.new_zeros(len(present), int(place.max()) + 1, hidden.shape[-1])
     queries[compact, place] = hidden
-    attention, context = network.attend(
-        queries, encoded.outputs[present], encoded.padding[present]
-    )
+    attention, context = network.attend(queries, encoded.outputs[present], encoded.padding[present])
     return attention[compact, place], context[compact, place]

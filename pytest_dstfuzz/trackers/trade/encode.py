@@ -23,10 +23,19 @@ USER_MARK = "<usr>"
 _Rule = tuple[re.Pattern[str], "str | Callable[[re.Match[str]], str]"]
 
 _NUMBERS = {
-    word: str(value)
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve".split()
-    )
+    "zero": "0",
+    "one": "1",
+    "two": "2",
+    "three": "3",
+    "four": "4",
+    "five": "5",
+    "six": "6",
+    "seven": "7",
+    "eight": "8",
+    "nine": "9",
+    "ten": "10",
+    "eleven": "11",
+    "twelve": "12",
 }
 
 #: Single words with one usual long form; matched as whole words after quotes are gone.
@@ -82,7 +91,10 @@ _RULES = _compile(
         (r"[\u2018\u2019\u02bc`\u00b4]", "'"),
         (r"[\u2010-\u2015]", "-"),
         # Contractions, joined (don't) or split as in MultiWOZ (do n't).
-        (r"\b(ca|wo|sha) ?n't\b", lambda m: {"ca": "can", "wo": "will", "sha": "shall"}[m[1]] + " not"),
+        (
+            r"\b(ca|wo|sha) ?n't\b",
+            lambda m: {"ca": "can", "wo": "will", "sha": "shall"}[m[1]] + " not",
+        ),
         (r" ?n't\b", " not"),
         (r"(?<=\w) ?'m\b", " am"),
         (r"(?<=\w) ?'re\b", " are"),

@@ -17,11 +17,16 @@ from torch import Tensor
 def _step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return gates r|z ``[2, B, 2H]``, candidate n and recurrent part of n ``[2, B, H]``."""
     size = h.shape[-1]
-    g = torch.baddbmm(bias, h, weight)
+    g = _multiply(h, weight).add_(bias)
     rz = torch.sigmoid_(x[..., : 2 * size] + g[..., : 2 * size])
     gn = g[..., 2 * size :]
     n = torch.addcmul(x[..., 2 * size :], rz[..., :size], gn).tanh_()
     return rz, n, gn
+
+
+def _multiply(left: Tensor, right: Tensor) -> Tensor:
+    """Return the batched product in the type of ``left``, computed in that of ``right``."""
+    return torch.bmm(left.to(right.dtype), right).to(left.dtype)
 
 
 class BidirectionalGRU(torch.autograd.Function):
@@ -29,12 +34,14 @@ class BidirectionalGRU(torch.autograd.Function):
 
     Shapes: ``x [T, 2, B, 3H]`` input projections (r, z, n), ``weight [2, H, 3H]``,
     ``bias [2, 1, 3H]`` of the recurrent part, ``mask [T, 2, B, 1]`` with 0 at padding
-    (there a state is carried over). Returns the states ``[T, 2, B, H]``.
+    (there a state is carried over). With ``half`` the recurrent products, and they
+    alone, are computed in bfloat16: on processors that know it, in half the time.
+    Returns the states ``[T, 2, B, H]``.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor, half: bool
     ) -> Tensor:
         """Run over all steps from a zero state."""
         steps, _, batch, triple = x.shape
@@ -42,6 +49,8 @@ class BidirectionalGRU(torch.autograd.Function):
         states = x.new_zeros(steps + 1, 2, batch, size)
         full = mask.flatten(1).all(1).tolist()
         training = any(ctx.needs_input_grad)
+        if half:
+            weight = weight.bfloat16()
         saved: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
         for t in range(steps):
             h = states[t]
@@ -58,7 +67,7 @@ class BidirectionalGRU(torch.autograd.Function):
         return states[1:]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         """Back through time; the weight's gradient is one product over all steps."""
         states, weight, mask = ctx.saved_tensors
         (out,) = grads
@@ -85,14 +94,18 @@ class BidirectionalGRU(torch.autograd.Function):
             carried = active * z
             if not ctx.full[t]:
                 carried += dh - active
-            dh = torch.baddbmm(carried, dgt, transposed)
+            dh = carried.add_(_multiply(dgt, transposed))
         previous = states[:-1].transpose(0, 1).reshape(2, steps * batch, size)
         flat = dg.transpose(0, 1).reshape(2, steps * batch, 3 * size)
-        dweight = torch.bmm(previous.transpose(1, 2), flat)
-        return dx, dweight, flat.sum(1, keepdim=True), None
+        dweight = _multiply(previous.transpose(1, 2), flat.to(weight.dtype))
+        return dx, dweight, flat.sum(1, keepdim=True), None, None
 
 
-def run_bidirectional(x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor) -> Tensor:
+def run_bidirectional(
+    x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor, half: bool = False
+) -> Tensor:
     """Return the states of both directions; see :class:`BidirectionalGRU`."""
-    states: Tensor = BidirectionalGRU.apply(x, weight, bias, mask)
+    states: Tensor = BidirectionalGRU.apply(  # type: ignore[no-untyped-call]
+        x, weight, bias, mask, half
+    )
     return states

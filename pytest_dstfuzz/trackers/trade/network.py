@@ -78,6 +78,8 @@ class TradeNetwork(nn.Module):
         """
         super().__init__()
         self.shape, self.dropout, self.generator = shape, dropout, generator
+        #: Whether training computes the encoder's large products in bfloat16.
+        self.fast = False
         size, width = shape.hidden, shape.embedding
         bound = size**-0.5
         self.embedding = nn.Parameter(
@@ -113,10 +115,15 @@ class TradeNetwork(nn.Module):
 
     def encode(self, words: Tensor, lengths: Tensor) -> Encoded:
         """Encode histories ``words [B, T]`` (padded on the right) of ``lengths [B]``."""
-        batch, steps = words.shape
+        steps = words.shape[1]
         size = self.shape.hidden
+        half = self.fast and self.training
         unique, inverse = torch.unique(words, return_inverse=True)
-        table = self._drop(self.embedding[unique]) @ self.encoder_in + self.encoder_in_bias
+        embedded, weight = self._drop(self.embedding[unique]), self.encoder_in
+        if half:
+            table = (embedded.bfloat16() @ weight.bfloat16()).float() + self.encoder_in_bias
+        else:
+            table = embedded @ weight + self.encoder_in_bias
         inverse = inverse.t()
         x = torch.stack(
             [
@@ -127,7 +134,7 @@ class TradeNetwork(nn.Module):
         )
         real = torch.arange(steps, device=words.device)[:, None] < lengths
         mask = torch.stack([real, real.flip(0)], 1).unsqueeze(-1).to(x.dtype)
-        states = run_bidirectional(x, self.encoder, self.encoder_bias, mask)
+        states = run_bidirectional(x, self.encoder, self.encoder_bias, mask, half)
         outputs = (states[:, 0] + states[:, 1].flip(0)).transpose(0, 1)
         final = states[-1, 0] + states[-1, 1]
         return Encoded(self._drop(outputs.contiguous()), self._drop(final), ~real.t())
@@ -158,7 +165,7 @@ class TradeNetwork(nn.Module):
         return self._cell(x, hidden @ self.decoder + self.decoder_bias, hidden)
 
     def attend(self, hidden: Tensor, outputs: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:
-        """Attend with states ``[B, R, H]``; returns weights ``[B, R, T]``, context ``[B, R, H]``."""
+        """Return weights ``[B, R, T]`` and context ``[B, R, H]`` of states ``[B, R, H]``."""
         scores = torch.bmm(hidden, outputs.transpose(1, 2))
         scores = scores.masked_fill(padding[:, None], float("-inf"))
         attention = torch.softmax(scores, -1)

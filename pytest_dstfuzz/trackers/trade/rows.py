@@ -102,7 +102,10 @@ def pad(arrays: Sequence[np.ndarray], value: int) -> np.ndarray:
 
 def collate(rows: Sequence[Row]) -> Batch:
     """Make one batch of rows."""
-    pairs, inputs, tokens, targets = [], [], [], []
+    pairs: list[tuple[int, int]] = []
+    inputs: list[np.ndarray] = []
+    tokens: list[tuple[int, int, int, int]] = []
+    targets: list[int] = []
     for number, row in enumerate(rows):
         place = 0
         for slot, copied, read in row.targets:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,22 @@ FORMAT_VERSION = 1
 MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = "model.safetensors", "config.json", "vocabulary.json"
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What a model was trained with and has to be used with."""
+
+    #: Words of history that are read; older ones are cut.
+    history_limit: int
+    #: Name of the normalisation of the labels, and so of the predictions.
+    normalisation: str
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write ``content`` so that ``path`` never holds a part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     part.write_bytes(content)
-    os.replace(part, path)
+    part.replace(path)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], half: bool = False) -> None:
@@ -51,6 +61,7 @@ def save_model(
     weights: Mapping[str, Tensor],
     shape: Shape,
     vocabulary: Vocabulary,
+    reading: Reading,
     about: Mapping[str, Any],
 ) -> None:
     """Write a model: weights in 16 bits, vocabulary, sizes and what is to say about it.
@@ -60,6 +71,7 @@ def save_model(
         weights: state dictionary of the network.
         shape: sizes of the network.
         vocabulary: its words and slots.
+        reading: how histories are read and values written.
         about: data, settings and figures; kept under the configuration's ``about``.
     """
     write_tensors(folder / MODEL_FILE, weights, half=True)
@@ -78,6 +90,8 @@ def save_model(
             "version": FORMAT_VERSION,
             "embedding": shape.embedding,
             "hidden": shape.hidden,
+            "history_limit": reading.history_limit,
+            "normalisation": reading.normalisation,
             "slots": list(vocabulary.slots),
             "about": dict(about),
         },

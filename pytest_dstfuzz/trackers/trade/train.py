@@ -14,7 +14,7 @@ from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConf
 from pytest_dstfuzz.trackers.trade.encode import tokenise
 from pytest_dstfuzz.trackers.trade.measure import row_accuracy
 from pytest_dstfuzz.trackers.trade.rows import Row, make_rows
-from pytest_dstfuzz.trackers.trade.storage import save_model
+from pytest_dstfuzz.trackers.trade.storage import Reading, save_model
 from pytest_dstfuzz.trackers.trade.trainer import Progress, Trainer
 from pytest_dstfuzz.trackers.trade.vectors import word_vectors
 from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary, build_vocabulary
@@ -36,8 +36,8 @@ def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) ->
     Raises:
         UserError: bad settings or data, or nothing that the run could resume from.
     """
-    train = _read(config, "train")
-    valid = _read(config, "val")
+    train, normalisation = _read(config, "train")
+    valid, _ = _read(config, "val")
     vocabulary = training_vocabulary(train)
     rows = make_rows(train, vocabulary, config.history_limit)
     valid_rows = make_rows(valid, vocabulary, config.history_limit)
@@ -53,14 +53,14 @@ def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) ->
         progress("training word vectors")
         sentences = _sentences(train)
         trainer.set_vectors(word_vectors(sentences, vocabulary, config.embedding, config.seed))
-    ended_by = _run(trainer, valid_rows, progress)
+    ended_by = _run(trainer, valid_rows, Reading(config.history_limit, normalisation), progress)
     best = _best(trainer.history)
     return TrainingResult(
         config.output, best.epoch, best.joint_goal_accuracy, tuple(trainer.history), ended_by
     )
 
 
-def _run(trainer: Trainer, valid_rows: Sequence[Row], progress: Progress) -> str:
+def _run(trainer: Trainer, valid_rows: Sequence[Row], reading: Reading, progress: Progress) -> str:
     """Train epochs until one of the limits; returns which."""
     config = trainer.config
     begin, longest = time.monotonic(), 0.0
@@ -77,20 +77,15 @@ def _run(trainer: Trainer, valid_rows: Sequence[Row], progress: Progress) -> str
         longest = max(longest, seconds)
         figures = EpochFigures(len(trainer.history) + 1, gate, value, joint, slot, seconds)
         trainer.history.append(figures)
-        progress(
-            f"epoch {figures.epoch} loss {gate:.3f} + {value:.3f} validation: joint goal "
-            f"accuracy {100 * joint:.2f} %, slot accuracy {100 * slot:.2f} %, "
-            f"{seconds / 60:.1f} min"
-        )
+        progress(figures.line())
         if _best(trainer.history) is figures:
             about = {
                 "settings": _plain(config),
                 "validation": asdict(figures),
                 "dialogues": "training split of " + config.data.name,
             }
-            save_model(
-                config.output, network.state_dict(), network.shape, trainer.vocabulary, about
-            )
+            weights, shape = network.state_dict(), network.shape
+            save_model(config.output, weights, shape, trainer.vocabulary, reading, about)
         trainer.save()
     return "epochs"
 
@@ -114,12 +109,13 @@ def _sentences(dialogues: Sequence[Dialogue]) -> list[list[str]]:
     ]
 
 
-def _read(config: TradeTrainingConfig, split: str) -> tuple[Dialogue, ...]:
+def _read(config: TradeTrainingConfig, split: str) -> tuple[tuple[Dialogue, ...], str]:
+    """Return the dialogues of a split and the name of their labels' normalisation."""
     found = load_dialogues(config.data, split, layout=config.layout)
     dialogues = found.dialogues[: config.max_dialogues]
     if not dialogues or not found.labelled:
         raise DataError(f"{config.data}: split {split!r} has no labelled dialogues to train on")
-    return dialogues
+    return dialogues, found.normalisation
 
 
 def _best(history: Sequence[EpochFigures]) -> EpochFigures:

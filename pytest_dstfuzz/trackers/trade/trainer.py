@@ -66,6 +66,7 @@ class Trainer:
         self.network = build_network(
             vocabulary, config.embedding, config.hidden, config.dropout, generator
         ).to(config.device)
+        self.network.fast = config.bfloat16
         self.parameters = list(self.network.parameters())
         self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate, fused=True)
         self.average = Averaged(self.parameters, config.average_decay)

@@ -34,7 +34,7 @@ def word_vectors(
         MissingExtraError: gensim is not installed.
     """
     try:
-        from gensim.models import Word2Vec
+        from gensim.models import Word2Vec  # noqa: PLC0415 - optional
     except ImportError as error:
         raise MissingExtraError("training word vectors", "lexicon", "gensim") from error
     model = Word2Vec(

@@ -1,0 +1,106 @@
+"""The TRADE tracker: contexts in, belief states with impurities out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.dialogue.types import DONTCARE, Context
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
+from pytest_dstfuzz.trackers.trade.encode import history_words
+from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, TradeNetwork
+from pytest_dstfuzz.trackers.trade.rows import pad
+from pytest_dstfuzz.trackers.trade.storage import Reading
+from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, SPECIAL_WORDS, Vocabulary
+
+
+class TradeTracker:
+    """Predicts belief states with a trained network; see ``load_trade``."""
+
+    def __init__(
+        self,
+        network: TradeNetwork,
+        vocabulary: Vocabulary,
+        reading: Reading,
+        *,
+        device: str = "cpu",
+        batch_size: int = 64,
+    ) -> None:
+        """Take a network into use; it is put into evaluation mode.
+
+        Args:
+            network: trained on ``vocabulary``.
+            vocabulary: words and slots.
+            reading: how histories are read and values written.
+            device: where to compute.
+            batch_size: contexts that are computed together.
+        """
+        if batch_size < 1:
+            raise UserError(f"the batch size must be at least 1, not {batch_size}")
+        self.network = network.to(device).eval()
+        self.vocabulary = vocabulary
+        self.reading = reading
+        self.device = device
+        self.batch_size = batch_size
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        """Return one prediction for each context; equal histories are computed once."""
+        histories = [history_words(context, self.reading.history_limit) for context in contexts]
+        distinct = sorted(set(histories), key=lambda words: (len(words), words))
+        found: dict[tuple[str, ...], Prediction] = {}
+        for start in range(0, len(distinct), self.batch_size):
+            chunk = distinct[start : start + self.batch_size]
+            found.update(zip(chunk, self._predict(chunk), strict=True))
+        return [found[words] for words in histories]
+
+    def _predict(self, histories: Sequence[tuple[str, ...]]) -> list[Prediction]:
+        vocabulary = self.vocabulary
+        copied = [vocabulary.copy_numbers(words) for words in histories]
+        with torch.inference_mode():
+            decoded = decode(
+                self.network,
+                self._tensor([vocabulary.encode(words) for words in histories], PAD),
+                self._tensor([numbers for numbers, _ in copied], -2),
+                torch.tensor([len(words) for words in histories], device=self.device),
+            )
+        states = self._states(decoded, [local for _, local in copied])
+        impurities = decoded.impurities.cpu().double().numpy().round(6)
+        return [
+            Prediction(
+                normalise_state(state, self.reading.normalisation),
+                dict(zip(vocabulary.slots, row.tolist(), strict=True)),
+            )
+            for state, row in zip(states, impurities, strict=True)
+        ]
+
+    def _tensor(self, rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
+        return torch.from_numpy(pad([np.array(row) for row in rows], fill)).to(self.device)
+
+    def _states(self, decoded: Decoded, local: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+        """Return raw states; an empty value counts as absent."""
+        slots = self.vocabulary.slots
+        states: list[dict[str, str]] = [{} for _ in local]
+        for row, slot in (decoded.gates == GATE_DONTCARE).nonzero().tolist():
+            states[row][slots[slot]] = DONTCARE
+        for (row, slot), numbers in zip(
+            decoded.pairs.tolist(), decoded.words.tolist(), strict=True
+        ):
+            states[row][slots[slot]] = self._value(numbers, local[row])
+        return states
+
+    def _value(self, numbers: Sequence[int], local: Sequence[str]) -> str:
+        """Return the value whose words have these numbers for copying."""
+        words, known = self.vocabulary.words, self.vocabulary.outputs
+        ended = numbers[: numbers.index(END)] if END in numbers else numbers
+        return self.vocabulary.value_text(
+            [
+                words[number] if number < known else local[number - known]
+                for number in ended
+                if number >= len(SPECIAL_WORDS)
+            ]
+        )
