@@ -114,7 +114,7 @@ def score(key: Iterable[Mapping[str, Any]], judgements: Iterable[Mapping[str, An
         DataError: a row is judged twice, not at all, or is not of this key, or an
             answer is neither true nor false.
     """
-    kinds = {str(row["id"]): str(row["kind"]) for row in key}
+    kinds = {str(row["id"]): _kind(row) for row in key}
     answers = _answers(judgements, kinds)
     real = [name for name, kind in kinds.items() if kind == "violation"]
     fake = [name for name, kind in kinds.items() if kind != "violation"]
@@ -276,6 +276,13 @@ def _entry(
     }
     secret = {"kind": kind, "turn": turn.id, "variant": variant.index, "what": what}
     return row, secret
+
+
+def _kind(row: Mapping[str, Any]) -> str:
+    kind = row.get("kind")
+    if kind != "violation" and kind not in KINDS:
+        raise DataError(f"row {row['id']!r} of the key has no kind: is it a key?")
+    return str(kind)
 
 
 def _answers(judgements: Iterable[Mapping[str, Any]], kinds: Mapping[str, str]) -> dict[str, bool]:

@@ -11,6 +11,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.experiments import precision_score, precision_sheet
 from pytest_dstfuzz.experiments.decoys import KINDS
 from pytest_dstfuzz.experiments.precision import (
     draw_sheet,
@@ -152,3 +153,23 @@ def test_bad_lines(tmp_path: Path, content: bytes | None, message: str) -> None:
         path.write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_jsonl(path)
+
+
+def test_the_commands(turns: Turns, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = {"schema_version": 1, "summary": {}, "settings": {}}
+    path, sheet, secret = (tmp_path / name for name in ("r.json", "s.jsonl", "k.jsonl"))
+    path.write_text(json.dumps({**report, "turns": [turn.to_json() for turn in turns]}))
+    drawn = ["--sheet", str(sheet), "--key", str(secret), "--violations", "4", "--decoys", "5"]
+    assert precision_sheet.main([str(path), *drawn, "--seed", "2"]) == 0
+    assert "9 rows, of which 4 are violations and 5 decoys" in capsys.readouterr().out
+    judged = [{"id": row["id"], "same": row["kind"] == "violation"} for row in read_jsonl(secret)]
+    answers = tmp_path / "a.jsonl"
+    answers.write_text("\n".join(map(json.dumps, judged)))
+    assert precision_score.main([str(secret), str(answers)]) == 0
+    out = capsys.readouterr().out
+    assert "precision: 4 of 4" in out
+    assert "decoys caught: 5 of 5" in out
+    with pytest.raises(DataError, match="has no kind: is it a key"):
+        precision_score.main([str(sheet), str(answers)])
+    with pytest.raises(UserError, match="--decoys: '-1' must be a whole number"):
+        precision_sheet.main([str(path), "--decoys", "-1"])

@@ -1,0 +1,286 @@
+"""The measurements behind `rq1`: which dialogues, which campaigns, which figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.events import Event, TurnDone
+from pytest_dstfuzz.campaign.ledger import Counts, count
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import bootstrap_ratio, summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.sampling import sample_turns
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.action import ActionSpace, inertia, uniform_inertia
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
+from pytest_dstfuzz.trackers.preflight import preflight
+from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.registry import resolve_tracker
+
+#: Told what is going on, a line at a time.
+Say = Callable[[str], None]
+#: A rate and its 95 % interval over dialogues; ``None`` where nothing was counted.
+Interval = tuple[float, float] | None
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rq1Config:
+    """What to measure."""
+
+    model: str
+    data: str = "sample"
+    splits: tuple[str, ...] = ("val", "test")
+    checkpoint: str | None = None
+    device: str = "cpu"
+    batch_size: int = 64
+    search: str = "random"
+    attack: str = "hybrid"
+    validities: tuple[str, ...] = ("edit-rate", "strict")
+    max_edit_rate: float = 0.25
+    variants: int = 5
+    ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    seed: int = 0
+    #: Of the dialogues that are right throughout, draw so many by seed; ``None`` = all.
+    max_dialogues: int | None = None
+    #: The command line, for the table's header.
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rq1Row:
+    """One profile and one k."""
+
+    validity: str
+    k: int
+    turns: int
+    counts: Counts
+    calls: int
+    turns_broken: int
+    valid_interval: Interval
+    failure_interval: Interval
+    #: Of the thesis' way of counting, `Counts.thesis_failure_rate`.
+    thesis_interval: Interval
+    yield_interval: Interval
+    inertia: float
+    #: `inertia` as a share of D/12, that of uniform sampling.
+    inertia_share: float
+
+    @property
+    def broken_per_1000_calls(self) -> float | None:
+        """Turns broken per 1,000 calls."""
+        return 1000 * self.turns_broken / self.calls if self.calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rq1Table:
+    """The whole table, and what it was measured on."""
+
+    config: Rq1Config
+    evaluations: tuple[Evaluation, ...]
+    layouts: tuple[str, ...]
+    normalisation: str
+    #: Dialogues and turns that were perturbed.
+    dialogues: int
+    turns: int
+    dimension: int
+    rows: tuple[Rq1Row, ...]
+
+
+def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
+    """Measure the table.
+
+    Args:
+        config: what to measure.
+        say: told about progress.
+        tracker: the tracker, where it is there already; made from ``config`` otherwise.
+
+    Raises:
+        UserError: data or tracker will not do, or no dialogue is right throughout.
+        TrackerError: the tracker failed while its accuracy was measured.
+    """
+    splits = [load_dialogues(config.data, split) for split in config.splits]
+    if tracker is None:
+        tracker = resolve_tracker(
+            config.model,
+            checkpoint=config.checkpoint,
+            device=config.device,
+            batch_size=config.batch_size,
+            normalisation=splits[0].normalisation,
+        )
+    preflight(
+        tracker,
+        [dialogue.context(len(dialogue.turns) - 1) for dialogue in splits[0].dialogues],
+        ontology=splits[0].ontology,
+    )
+    evaluations = tuple(_evaluated(tracker, data, config.batch_size, say) for data in splits)
+    data = _right_throughout(splits, evaluations, config)
+    say(f"{len(data.dialogues)} dialogues, {data.turn_count()} turns to perturb")
+    rows = []
+    for validity in config.validities:
+        for k in config.ks:
+            row = _row(config, data, tracker, validity, k, say)
+            rows.append(row)
+            say(_row_line(row))
+    return Rq1Table(
+        config=config,
+        evaluations=evaluations,
+        layouts=tuple(part.layout for part in splits),
+        normalisation=data.normalisation,
+        dialogues=len(data.dialogues),
+        turns=data.turn_count(),
+        dimension=ActionSpace().dimension,
+        rows=tuple(rows),
+    )
+
+
+def _evaluated(tracker: Tracker, data: DialogueSet, batch_size: int, say: Say) -> Evaluation:
+    tell = _Paced(say)
+    result = evaluate(
+        tracker,
+        data,
+        batch_size,
+        lambda done, whole: tell(f"{data.split}: {done} of {whole} turns predicted"),
+    )
+    say(
+        f"{data.name} {data.split}: joint goal accuracy {result.joint_goal_accuracy:.2%}, "
+        f"{len(result.right_dialogues)} of {result.dialogues} dialogues right at every turn"
+    )
+    return result
+
+
+def _right_throughout(
+    splits: Sequence[DialogueSet], evaluations: Sequence[Evaluation], config: Rq1Config
+) -> DialogueSet:
+    """Put together the dialogues that the tracker gets right at every turn."""
+    kept: dict[str, Dialogue] = {}
+    for data, evaluation in zip(splits, evaluations, strict=True):
+        right = set(evaluation.right_dialogues)
+        for dialogue in data.dialogues:
+            if dialogue.id in right:
+                if dialogue.id in kept:
+                    raise UserError(f"the dialogue {dialogue.id!r} is in two of the splits")
+                kept[dialogue.id] = dialogue
+    if not kept:
+        raise UserError("the tracker gets no dialogue right at every turn: nothing to perturb")
+    dialogues = tuple(kept.values())
+    if config.max_dialogues is not None:
+        drawn = stream(config.seed, "rq1", "dialogues").permutation(len(dialogues))
+        chosen = sorted(drawn[: config.max_dialogues].tolist())
+        dialogues = tuple(dialogues[place] for place in chosen)
+    return replace(splits[0], split="+".join(config.splits), dialogues=dialogues)
+
+
+def _row(
+    config: Rq1Config, data: DialogueSet, tracker: Tracker, validity: str, k: int, say: Say
+) -> Rq1Row:
+    settings = Settings(
+        model=config.model,
+        turns=None,
+        variants=config.variants,
+        transformations=k,
+        search=config.search,
+        attack=config.attack,
+        validity=validity,
+        max_edit_rate=config.max_edit_rate,
+        seed=config.seed,
+        batch_size=config.batch_size,
+    )
+    tell, done = _Paced(say), 0
+
+    def listen(event: Event) -> None:
+        nonlocal done
+        if isinstance(event, TurnDone):
+            done += 1
+            tell(f"{validity}, k = {k}: {done} of {data.turn_count()} turns")
+
+    plan = sample_turns(data, None, config.seed)
+    # A predictor of its own for every row: the clean contexts are calls of each search.
+    predictor = predictor_for(settings, data, tracker)
+    campaign = Campaign(settings, data, predictor, load_lexicon(), plan=plan, listener=listen)
+    return measure(settings, data, list(campaign.run()))
+
+
+def measure(settings: Settings, data: DialogueSet, results: Sequence[TurnResult]) -> Rq1Row:
+    """Return the figures of one campaign over ``data``."""
+    summary = summarise(results, settings.seed)
+    total = Counts()
+    by_dialogue: dict[str, Counts] = {}
+    for result in results:
+        counts = count(result.variants)
+        total += counts
+        by_dialogue[result.dialogue_id] = by_dialogue.get(result.dialogue_id, Counts()) + counts
+    units = list(by_dialogue.values())
+
+    def interval(
+        name: str, part: Callable[[Counts], int], whole: Callable[[Counts], int]
+    ) -> Interval:
+        used = [unit for unit in units if whole(unit)]
+        if len(used) < 2:
+            return None
+        parts = np.array([part(unit) for unit in used], dtype=np.int64)
+        wholes = np.array([whole(unit) for unit in used], dtype=np.int64)
+        return bootstrap_ratio(parts, wholes, stream(settings.seed, "rq1", name))
+
+    search = search_by_name(settings.search, seed=settings.seed, k=settings.transformations)
+    actions = [
+        action
+        for dialogue in data.dialogues
+        for turn in dialogue.turns
+        for action in search.actions(dialogue, turn.index, settings.variants)
+    ]
+    spread = inertia(actions)
+    return Rq1Row(
+        validity=settings.validity,
+        k=settings.transformations,
+        turns=summary.turns,
+        counts=total,
+        calls=summary.calls,
+        turns_broken=summary.turns_broken,
+        valid_interval=interval("valid", _valid, _generated),
+        failure_interval=summary.failure_rate_interval,
+        thesis_interval=interval("thesis", lambda unit: unit.violations + unit.carried, _valid),
+        yield_interval=interval("yield", lambda unit: unit.violations, _generated),
+        inertia=spread,
+        inertia_share=spread / uniform_inertia(ActionSpace().dimension),
+    )
+
+
+def _valid(counts: Counts) -> int:
+    return counts.valid
+
+
+def _generated(counts: Counts) -> int:
+    return counts.generated
+
+
+def _row_line(row: Rq1Row) -> str:
+    rates = (row.counts.valid_rate, row.counts.failure_rate, row.counts.thesis_failure_rate)
+    valid, failure, thesis = ("n/a" if rate is None else f"{rate:.2%}" for rate in rates)
+    return (
+        f"{row.validity}, k = {row.k}: valid rate {valid}, failure rate {failure} "
+        f"(counted the thesis' way {thesis})"
+    )
+
+
+class _Paced:
+    """Passes on a line now and then."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+
+    def __call__(self, line: str) -> None:
+        if time.monotonic() >= self._next:
+            self._say(line)
+            self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
