@@ -90,9 +90,6 @@ class SessionHooks:
         config = terminalreporter.config
         if self._dst.is_worker or config.getoption("collectonly"):
             return
-        if self._dst.record.problem:
-            terminalreporter.write_line(f"ERROR: {self._dst.record.problem}", red=True)
-            return
         if self._results:
             self._print_figures(terminalreporter)
         for complaint in self._complaints:

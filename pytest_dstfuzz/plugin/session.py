@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -175,12 +175,11 @@ class DstSession:
         try:
             return self.tracker
         except UserError as error:
-            self._refuse(request.session, error)
+            raise self._refusal(request.session, error) from None
 
     def turn(self, request: pytest.FixtureRequest, model: object, search: str) -> DstTurn:
         """Return what the fixture ``dst_turn`` gives to a test."""
         param = getattr(request, "param", None)
-        item = request.node
         if not isinstance(param, TurnParam):
             pytest.fail(
                 "dst_turn must be an argument of the test itself: it is not there for "
@@ -192,12 +191,12 @@ class DstSession:
             try:
                 result = self._result(param, model, search)
             except UserError as error:
-                self._refuse(request.session, error)
+                raise self._refusal(request.session, error) from None
             self.outbox = result_payload(_key(param, model), result)
-            item.user_properties += _properties(result, param.settings)
+            request.node.user_properties += _properties(result, param.settings)
             return result
 
-        return DstTurn(item, param.dialogue, param.turn_index, param.settings, run)
+        return DstTurn(request.node, param.dialogue, param.turn_index, param.settings, run)
 
     def report(self) -> DstReport:
         """Return what the fixture ``dst_report`` gives to a test."""
@@ -222,14 +221,17 @@ class DstSession:
             )
         return self._campaigns[key].result(param.dialogue.id, param.turn_index)
 
-    def _refuse(self, session: pytest.Session, error: UserError) -> NoReturn:
+    def _refusal(self, session: pytest.Session, error: UserError) -> BaseException:
         """End the session because of a mistake that only showed when a test ran.
 
         ``pytest.exit`` would do, but it brings down a worker of xdist with its controller.
+
+        Returns:
+            The exception that fails the running test.
         """
         self.outbox = problem_payload(str(error))
-        session.shouldstop = str(error)
-        pytest.fail(str(error), pytrace=False)
+        session.shouldstop = "the robustness tests cannot be run"
+        return pytest.fail.Exception(str(error), pytrace=False)
 
     def _planned(self, param: TurnParam) -> list[tuple[Dialogue, int]]:
         turns = self._plans[param.settings]

@@ -30,7 +30,8 @@ def check_predictions(answer: object, count: int) -> list[Prediction]:
     predictions = list(answer)
     if len(predictions) != count:
         raise TrackerError(
-            f"predict() returned {len(predictions)} predictions for {count} contexts"
+            f"predict() returned {len(predictions)} predictions "
+            f"for {count} context{'' if count == 1 else 's'}"
         )
     return [_sound(prediction) for prediction in predictions]
 

@@ -32,7 +32,7 @@ def preflight(
             deterministic, or answers differently in another batch.
     """
     _refuse_training_mode(tracker)
-    batch = list(contexts[:PREFLIGHT_CONTEXTS])
+    batch, singles = _answered_alone(tracker, contexts[:PREFLIGHT_CONTEXTS])
     if not batch:
         return
     first = _predict(tracker, batch)
@@ -43,7 +43,6 @@ def preflight(
             "the tracker is not deterministic: the same batch predicted twice gave different "
             f"answers ({difference}). Switch off dropout and sampling, and seed what is random."
         )
-    singles = [_predict(tracker, [context])[0] for context in batch]
     difference = _difference(first, singles)
     if difference:
         raise UserError(
@@ -68,15 +67,37 @@ def _refuse_training_mode(tracker: Tracker) -> None:
         )
 
 
+def _answered_alone(
+    tracker: Tracker, contexts: Sequence[Context]
+) -> tuple[list[Context], list[Prediction]]:
+    """Return the contexts that the tracker has an answer to, and the answers.
+
+    A tracker that fails on some contexts can be tested: the campaign reports those. One
+    that fails on every one of them cannot.
+    """
+    batch: list[Context] = []
+    answers: list[Prediction] = []
+    failure: UserError | None = None
+    for context in contexts:
+        try:
+            answers += _predict(tracker, [context])
+        except UserError as error:
+            failure = failure or error
+        else:
+            batch.append(context)
+    if failure is not None and not batch:
+        raise failure
+    return batch, answers
+
+
 def _predict(tracker: Tracker, batch: list[Context]) -> list[Prediction]:
     try:
         return check_predictions(tracker.predict(batch), len(batch))
     except (UserError, TrackerError) as error:
         raise UserError(f"the tracker cannot be tested: {error}") from error
     except Exception as error:
-        raise UserError(
-            f"the tracker raised on {len(batch)} clean contexts: {type(error).__name__}: {error}"
-        ) from error
+        some = "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
+        raise UserError(f"the tracker raised on {some}: {type(error).__name__}: {error}") from error
 
 
 def _refuse_unknown_slots(predictions: list[Prediction], ontology: Ontology | None) -> None:
