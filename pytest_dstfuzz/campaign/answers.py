@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from pytest_dstfuzz.errors import TrackerError, nearest
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 _LONGEST_REASON = 300
+#: How far below 0 the impurity of a certain slot may come out in single precision.
+_ROUNDING = 1e-6
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
@@ -106,8 +107,8 @@ def _impurity_problem(impurities: object) -> str:
         return f"{_kind(impurities)} where impurities by slot are expected"
     for slot, value in impurities.items():
         # numpy's scalars are numbers too, and no tracker should have to convert them.
-        if not isinstance(value, Real) or not math.isfinite(value):
-            return f"{value!r} as the impurity of {slot!r}; impurities are finite numbers"
+        if not isinstance(value, Real) or not -_ROUNDING <= float(value) <= 1.0:
+            return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
     return ""
 
 

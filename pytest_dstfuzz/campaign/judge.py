@@ -16,7 +16,6 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue, SlotChange
 from pytest_dstfuzz.relations.protocol import Relation
-from pytest_dstfuzz.trackers.protocol import Prediction
 
 #: Number of a variant -> the changes that it showed at the turns so far.
 History = Mapping[int, frozenset[SlotChange]]
@@ -61,15 +60,16 @@ def judge_turn(
         One entry for each attempt, or none where the relation is inapplicable: what
         is not tested there is not generated either, as far as the figures go.
     """
-    if isinstance(turn.clean, Failure):
-        reason = f"the tracker failed on the clean turn: {turn.clean.reason}"
+    clean = turn.clean
+    if isinstance(clean, Failure):
+        reason = f"the tracker failed on the clean turn: {clean.reason}"
         return [
             Judged(_result(a, "error", reason)) if a.to_run else _not_run(a) for a in turn.attempts
         ]
     if not turn.applicable:
         return []
     return [
-        _judge(relation, dialogue, turn, attempt, answers[attempt.context], history)
+        _judge(relation, dialogue, turn, clean.state, attempt, answers[attempt.context], history)
         if attempt.to_run
         else _not_run(attempt)
         for attempt in turn.attempts
@@ -80,6 +80,7 @@ def _judge(
     relation: Relation,
     dialogue: Dialogue,
     turn: TurnAttempts,
+    clean: BeliefState,
     attempt: Attempt,
     answer: Answer,
     history: History,
@@ -87,7 +88,7 @@ def _judge(
     """Judge a variant that was run."""
     if isinstance(answer, Failure):
         return Judged(_result(attempt, "error", answer.reason))
-    verdict = relation.judge(_state(turn.clean), answer.state, turn.turn.state)
+    verdict = relation.judge(clean, answer.state, turn.turn.state)
     # In a clean context nothing can have been carried into it.
     before = history.get(attempt.index, frozenset()) if attempt.users else frozenset()
     changes = tuple(ChangedSlot(*change, carried=change in before) for change in verdict.changes)
@@ -139,8 +140,10 @@ def with_cause(
     here; when either does, or neither, it takes both. The cause stays open where the
     budget ended before the second pass.
     """
-    probe = judged.probe
-    if probe is None or probe.alone not in answers or probe.around not in answers:
+    probe, clean = judged.probe, turn.clean
+    if probe is None or isinstance(clean, Failure):
+        return judged.result
+    if probe.alone not in answers or probe.around not in answers:
         return judged.result
     carried = {
         SlotChange(change.slot, change.before, change.after)
@@ -151,7 +154,7 @@ def with_cause(
     def breaks(answer: Answer) -> bool:
         if isinstance(answer, Failure):
             return False
-        verdict = relation.judge(_state(turn.clean), answer.state, turn.turn.state)
+        verdict = relation.judge(clean.state, answer.state, turn.turn.state)
         return verdict.kind == "violation" and not carried.issuperset(verdict.changes)
 
     alone, around = breaks(answers[probe.alone]), breaks(answers[probe.around])
@@ -196,10 +199,3 @@ def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> Vari
         outcome=outcome,
         context_edits=attempt.context_edits,
     )
-
-
-def _state(clean: Answer) -> BeliefState:
-    """Return the clean prediction's state, which is there wherever a variant was run."""
-    if not isinstance(clean, Prediction):
-        raise TypeError("a variant was run on a turn without a clean prediction")
-    return clean.state

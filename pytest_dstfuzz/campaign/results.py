@@ -79,6 +79,7 @@ class VariantResult:
     edits: tuple[Edit, ...]
     edit_w: float
     edit_c: float
+    #: Passed the validity profile and was run; false for a duplicate.
     valid: bool
     #: Why it was not run, or the tracker's error; ``""`` otherwise.
     reason: str
@@ -87,6 +88,7 @@ class VariantResult:
     state: BeliefState | None = None
     changed_slots: tuple[ChangedSlot, ...] = ()
     context_edits: tuple[ContextEdits, ...] = ()
+    #: Of a violation; ``None`` where the budget ended before it was known.
     cause: Cause | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -145,6 +147,7 @@ class TurnResult:
     user: str
     clean_state: BeliefState | None
     outcome: TurnOutcome
+    #: By number; none where the turn is skipped or the relation inapplicable.
     variants: tuple[VariantResult, ...]
     #: The label, where the data has one.
     label: BeliefState | None = None

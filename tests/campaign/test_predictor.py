@@ -82,6 +82,10 @@ def test_each_of_several_offenders_is_found() -> None:
             "nan as the impurity of 'hotel-area'",
         ),
         (
+            lambda batch: [Prediction(BeliefState(), {"hotel-area": 1.5})] * len(batch),
+            "1.5 as the impurity of 'hotel-area'; impurities are from 0 to 1",
+        ),
+        (
             lambda batch: [Prediction(BeliefState(), {"hotel-area": "0.5"})] * len(batch),
             "'0.5' as the impurity of 'hotel-area'",
         ),
