@@ -1,0 +1,1 @@
+"""The six transformations, the action vector, edit rates, validity profiles and locks."""

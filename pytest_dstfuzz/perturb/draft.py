@@ -174,6 +174,4 @@ def _inserted(word: str, gap: str) -> Token:
 def _with_token(draft: Draft, index: int, token: Token) -> Draft:
     tokens = draft.tokens
     quota = draft.quota - (not tokens[index].touched)
-    return draft._replace(
-        tokens=(*tokens[:index], token, *tokens[index + 1 :]), quota=quota
-    )
+    return draft._replace(tokens=(*tokens[:index], token, *tokens[index + 1 :]), quota=quota)

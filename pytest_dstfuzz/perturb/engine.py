@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
 from pytest_dstfuzz.dialogue.types import Ontology
@@ -54,7 +55,6 @@ class Perturber:
         cue_words: Sequence[str] = (),
         only: Sequence[str] = (),
         flat_rate: bool = False,
-        space: ActionSpace | None = None,
     ) -> None:
         """Build the tables that all utterances share.
 
@@ -68,7 +68,6 @@ class Perturber:
             cue_words: more words that say what a value is for (``strict`` only).
             only: transformations to use; all when empty.
             flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.
-            space: layout of the actions; two repetitions by default.
 
         Raises:
             UserError: an unknown profile or transformation, a rate outside [0, 1], or a
@@ -83,7 +82,7 @@ class Perturber:
                 raise unknown_name("transformation", name, TRANSFORMATIONS)
         self.validity = validity
         self.max_edit_rate = max_edit_rate
-        self.space = space or ActionSpace()
+        self.space = ActionSpace()
         self.only = tuple(name for name in TRANSFORMATIONS if name in only)
         self._flat_rate = flat_rate
         # Built in both profiles, so that a broken lock is an error in both.
@@ -116,9 +115,7 @@ class Perturber:
         """
         draft, edits = source.draft, []
         words = len(source.words)
-        steps = [
-            (step, step.active(words)) for step in self.space.decode(action, self.only)
-        ]
+        steps = [(step, step.active(words)) for step in self.space.decode(action, self.only)]
         shares = _shares(steps, draft.quota)
         for index, (step, repetitions) in enumerate(steps):
             # What later steps are to have is out of this one's reach.
@@ -208,7 +205,7 @@ def _shares(steps: Sequence[tuple[Step, Sequence[object]]], quota: int) -> list[
 
 def _open_mask(text: str, words: Sequence[Word]) -> Mask:
     """Return a mask that guards nothing; words still go where a blank parts words."""
-    gaps = [text[w.end : n.start] for w, n in zip(words, words[1:], strict=False)]
+    gaps = [text[w.end : n.start] for w, n in pairwise(words)]
     inner = [bool(gap) and gap[-1].isspace() for gap in gaps]
     free = (FREE,) * len(words)
     return Mask(free, ("",) * len(words), (True, *inner, True) if words else (True,))

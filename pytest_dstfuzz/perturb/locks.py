@@ -19,24 +19,27 @@ from pytest_dstfuzz.perturb import names
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO
 from pytest_dstfuzz.perturb.lexicon import Lexicon
 from pytest_dstfuzz.perturb.value_index import ValuePieces, canonical
-from pytest_dstfuzz.perturb.words import Word, word_list
+from pytest_dstfuzz.perturb.words import Word, listed, word_list
 
 #: Yes and no in all their dresses: answers to what the system asked.
 _AFFIRMATIONS: Final = (
-    "yes yeah yep yup yea sure ok okay okey k correct right absolutely definitely certainly "
-    "indeed fine exactly agreed affirmative true false wrong incorrect alright perfect"
-).split() + ["of course", "go ahead", "sounds good", "sounds great", "that works"]
+    *("yes", "yeah", "yep", "yup", "yea", "sure", "ok", "okay", "okey", "k", "correct", "right"),
+    *("absolutely", "definitely", "certainly", "indeed", "fine", "exactly", "agreed", "true"),
+    *("affirmative", "false", "wrong", "incorrect", "alright", "perfect", "of course"),
+    *("go ahead", "sounds good", "sounds great", "that works"),
+)
 #: What people write with a capital wherever it stands.
-_GREETINGS: Final = frozenset("thanks thank please hi hello hey bye goodbye can could".split())
+_GREETINGS: Final = listed("thanks thank please hi hello hey bye goodbye can could")
 #: Marks that turn the number before them into a price, a time or a share.
-_UNITS: Final = frozenset(
+_UNITS: Final = listed(
     "am pm a.m p.m gbp usd eur pound pounds dollar dollars euro euros percent pence p "
-    "o'clock oclock hrs hr st nd rd th".split()
+    "o'clock oclock hrs hr st nd rd th"
 )
 #: Locks whose words make one solid block with locked neighbours: nothing goes in between.
 _SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name"})
 _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
 #: Cue words of at least so many letters may take a typing error.
+_CLOSING_QUOTES: Final = ('"', "'", "”", "’", "»")
 _TYPO_LENGTH: Final = 5
 #: The most frequent words of requests tell no name apart.
 _EVERYDAY_RANK: Final = 200
@@ -93,6 +96,12 @@ class Locks:
         self._enter("cue", cues)
         self._enter("reference", lexicon.references)
         self._patterns = [pattern for lock in user if (pattern := self._user_lock(lock))]
+        # The first list that has a word names its lock.
+        self._single = {
+            word: next(reason for phrase, reason in entries if len(phrase) == 1)
+            for word, entries in self._phrases.items()
+            if any(len(phrase) == 1 for phrase, _ in entries)
+        }
         values = [v for found in ontology.values.values() for v in found] if ontology else []
         phrases = (*lexicon.stop_words, *cues, *lexicon.fillers)
         self._common = frozenset(canonical(word) for text in phrases for word in word_list(text))
@@ -109,7 +118,7 @@ class Locks:
     def _enter(self, reason: str, phrases: Iterable[str]) -> None:
         for phrase in phrases:
             parts = word_list(phrase)
-            for variant in {tuple(parts), tuple(_parted(parts))}:
+            for variant in dict.fromkeys((tuple(parts), tuple(_parted(parts)))):
                 if variant:
                     self._phrases.setdefault(variant[0], []).append((variant, reason))
 
@@ -133,9 +142,8 @@ class Locks:
         lower = word.lower()
         if any(character.isdigit() for character in lower):
             return "number"
-        for phrase, reason in self._phrases.get(lower.replace("’", "'"), ()):
-            if len(phrase) == 1:
-                return reason
+        if reason := self._single.get(lower.replace("’", "'")):
+            return reason
         if canonical(lower) in self._values.words:
             return "value"
         return "user" if any(p.fullmatch(word) for p in self._patterns) else ""
@@ -182,6 +190,11 @@ class Locks:
                 if len(phrase) == 1 or tuple(lowers[index:end]) == phrase:
                     solid = reason in _SOLID
                     _lock(reasons, glued if solid else None, range(index, end), reason)
+            joined = lowers[index - 1] + lower if index else ""
+            for whole, first in ((joined, index - 1), (lower.replace("-", ""), index)):
+                reason = self._single.get(whole, "") if whole != lower else ""
+                if reason:  # `wi fi` and `wi-fi` are `wifi`.
+                    _lock(reasons, glued, range(first, index + 1), reason)
             if lower == "n't" and index:
                 _lock(reasons, glued, range(index - 1, index + 1), "negation")
 
@@ -241,15 +254,17 @@ class Locks:
             named = {left, right} & {"name", "value"}
             nouns = {pos(words[index - 1].lower), pos(word.lower)} <= {None, "noun"}
             closed[index] |= bool(named) and nouns
-        if words and not text[words[-1].end :].strip() == "" and text[words[-1].end] == "'":
+        if words and text[words[-1].end :].startswith(_CLOSING_QUOTES):
             closed[-1] = True
         return Mask(tuple(roles), tuple(reasons), tuple(not shut for shut in closed))
 
     def _role(self, reason: str, word: Word) -> int:
         if not reason:
             return LOCKED if _CLITIC.search(word.lower) else FREE
-        if reason in {"cue", "reference"} and len(word.text) >= _TYPO_LENGTH and (
-            word.lower.isalpha()
+        if (
+            reason in {"cue", "reference"}
+            and len(word.text) >= _TYPO_LENGTH
+            and (word.lower.isalpha())
         ):
             return TYPO
         return LOCKED

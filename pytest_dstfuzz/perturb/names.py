@@ -93,9 +93,7 @@ def capitalised(
     return sorted(known)
 
 
-def named_by_system(
-    system: str, words: Sequence[Word], stop_words: Collection[str]
-) -> list[int]:
+def named_by_system(system: str, words: Sequence[Word], stop_words: Collection[str]) -> list[int]:
     """Return the words which the system, in the utterance before, wrote as a name."""
     if not system:
         return []

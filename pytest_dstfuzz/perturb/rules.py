@@ -14,6 +14,7 @@ from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Token
 from pytest_dstfuzz.perturb.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.typos import Typist
+from pytest_dstfuzz.perturb.words import listed
 
 #: Stop words whose addition says nothing (a slip of the pen).
 _IDLE_STOP_WORDS: Final = ("the", "a", "an", "so", "just")
@@ -21,15 +22,14 @@ _IDLE_STOP_WORDS: Final = ("the", "a", "an", "so", "just")
 _SPEAKING_FILLERS: Final = frozenset({"okay", "alright", "i mean", "you know"})
 #: Words whose loss leaves every slot as it was: articles, forms of `be`, auxiliaries of
 #: polite requests, `I`. No pronoun that points to a value, nothing that asks or negates.
-_DROPPABLE_STOP_WORDS: Final = frozenset(
-    "a an the i am is are be been being will would could can may have had".split()
-    + ["'m", "'d", "'ve", "'ll", "’m", "’d", "’ve", "’ll", "very", "so", "just", "too"]
+_DROPPABLE_STOP_WORDS: Final = listed(
+    "a an the i am is are be been being will would could can very so just too"
 )
 #: Other words of that kind: politeness, greetings, emphasis.
-_DROPPABLE_WORDS: Final = frozenset(
-    """please kindly thanks thank hello hi hey oh um uh er erm hmm well really actually
-    basically honestly simply truly hopefully anyway maybe perhaps possibly great nice wonderful
-    awesome some like looking trying wondering""".split()
+_DROPPABLE_WORDS: Final = listed(
+    """please kindly thanks hello hi hey oh um uh er erm hmm well really actually basically
+    honestly simply truly hopefully anyway maybe perhaps possibly great nice wonderful awesome
+    some"""
 )
 #: Letters of a word for each typing error that it may take.
 _LETTERS_A_TYPO: Final = 4
@@ -99,7 +99,7 @@ class Rules:
             return False
         if not self.strict:
             return True
-        free = left.role != LOCKED and right.role != LOCKED
+        free = LOCKED not in (left.role, right.role)
         whole = not (left.touched or right.touched)
         return free and whole and self.typist.harmless(left.lower + right.lower)
 
@@ -118,12 +118,18 @@ class Rules:
             return tuple(word for word, _ in lexicon.neighbours(lower) if word != lower)
         if lower in self._stop_words or lexicon.majority_pos(lower) in {None, "function"}:
             return ()
+        if lexicon.frequency_rank(lower) is None:
+            return ()  # Rather a slip of the user's than the word: `book it foe 2 people`.
         table = lexicon.synonyms if kind == "synonym" else lexicon.neighbours_strict
         opposite = lexicon.antonyms(lower)
         return tuple(
             word
             for word in table(lower)
-            if word != lower and word not in opposite and not self._guard_of(word)
+            if word != lower
+            and word not in opposite
+            and not self._guard_of(word)
+            # What nobody says in a request hardly has the sense that is meant: `psyche`.
+            and lexicon.frequency_rank(word) is not None
         )
 
     def _proposals(self, left: str, right: str) -> tuple[str, ...]:

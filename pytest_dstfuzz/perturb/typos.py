@@ -83,8 +83,10 @@ class Typist:
         for start, end, choices in slips:
             head, tail = word[:start], word[end:]
             at_end = kind == "punctuation" and not tail
-            good = choices if at_end else tuple(
-                new for new in choices if self.harmless(head + new + tail)
+            good = (
+                choices
+                if at_end
+                else tuple(new for new in choices if self.harmless(head + new + tail))
             )
             if good:
                 kept.append(Slip(start, end, good))

@@ -77,13 +77,14 @@ class StrictCheck:
                     return reason or "clitic"
                 if hunk.end <= word.start:
                     shift = hunk.new_end - hunk.end
-            before, after = word.start + shift - 1, word.end + shift
-            if before >= 0 and not text[before].isspace():
-                if word.start == 0 or source.text[word.start - 1] != text[before]:
-                    return reason or "clitic"
-            if after < len(text) and not text[after].isspace():
-                if word.end == len(source.text) or source.text[word.end] != text[after]:
-                    return reason or "clitic"
+            start, end = word.start + shift, word.end + shift
+            left, new_left = (
+                source.text[max(0, word.start - 1) : word.start],
+                text[max(0, start - 1) : start],
+            )
+            right, new_right = source.text[word.end : word.end + 1], text[end : end + 1]
+            if _sticks(left, new_left) or _sticks(right, new_right):
+                return reason or "clitic"
         return ""
 
     def _explain(self, source: Checked, text: str, hunk: Hunk) -> tuple[int, str]:
@@ -112,8 +113,7 @@ class StrictCheck:
                 if here >= _IMPOSSIBLE:
                     continue
                 for di, dj, cost in self._moves(source, first + i, last, new, j):
-                    if here + cost < best[i + di][j + dj]:
-                        best[i + di][j + dj] = here + cost
+                    best[i + di][j + dj] = min(best[i + di][j + dj], here + cost)
         return best[rows][len(new)]
 
     def _moves(
@@ -121,32 +121,31 @@ class StrictCheck:
     ) -> list[tuple[int, int, int]]:
         """Return the allowed steps: words of the source and of the variant taken, cost."""
         moves: list[tuple[int, int, int]] = []
-        words, mask, rules = source.words, source.mask, self._rules
         left = len(new) - j
-        if left and mask.open[i] and self._may_insert(source, i, new[j]):
+        if left and source.mask.open[i] and self._may_insert(source, i, new[j]):
             moves.append((0, 1, 1))
         if i >= last:
             return moves
-        word, role = words[i], mask.roles[i]
-        if left and word.lower == new[j]:
+        word, role = source.words[i].lower, source.mask.roles[i]
+        if left and word == new[j]:
             moves.append((1, 1, 0))
         if role == LOCKED:
             return moves
-        if role == FREE and (
-            rules.droppable(word.lower, stop_word=True)
-            or rules.droppable(word.lower, stop_word=False)
-        ):
+        if role == FREE and self._may_go(word):
             moves.append((1, 0, 1))
-        if left and self._may_become(word.lower, role, new[j]):
+        if left and self._may_become(word, role, new[j]):
             moves.append((1, 1, 1))
-        if left > 1 and new[j] + new[j + 1] == word.lower:
-            if rules.typist.harmless(f"{new[j]} {new[j + 1]}"):
-                moves.append((1, 2, 1))
-        if left and i + 1 < last and mask.roles[i + 1] != LOCKED:
-            joined = word.lower + words[i + 1].lower
-            if joined == new[j] and rules.typist.harmless(joined):
-                moves.append((2, 1, 2))
+        harmless = self._rules.typist.harmless
+        parted = new[j : j + 2]
+        if left > 1 and "".join(parted) == word and harmless(" ".join(parted)):
+            moves.append((1, 2, 1))
+        joinable = left and i + 1 < last and source.mask.roles[i + 1] != LOCKED
+        if joinable and word + source.words[i + 1].lower == new[j] and harmless(new[j]):
+            moves.append((2, 1, 2))
         return moves
+
+    def _may_go(self, word: str) -> bool:
+        return any(self._rules.droppable(word, stop_word=kind) for kind in (True, False))
 
     def _may_insert(self, source: Checked, i: int, word: str) -> bool:
         rules, words = self._rules, source.words
@@ -195,18 +194,25 @@ class StrictCheck:
 def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
     """Widen hunks until they part no word, neither in the source nor in the variant."""
     whole: list[Hunk] = []
-    for start, end, new_start, new_end in changed:
+    for hunk in changed:
+        start, end, new_start, new_end = hunk
         while _inside(old, start, new, new_start):
             if whole and whole[-1].end == start:
-                start, _, new_start, _ = whole.pop()
-                break  # What is before it was widened already.
+                # What is before it was widened already.
+                start, new_start = whole[-1].start, whole[-1].new_start
+                whole.pop()
+                break
             start, new_start = start - 1, new_start - 1
-        whole.append(Hunk(start, end, new_start, new_end))
-        nearest = next((h.start for h in changed if h.start >= end and h.end > end), len(old))
+        nearest = next((h.start for h in changed if h.start >= end and h != hunk), len(old))
         while end < nearest and _inside(old, end, new, new_end):
             end, new_end = end + 1, new_end + 1
-        whole[-1] = Hunk(start, end, new_start, new_end)
+        whole.append(Hunk(start, end, new_start, new_end))
     return whole
+
+
+def _sticks(old: str, new: str) -> bool:
+    """Say whether a character next to a locked word sticks to it and did not before."""
+    return bool(new) and new != old and not new.isspace()
 
 
 def _inside(old: str, at: int, new: str, new_at: int) -> bool:

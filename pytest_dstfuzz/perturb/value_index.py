@@ -3,7 +3,8 @@
 Values and words are brought to one form (``St. John 's`` and ``saint johns`` are both
 ``st john``), and a value is known by its words and by its pairs of neighbouring words.
 A chain of known pairs is a mention of a name or of a part of it: ``frankie and bennys``
-is found where only ``frankie and bennys restaurant`` is known.
+is found where only ``frankie and bennys restaurant`` is known. Joined and parted spellings
+(``nightclub``, ``night club``) and longer forms (``architectural``) are mentions too.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from pytest_dstfuzz.perturb.words import word_list
 
 #: Words that names gain and lose from one spelling to the next.
 _TRANSPARENT: Final = frozenset({"s", "'s", "the", "and", "n"})
+#: Letters that a longer word shares with a value to be a mention of it.
+_STEM: Final = 6
 _SPELLINGS: Final = {"saint": "st", "center": "centre", "theater": "theatre", "&": "and"}
 
 
@@ -39,6 +43,8 @@ class ValuePieces:
     pairs: frozenset[tuple[str, str]]
     #: First words of values that are written with an article before them.
     articled: frozenset[str]
+    #: What longer words begin with: ``architectural`` mentions ``architecture``.
+    stems: frozenset[str]
 
     @classmethod
     def of(cls, values: Iterable[str], common: Collection[str]) -> ValuePieces:
@@ -60,15 +66,20 @@ class ValuePieces:
             if len(parts) == 1:
                 words.add(parts[0])
             words.update(part for part in parts if part not in common)
-            pairs.update(zip(parts, parts[1:], strict=False))
-        return cls(frozenset(words), frozenset(pairs), frozenset(articled))
+            pairs.update(pairwise(parts))
+        words.update(first + second for first, second in pairs)
+        stems = frozenset(word[:_STEM] for word in words if len(word) >= _STEM)
+        return cls(frozenset(words), frozenset(pairs), frozenset(articled), stems)
 
     def joined(self, other: ValuePieces) -> ValuePieces:
         """Return the pieces of both."""
         if other.words <= self.words and other.pairs <= self.pairs:
             return self  # By far the most frequent case: the ontology knows the value.
         return ValuePieces(
-            self.words | other.words, self.pairs | other.pairs, self.articled | other.articled
+            self.words | other.words,
+            self.pairs | other.pairs,
+            self.articled | other.articled,
+            self.stems | other.stems,
         )
 
     def mentions(self, words: Sequence[str]) -> list[tuple[int, int]]:
@@ -81,9 +92,10 @@ class ValuePieces:
         forms = [(index, form) for index, form in enumerate(map(canonical, words)) if form]
         spans: list[tuple[int, int]] = []
         for position, (index, form) in enumerate(forms):
-            if position and (forms[position - 1][1], form) in self.pairs:
-                first = forms[position - 1][0]
-            elif form in known:
+            earlier, before = forms[position - 1] if position else (0, "")
+            if before and ((before, form) in self.pairs or before + form in known):
+                first = earlier
+            elif form in known or (len(form) > _STEM and form[:_STEM] in self.stems):
                 first = index
             else:
                 continue

@@ -53,6 +53,11 @@ def word_list(text: str) -> list[str]:
     return _WORD.findall(text.lower())
 
 
+def listed(text: str) -> frozenset[str]:
+    """Return the words of a list written as text, parted by blanks."""
+    return frozenset(text.split())
+
+
 @lru_cache(maxsize=8192)
 def is_word_character(character: str) -> bool:
     """Say whether ``character`` is part of words: neither blank nor punctuation."""
