@@ -1,0 +1,76 @@
+"""Words as typed, and how far two texts are apart."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.perturb.rates import edit_c, edit_w, word_limit
+from pytest_dstfuzz.perturb.words import match_case, split_words, word_list
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        (" ?! ", []),
+        ("I 'm at St. John 's .", ["I", "'m", "at", "St", "John", "'s"]),
+        ("don't pre-book it, 'kay?", ["don't", "pre-book", "it", "kay"]),
+        ("17:15, 10.30 or 5,000", ["17:15", "10.30", "or", "5,000"]),
+        ("hotel.The £20 room", ["hotel", "The", "£20", "room"]),
+        ("😀 👨‍👩‍👧!", ["😀", "👨‍👩‍👧"]),
+        ("שלום, עולם؟", ["שלום", "עולם"]),
+        ("cafe\u0301 नमस्ते।", ["cafe\u0301", "नमस्ते"]),
+        ("zero\u200bwidth", ["zero\u200bwidth"]),
+    ],
+)
+def test_words_of_all_kinds_of_text(text: str, words: list[str]) -> None:
+    assert [word.text for word in split_words(text)] == words
+    assert word_list(text) == [word.lower() for word in words]
+
+
+@given(st.text())
+def test_words_are_where_they_say(text: str) -> None:
+    end = 0
+    for word in split_words(text):
+        assert text[word.start : word.end] == word.text
+        assert end <= word.start < word.end
+        end = word.end
+
+
+def test_long_texts_are_split_quickly() -> None:
+    start = time.perf_counter()
+    for text in ("x" * 10_000, "don't " * 1700, "a-" * 5000, "''" * 5000, "1." * 5000):
+        split_words(text)
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("model", "word", "result"),
+    [("Help", "assist", "Assist"), ("HELP", "aid", "AID"), ("help", "aid", "aid"), ("I", "u", "U")],
+)
+def test_replacements_take_the_case_of_the_word(model: str, word: str, result: str) -> None:
+    assert match_case(model, word) == result
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_rates_lie_between_0_and_1_and_are_0_for_the_same(one: str, other: str) -> None:
+    for rate in (edit_w, edit_c):
+        assert 0 <= rate(one, other) <= 1
+        assert rate(one, one) == 0
+
+
+def test_edit_w_ignores_case_and_punctuation() -> None:
+    assert edit_w("I want food.", "i want , FOOD") == 0
+    assert edit_w("a b c", "a b d") == pytest.approx(0.5)
+    assert edit_c("martha", "marhta") == pytest.approx(1 - 17 / 18)
+
+
+def test_one_substitution_is_always_within_the_limit_of_words() -> None:
+    assert word_limit("a b c", 0.25) == 0.5
+    assert word_limit("a b c", 0.25, flat=True) == 0.25
+    assert word_limit("a b c d e f g h", 0.25) == 0.25
+    assert word_limit("a b c", 0.0) == 0
