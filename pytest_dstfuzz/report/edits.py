@@ -149,7 +149,7 @@ def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
         here, there = here + len(column.before), there + len(column.after)
         if not (_parted(source, here) and _parted(edited, there)):
             continue
-        if wide and wide[-1].changed == part.changed:
+        if wide and not wide[-1].changed and not part.changed:
             last = wide.pop()
             part = Span(last.before + part.before, last.after + part.after)
         wide.append(part)

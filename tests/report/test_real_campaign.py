@@ -1,0 +1,136 @@
+"""Reports of a real campaign over the shipped dialogues."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from schema_check import problems
+
+from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.sampling import sample_turns
+from pytest_dstfuzz.dialogue.types import Context, DialogueSet
+from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.report.edits import diff_spans, undo_edits
+from pytest_dstfuzz.report.explain import explain
+from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.json_report import (
+    SCHEMA_PATH,
+    build_report,
+    read_report,
+    report_text,
+    report_turns,
+    write_report,
+)
+from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.trackers.adapters import as_tracker
+
+SETTINGS = Settings(turns=60, transformations=3)
+EDIT_RATE = replace(SETTINGS, validity="edit-rate", transformations=6)
+
+
+def track(context: Context) -> dict[str, str]:
+    """Follow two words, as brittle as can be, and fail now and then."""
+    state = {}
+    for text in context.user_utterances:
+        if any("\u0400" <= char <= "\u04ff" for char in text):
+            raise ValueError("cannot read this")
+        if "please" in text.lower():
+            state["hotel-area"] = "north"
+        if "need" in text.lower():
+            state["train-day"] = "friday"
+    return state
+
+
+@pytest.fixture(scope="module")
+def data() -> DialogueSet:
+    return load_dialogues("sample", "test")
+
+
+def run(settings: Settings, data: DialogueSet) -> list[TurnResult]:
+    predictor = predictor_for(settings, data, as_tracker(track, normalisation="multiwoz"))
+    plan = sample_turns(data, settings.turns, settings.seed)
+    return list(Campaign(settings, data, predictor, load_lexicon(), plan=plan).run())
+
+
+@pytest.fixture(scope="module", params=[SETTINGS, EDIT_RATE], ids=["strict", "edit-rate"])
+def campaign(
+    request: pytest.FixtureRequest, data: DialogueSet
+) -> tuple[Settings, list[TurnResult]]:
+    return request.param, run(request.param, data)
+
+
+Tested = tuple[Settings, list[TurnResult]]
+
+
+def test_schema_and_bytes(campaign: Tested, data: DialogueSet, tmp_path: Path) -> None:
+    settings, results = campaign
+    report = build_report(results, summarise(results, 0), settings, RunInfo.of(data))
+    assert report["summary"]["violations"] >= 5
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert problems(report, schema, schema) == []
+    again = run(settings, data)[::-1]
+    other = build_report(again, summarise(again, 0), settings, RunInfo.of(data, seconds=1.0))
+    assert report_text({**report, "run": {}}) == report_text({**other, "run": {}})
+    write_report(tmp_path / "r.json", report)
+    turns = report_turns(read_report(tmp_path / "r.json"))
+    assert summarise(turns, 0) == summarise(results, 0)
+
+
+def test_edits_lead_from_the_clean_utterance_to_the_variant(campaign: Tested) -> None:
+    for turn in campaign[1]:
+        for variant in turn.variants:
+            assert undo_edits(variant.text, variant.edits) == turn.user
+            assert apply_edits(turn.user, variant.edits) == variant.text
+            spans = diff_spans(turn.user, variant.edits)
+            assert "".join(span.before for span in spans) == turn.user
+            assert "".join(span.after for span in spans) == variant.text
+
+
+def test_context_edits_lead_to_clean_utterances(campaign: Tested) -> None:
+    users = {(turn.dialogue_id, turn.turn_index): turn.user for turn in campaign[1]}
+    seen = 0
+    for turn in campaign[1]:
+        for variant in turn.variants:
+            for earlier in variant.context_edits:
+                text = variant.context[earlier.turn_index]
+                clean = users[turn.dialogue_id, earlier.turn_index]
+                assert undo_edits(text, earlier.edits) == clean
+                seen += 1
+    assert seen > 20
+
+
+def test_every_failed_turn_is_explained(campaign: Tested) -> None:
+    settings, results = campaign
+    failed = [turn for turn in results if turn.outcome in ("violation", "error")]
+    assert failed
+    for turn in failed:
+        text = explain(turn, settings, command="pytest x")
+        assert turn.dialogue_id in text.splitlines()[0]
+        assert "No violation" not in text
+        assert text.endswith("repeat with: pytest x")
+        shown = [str(v.changed_slots[0]) in text for v in turn.violations]
+        assert any(shown) or "cannot read this" in text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_terminal_shows_it(campaign: Tested, data: DialogueSet, encoding: str) -> None:
+    settings, results = campaign
+    summary = summarise(results, 0)
+    for width in (60, 100):
+        lines = terminal_lines(
+            summary, results, settings, RunInfo.of(data), verbosity=1, width=width,
+            encoding=encoding,
+        )  # fmt: skip
+        assert all(len(line.text) <= width for line in lines)
+        text = "\n".join(line.text for line in lines)
+        text.encode(encoding)
+        assert f"{summary.violations:,} violations" in text
+        assert "ValueError: cannot read this" in " ".join(text.split())
