@@ -25,17 +25,14 @@ _NEGATIONS = re.compile(
     r"|(?<=\bshould)( not\b|n'?t\b)|\bnot (?=\w)",
     re.IGNORECASE,
 )
-_HARMLESS = re.compile(
-    r"\b(care|matter|mind|know|sure|need (?:anything|any|it|to)|worry|have (?:a|any)|too|yet|only"
-    r"|quite|really|a problem|ye?t)\b",
-    re.IGNORECASE,
-)
 _CUES = re.compile(
     r"(?:\b(?:the|a|an|in|on|at|by|from|to|for|of|after|before|until|around|about|called|named"
-    r"|near|with|leaving|leave|leaves|departing|depart|going|arriving|arrive|arrives|is"
-    r"|please)\s+)*$",
+    r"|near|with)\s+)*$",
     re.IGNORECASE,
 )
+# Punctuation inside a time or a number ends no clause.
+_CLAUSE = re.compile(r"(?:[^.,;:!?]|[.,;:!?](?=\S))*")
+_YES_NO = ("yes", "no", "true", "false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +64,16 @@ class DecoyMaker:
     def __init__(self, turns: Sequence[TurnResult]) -> None:
         """Collect the values of every slot, and the state before every turn."""
         self._values: dict[str, set[str]] = {}
+        # Slots that one has or has not are named by their slot, not by a value.
+        self._features: set[str] = set()
         self._earlier: dict[tuple[str, int], Mapping[str, str]] = {}
         for turn in turns:
             state = _state(turn)
             self._earlier[turn.dialogue_id, turn.turn_index] = state
             for slot, value in state.items():
-                if value != DONTCARE and len(value) > 1 and not value.isdigit():
+                if value.casefold() in _YES_NO:
+                    self._features.update(re.findall(r"\w{4,}", slot.partition("-")[2].casefold()))
+                elif value != DONTCARE and len(value) > 1 and not value.isdigit():
                     self._values.setdefault(slot, set()).add(value)
 
     def make(self, turn: TurnResult, variant: VariantResult, kind: str) -> Decoy | None:
@@ -80,8 +81,8 @@ class DecoyMaker:
         makers = {
             "value": self._another_value,
             "exchange": self._exchanged,
-            "negation_added": _negated,
-            "negation_removed": _affirmed,
+            "negation_added": self._negated,
+            "negation_removed": self._affirmed,
             "dropped": self._dropped,
         }
         made = next(iter(makers[kind](turn, variant.text)), None)
@@ -139,6 +140,43 @@ class DecoyMaker:
             if len(rest.split()) >= 3:
                 yield rest, f"{mention.slot}: {text[start : mention.end]!r} left out"
 
+    def _negated(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
+        """Turn a wish that names a value into its refusal."""
+        for match in _WISH.finditer(text):
+            who, modal, verb = match.groups()
+            refused = re.match(r"\W+not\b", text[match.end() :], re.IGNORECASE)
+            if refused or not self._bears(turn, text, match.end()):
+                continue
+            if verb.lower().startswith(("am ", "are ")):
+                be, rest = verb.split(" ", 1)
+                said = f"{who} {be} not {rest}"
+            elif modal:
+                said = f"{who} would not {verb}"
+            else:
+                said = f"{who} do not {verb}"
+            yield (
+                text[: match.start()] + said + text[match.end() :],
+                f"{match.group()!r} -> {said!r}",
+            )
+
+    def _affirmed(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
+        """Take out a negation that stands before a value or a feature."""
+        if DONTCARE in _state(turn).values():
+            return
+        for match in _NEGATIONS.finditer(text):
+            if self._bears(turn, text, match.end()):
+                rest = text[: match.start()] + text[match.end() :]
+                yield rest, f"{match.group().strip()!r} left out"
+
+    def _bears(self, turn: TurnResult, text: str, start: int) -> bool:
+        """Whether the clause from ``start`` on names a value of the turn, or a feature."""
+        clause = _CLAUSE.match(text.casefold(), start)
+        words = f" {clause.group() if clause else ''} "
+        names = [value.casefold() for value in _state(turn).values() if len(value) > 2]
+        return any(re.search(rf"(?<!\w){re.escape(name)}", words) for name in names) or any(
+            word in self._features for word in words.split()
+        )
+
     def _mentions(self, turn: TurnResult, text: str) -> Iterator[_Mention]:
         """Yield the slots filled at this turn whose value the text says exactly once."""
         before = self._before(turn)
@@ -158,39 +196,6 @@ class DecoyMaker:
         if turn.turn_index == 0:
             return {}
         return self._earlier.get((turn.dialogue_id, turn.turn_index - 1))
-
-
-def _negated(turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-    """Turn a wish into its refusal."""
-    for match in _WISH.finditer(text):
-        who, modal, verb = match.groups()
-        if not _news(turn) or re.search(r"\bn[o']t\b", text[match.end() : match.end() + 12]):
-            continue
-        if verb.lower().startswith(("am ", "are ")):
-            be, rest = verb.split(" ", 1)
-            said = f"{who} {be} not {rest}"
-        elif modal:
-            said = f"{who} would not {verb}"
-        else:
-            said = f"{who} do not {verb}"
-        yield text[: match.start()] + said + text[match.end() :], f"{match.group()!r} -> {said!r}"
-
-
-def _affirmed(turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
-    """Take a negation out, where a slot hangs on it."""
-    if not _news(turn) or DONTCARE in _state(turn).values():
-        return
-    for match in _NEGATIONS.finditer(text):
-        after = text[match.end() : match.end() + 25]
-        if _HARMLESS.match(after.lstrip()) or _HARMLESS.search(after[:12]):
-            continue
-        yield text[: match.start()] + text[match.end() :], f"{match.group().strip()!r} left out"
-
-
-def _news(turn: TurnResult) -> bool:
-    """Whether the utterance names a value: a negation then bears on a slot."""
-    said = turn.user.casefold()
-    return any(len(value) > 2 and value.casefold() in said for value in _state(turn).values())
 
 
 def _state(turn: TurnResult) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ dialogue gives one), and how many decoys were caught, by kind.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -222,16 +223,20 @@ def _draw_decoys(
     spare = [base for base in order if base[0].dialogue_id in used]
     made: list[Decoy] = []
     taken: set[str] = set()
-    kinds = [KINDS[index % len(KINDS)] for index in range(count)]
-    # Then any kind that still has occasions fills the places of those that ran out.
-    for kind in [*kinds, *(kind for kind in KINDS for _ in range(count))]:
-        if len(made) == count:
-            return made
+    exhausted: set[str] = set()
+    # Kinds take turns; the others fill the places of one that has no occasion left.
+    for kind in itertools.cycle(KINDS):
+        if len(made) == count or len(exhausted) == len(KINDS):
+            break
+        if kind in exhausted:
+            continue
         edits = len(drawn[int(random.integers(len(drawn)))][1].edits)
         decoy = _first_decoy(maker, fresh, taken, kind, edits) or _first_decoy(
             maker, spare, taken, kind, edits
         )
-        if decoy is not None:
+        if decoy is None:
+            exhausted.add(kind)
+        else:
             made.append(decoy)
             taken.add(decoy.turn.id)
     if len(made) < count:

@@ -51,16 +51,24 @@ def test_negations_come_and_go(turns: tuple[TurnResult, ...]) -> None:
     assert made(turns, 3, "negation_removed") == "i do want to arrive before 10:11 !"
     assert made(turns, 0, "negation_removed") is None
     assert made(turns, 0, "negation_removed", user="i don't care, ely") is None
+    assert made(turns, 0, "negation_removed", user="not now. is it in ely?") is None
     assert made(turns, 0, "negation_added", user="i need nothing") is None
     assert made(turns, 0, "negation_added", user="i would like not to go to ely") is None
 
 
 def test_a_negation_stays_where_anything_will_do(turns: tuple[TurnResult, ...]) -> None:
     state = BeliefState({"train-day": "dontcare", "train-destination": "ely"})
-    user = "to ely, i do not want a day"
+    user = "i do not want to go to ely"
     changes = {"user": user, "clean_state": state, "label": state}
     assert made(turns, 0, "negation_removed", **changes) is None
-    assert made(turns, 0, "negation_removed", user=user) == "to ely, i do want a day"
+    assert made(turns, 0, "negation_removed", user=user) == "i do want to go to ely"
+
+
+def test_features_are_named_by_their_slot(turns: tuple[TurnResult, ...]) -> None:
+    state = BeliefState({"hotel-parking": "no", "hotel-area": "north"})
+    changes = {"user": "we don't need parking", "clean_state": state, "label": None}
+    assert made(turns, 0, "negation_removed", **changes) == "we do need parking"
+    assert made(turns, 0, "negation_removed", user="we don't need parking") is None
 
 
 def test_dropped_with_its_cue(turns: tuple[TurnResult, ...]) -> None:
