@@ -11,13 +11,16 @@ from pytest_dstfuzz.errors import unknown_name
 SUMMARY = "repeat an experiment of the method"
 KEPT = "an experiment that was cut short leaves no result"
 
-#: Experiment -> the module of `pytest_dstfuzz.experiments` whose ``main`` runs it, and
-#: what it does. ``main`` takes the arguments that come after the name.
+#: Experiment -> what it does. The module of `pytest_dstfuzz.experiments` of that name, with
+#: underscores, has a ``main`` that takes the arguments after the name.
 EXPERIMENTS = {
-    "rq1": ("rq1", "random sampling with 1 to 6 transformations, by the thesis' table"),
+    "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
+    "precision-sheet": "violations and decoys on a sheet for a reader to judge",
+    "precision-score": "precision of the violations by the reader's judgements",
 }
 _EXAMPLES = """\
-  dstfuzz experiment rq1 --help"""
+  dstfuzz experiment rq1 --help
+  dstfuzz experiment precision-sheet report.json"""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -31,10 +34,10 @@ def run(arguments: Sequence[str]) -> int:
     name = parser.parse_all(arguments[:1]).name
     if name not in EXPERIMENTS:
         raise unknown_name("experiment", name, EXPERIMENTS)
-    module = importlib.import_module(f"pytest_dstfuzz.experiments.{EXPERIMENTS[name][0]}")
+    module = importlib.import_module(f"pytest_dstfuzz.experiments.{name.replace('-', '_')}")
     main: Callable[[Sequence[str]], int] = module.main
     return main(arguments[1:])
 
 
 def _listed() -> str:
-    return "\n".join(f"  {name:<8} {what}" for name, (_, what) in EXPERIMENTS.items())
+    return "\n".join(f"  {name:<16} {what}" for name, what in EXPERIMENTS.items())

@@ -77,6 +77,8 @@ class SessionHooks:
         if self._dst.record.problem:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
             return
+        if exitstatus == pytest.ExitCode.INTERRUPTED:
+            self._dst.keep_finished()
         if exitstatus not in _ORDERLY or not (self._dst.named or self._results):
             return
         self._ended = self._why_ended(exitstatus)

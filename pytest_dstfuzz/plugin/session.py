@@ -73,6 +73,9 @@ class DstSession:
         self.started = time.monotonic()
         self.progress = Progress(config)
         self._workers = int(getattr(config, "workerinput", {}).get("workercount", 0))
+        #: What the selected tests are about.
+        self._params: list[TurnParam] = []
+        #: By the settings of tests: dialogue id -> dialogue, last turn that a test asks for.
         self._plans: dict[Settings, dict[str, tuple[Dialogue, int]]] = {}
         self._predictors: dict[int, tuple[object, Predictor]] = {}
         self._campaigns: dict[tuple[Settings, Settings, int], Campaign] = {}
@@ -154,15 +157,13 @@ class DstSession:
 
     def plan(self, items: Iterable[pytest.Item]) -> None:
         """Note which turns will be asked for, so that a campaign can look ahead."""
-        wanted: dict[Settings, dict[str, tuple[Dialogue, int]]] = {}
-        for item in items:
-            callspec = getattr(item, "callspec", None)
-            param = callspec.params.get("dst_turn") if callspec is not None else None
-            if isinstance(param, TurnParam):
-                last = wanted.setdefault(param.settings, {})
-                _, index = last.get(param.dialogue.id, (param.dialogue, -1))
-                last[param.dialogue.id] = (param.dialogue, max(index, param.turn_index))
-        self._plans = wanted
+        callspecs = (getattr(item, "callspec", None) for item in items)
+        params = (spec.params.get("dst_turn") for spec in callspecs if spec is not None)
+        self._params = [param for param in params if isinstance(param, TurnParam)]
+        for param in self._params:
+            last = self._plans.setdefault(param.settings, {})
+            _, index = last.get(param.dialogue.id, (param.dialogue, -1))
+            last[param.dialogue.id] = (param.dialogue, max(index, param.turn_index))
 
     def builtin_items(self, session: pytest.Session) -> Iterator[pytest.Item]:
         """Collect the built-in suite."""
@@ -197,6 +198,16 @@ class DstSession:
             return result
 
         return DstTurn(request.node, param.dialogue, param.turn_index, param.settings, run)
+
+    def keep_finished(self) -> None:
+        """Record what campaigns had finished for tests that an interrupt did not let run."""
+        for (asked, _, model_id), campaign in self._campaigns.items():
+            model = self._predictors[model_id][0]
+            finished = {(turn.dialogue_id, turn.turn_index): turn for turn in campaign.finished()}
+            for param in self._params:
+                result = finished.get((param.dialogue.id, param.turn_index))
+                if param.settings == asked and result is not None and result.outcome != "skipped":
+                    self.record.add(result_payload(_key(param, model), result))
 
     def report(self) -> DstReport:
         """Return what the fixture ``dst_report`` gives to a test."""

@@ -1,0 +1,176 @@
+"""What users get wrong: one clear message each, exit status 4, with and without workers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+MODEL = "--dst-model=mybot:steady"
+
+#: Options -> a part of the message.
+CASES: list[tuple[tuple[str, ...], str]] = [
+    # tracker names
+    (("--dst-model=trad",), "unknown tracker 'trad'. Did you mean 'trade'?"),
+    (("--dst-model=",), "--dst-model: '' is empty"),
+    (("--dst-model=mybot",), "Your own tracker is named as package.module:attribute"),
+    (("--dst-model=mybto:steady",), "there is no module 'mybto'"),
+    (("--dst-model=mybot.part:steady",), "there is no module 'mybot.part'"),
+    (("--dst-model=mybot:staedy",), "'mybot' has no attribute 'staedy'. Did you mean 'steady'?"),
+    (("--dst-model=mybot:steady.deep",), "'mybot' has no attribute 'steady.deep'"),
+    (("--dst-model=:steady",), "write package.module:attribute"),
+    (("--dst-model=mybot:",), "write package.module:attribute"),
+    (("--dst-model=broken:steady",), "'broken' cannot be imported: NameError"),
+    (("--dst-model=needy:steady",), "'needy' cannot be imported: ModuleNotFoundError"),
+    # what is no tracker, or none that could be tested
+    (("--dst-model=mybot:nothing",), "int 3 is no tracker"),
+    (("--dst-model=mybot:NeedsArguments",), "'NeedsArguments' cannot be created without"),
+    (("--dst-model=mybot:Short",), "predict() returned 0 predictions for 1 context"),
+    (("--dst-model=mybot:Wrong",), "predict() must return Prediction objects"),
+    (("--dst-model=mybot:NotANumber",), "the impurity of slot 'hotel-area' is float nan"),
+    (("--dst-model=mybot:UnknownSlot",), "'hotel-aera', which the data does not have. Did you"),
+    (("--dst-model=mybot:Raising",), "the tracker raised on a clean context: ZeroDivisionError"),
+    (("--dst-model=mybot:Training",), "the tracker is in training mode"),
+    (("--dst-model=mybot:Random",), "the tracker is not deterministic"),
+    (("--dst-model=mybot:SeesTheBatch",), "the tracker's answer depends on the batch"),
+    ((MODEL, "--dst-checkpoint=x"), "checkpoint and device are for registered trackers"),
+    ((MODEL, "--dst-device=cuda"), "checkpoint and device are for registered trackers"),
+    # data
+    ((MODEL, "--dst-data=nowhere"), "no such file or folder: 'nowhere'"),
+    ((MODEL, "--dst-data=empty"), "empty"),
+    ((MODEL, "--dst-data=cut.json"), "cut.json"),
+    ((MODEL, "--dst-data=latin.jsonl"), "latin.jsonl"),
+    ((MODEL, "--dst-data=other.json"), "other.json"),
+    ((MODEL, "--dst-split=tset"), "--dst-split: unknown split 'tset'. Did you mean 'test'?"),
+    ((MODEL, "--dst-domains=hotle"), "unknown domain 'hotle'. Did you mean 'hotel'?"),
+    # numbers and names
+    (("--dst-turns=0",), "--dst-turns: '0' must be a whole number of at least 1, or 'all'"),
+    (("--dst-turns=many",), "--dst-turns: 'many' must be a whole number of at least 1, or 'all'"),
+    (("--dst-variants=-1",), "--dst-variants: '-1' must be a whole number from 1 to 1000"),
+    (("--dst-transformations=7",), "'7' must be a whole number from 1 to 6"),
+    (("--dst-only=char_dorp",), "unknown transformation 'char_dorp'. Did you mean 'char_drop'?"),
+    ((MODEL, "--dst-search=ransom"), "unknown search 'ransom'. Did you mean 'random'?"),
+    (("--dst-attack=hybird",), "unknown attack design 'hybird'. Did you mean 'hybrid'?"),
+    (("--dst-validity=strcit",), "unknown validity profile 'strcit'. Did you mean 'strict'?"),
+    (("--dst-relation=golden",), "unknown relation 'golden'. Did you mean 'gold'?"),
+    (("--dst-fail-on=gates",), "unknown failure policy 'gates'. Did you mean 'gate'?"),
+    (("--dst-max-edit-rate=1.5",), "'1.5' must be a rate between 0 and 1"),
+    (("--dst-max-failure-rate=nan",), "'nan' must be a rate between 0 and 1"),
+    (("--dst-max-failure-rate=120%",), "'120%' must be a rate between 0 and 1"),
+    (("--dst-seed=1.5",), "--dst-seed: '1.5' must be a whole number from 0"),
+    (("--dst-max-seconds=0",), "'0' must be a number of seconds above 0"),
+    (("--dst-max-calls=none",), "--dst-max-calls: 'none' must be a whole number"),
+    ((MODEL, "--dst-lock=/[/"), "/[/"),
+    # report path
+    ((MODEL, "--dst-report=empty"), "cannot write empty: it is a folder"),
+    ((MODEL, "--dst-report=mybot.py/out.json"), "cannot write mybot.py/out.json"),
+    ((MODEL, "--dst-report=/proc/dstfuzz/out.json"), "cannot write /proc/dstfuzz/out.json"),
+]
+
+MARKERS: list[tuple[str, str]] = [
+    ("transformation=2", "unknown argument of @pytest.mark.dst 'transformation'. Did you mean"),
+    ("model='trade'", "unknown argument of @pytest.mark.dst 'model'"),
+    ("2", "@pytest.mark.dst takes named arguments only"),
+    ("transformations=9", "@pytest.mark.dst(transformations=...): '9' must be a whole number"),
+    ("transformations=True", "True is no value that it takes"),
+    ("only=['char_dorp']", "unknown transformation 'char_dorp'. Did you mean 'char_drop'?"),
+    ("only=[1]", "[[]1[]] is no value that it takes"),
+    ("max_edit_rate='a lot'", "'a lot' must be a rate between 0 and 1"),
+    ("search='ransom'", "unknown search 'ransom'. Did you mean 'random'?"),
+    ("lock='/[/'", "/[[]/"),
+    ("seed=None", "None is no value that it takes"),
+]
+
+
+@pytest.fixture
+def folder(bot: pytest.Pytester) -> Path:
+    """A folder with files that are not what they should be."""
+    (bot.path / "empty").mkdir()
+    (bot.path / "cut.json").write_text('{"SNG01.json": {"log": [', encoding="utf-8")
+    (bot.path / "latin.jsonl").write_bytes('{"id": "1", "turns": ["café"]}'.encode("latin-1"))
+    (bot.path / "other.json").write_text(json.dumps({"a": [1, 2]}), encoding="utf-8")
+    (bot.path / "broken.py").write_text("steady = steddy", encoding="utf-8")
+    (bot.path / "needy.py").write_text("import not_installed_anywhere", encoding="utf-8")
+    return bot.path
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(("options", "message"), CASES, ids=lambda value: str(value)[:60])
+def test_a_usage_error_is_one_message(
+    bot: pytest.Pytester, options: tuple[str, ...], message: str
+) -> None:
+    result = bot.runpytest_inprocess(*options, "--dst-turns=8" if options[0] == MODEL else "-q")
+    assert result.ret == 4
+    errors = [line for line in result.errlines if line]
+    assert len(errors) == 1
+    assert errors[0].startswith("ERROR: ")
+    assert message in errors[0]
+    assert "no tests ran" in result.stdout.str() or not result.outlines
+
+
+@pytest.mark.parametrize(
+    "options", [("--dst-model=mybot:Short",), (MODEL, "--dst-data=nowhere"), ("--dst-turns=x",)]
+)
+def test_it_is_the_same_message_with_workers(
+    bot: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    alone = bot.runpytest_inprocess(*options)
+    spread = bot.runpytest_inprocess(*options, "-n", "2")
+    assert (alone.ret, alone.errlines) == (spread.ret, spread.errlines)
+
+
+@pytest.mark.parametrize(("arguments", "message"), MARKERS)
+def test_a_bad_marker_is_a_collection_error(
+    bot: pytest.Pytester, arguments: str, message: str
+) -> None:
+    bot.makepyfile(
+        f"import pytest\n@pytest.mark.dst({arguments})\ndef test_state(dst_turn): pass\n"
+    )
+    result = bot.runpytest_inprocess(MODEL, "--dst-turns=2")
+    result.assert_outcomes(errors=1)
+    assert result.ret == 2
+    result.stdout.fnmatch_lines([f"test_a_bad_marker*::test_state: *{message}*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_wrong_data_of_a_suite_is_found_when_it_is_collected(suite: pytest.Pytester) -> None:
+    suite.makeini("[pytest]\ndst_data = nowhere\n")
+    result = suite.runpytest_inprocess()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: no such file or folder: 'nowhere'*"])
+
+
+def test_wrong_data_does_not_concern_other_tests(bot: pytest.Pytester) -> None:
+    bot.makeini("[pytest]\ndst_data = nowhere\n")
+    bot.makepyfile("def test_other(): pass")
+    assert bot.runpytest_inprocess().ret == 0
+
+
+def test_a_wrong_ini_value_says_where_it_is(bot: pytest.Pytester) -> None:
+    bot.makeini("[pytest]\ndst_turns = few\n")
+    bot.makepyfile("def test_other(): pass")
+    result = bot.runpytest_inprocess()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: dst_turns (ini): 'few' must be a whole number *"])
+
+
+@pytest.mark.parametrize(
+    "options", [("--dst-turns=x",), ("-k", "nothing"), ("--dst-model=mybot:Short",)]
+)
+def test_a_report_that_is_there_survives(bot: pytest.Pytester, options: tuple[str, ...]) -> None:
+    (bot.path / "out.json").write_text("precious", encoding="utf-8")
+    bot.runpytest_inprocess(MODEL, "--dst-report=out.json", "--dst-turns=2", *options)
+    assert (bot.path / "out.json").read_text(encoding="utf-8") == "precious"
+
+
+def test_a_report_that_cannot_be_written_at_the_end_is_told(bot: pytest.Pytester) -> None:
+    bot.makepyfile(
+        "from pathlib import Path\n"
+        "def test_state(dst_turn):\n"
+        "    dst_turn.assert_unchanged()\n"
+        "    Path('out.json').mkdir(exist_ok=True)\n"
+    )
+    result = bot.runpytest_inprocess(MODEL, "--dst-report=out.json", "--dst-turns=2")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["dstfuzz: failed: the report was not written: *is a folder"])
