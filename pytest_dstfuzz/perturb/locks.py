@@ -87,6 +87,7 @@ class Locks:
         self._function_words = self._stop_words.union(lexicon.fillers, _AFFIRMATIONS, _GREETINGS)
         slots = ontology.slots if ontology else ()
         self._phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+        self._patterns = [pattern for lock in user if (pattern := self._user_lock(lock))]
         self._enter("number", lexicon.number_words)
         self._enter("value", (*lexicon.weekdays, *lexicon.value_words))
         self._enter("negation", lexicon.negations)
@@ -95,7 +96,6 @@ class Locks:
         cues = [*lexicon.cues, *cue_words, *(part for slot in slots for part in word_list(slot))]
         self._enter("cue", cues)
         self._enter("reference", lexicon.references)
-        self._patterns = [pattern for lock in user if (pattern := self._user_lock(lock))]
         # The first list that has a word names its lock.
         self._single = {
             word: next(reason for phrase, reason in entries if len(phrase) == 1)

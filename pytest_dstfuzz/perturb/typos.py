@@ -22,6 +22,8 @@ ANY_PUNCTUATION: Final = (" ", "-", ".", ",", ";", ":", "!", "?", "'", '"', "_",
 _PARTS: Final = re.compile(r"[ \-.,]")
 #: Words shorter than this lose no letter and swap none in strict.
 _SHORTEST: Final = 4
+#: Longer ones are no words (addresses, tokens), and judging each slip would take long.
+_LONGEST: Final = 40
 #: Letters that stand for words in messages (`u`, `r`, `n`, `2` ...), or are words.
 _TEXTING: Final = frozenset("abcdefgikmnopruxy")
 
@@ -76,6 +78,8 @@ class Typist:
 
     def _slips(self, kind: str, word: str) -> tuple[Slip, ...]:
         """Return the slips of one kind that ``word`` (as typed) can take, in reading order."""
+        if self.strict and len(word) > _LONGEST:
+            return ()
         slips = self._makers[kind](word)
         if not self.strict:
             return tuple(slip for slip in slips if slip.choices)

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-import jellyfish
-
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED
 from pytest_dstfuzz.perturb.edits import Hunk, hunks
 from pytest_dstfuzz.perturb.locks import Locks, Mask
+from pytest_dstfuzz.perturb.rates import typing_distance
 from pytest_dstfuzz.perturb.rules import Rules, typo_limit
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS
@@ -52,7 +51,9 @@ class StrictCheck:
             text: the variant; the edits must lead to it.
             edits: in the order in which they were made.
         """
-        changed = _whole_words(hunks(edits), source.text, text)
+        # An edit may span what it leaves as it is; that is no change.
+        trimmed = [_trimmed(hunk, source.text, text) for hunk in hunks(edits)]
+        changed = _whole_words([h for h in trimmed if h], source.text, text)
         reason = self._moved(source, text, changed)
         if reason:
             return reason
@@ -91,8 +92,6 @@ class StrictCheck:
         """Return how many words a hunk touches, and the lock that vetoes it."""
         old_text = source.text[hunk.start : hunk.end]
         new_text = text[hunk.new_start : hunk.new_end]
-        if not _marks_kept(old_text, new_text):
-            return 0, "punctuation"
         first = sum([word.end <= hunk.start for word in source.words])
         last = sum([word.start < hunk.end for word in source.words])
         last = max(first, last)
@@ -100,6 +99,8 @@ class StrictCheck:
         cost = self._align(source, first, last, new)
         if cost >= _IMPOSSIBLE:
             return 0, self._why(source, first, last, new)
+        if not _marks_kept(old_text, new_text):
+            return 0, "punctuation"
         return max(cost, int(old_text != new_text)), ""
 
     def _align(self, source: Checked, first: int, last: int, new: Sequence[str]) -> int:
@@ -166,7 +167,7 @@ class StrictCheck:
             new in rules.replacements(kind, old) for kind in ("synonym", "neighbour")
         ):
             return True
-        return jellyfish.damerau_levenshtein_distance(old, new) <= typo_limit(len(old))
+        return typing_distance(old, new) <= typo_limit(len(old))
 
     def _why(self, source: Checked, first: int, last: int, new: Sequence[str]) -> str:
         """Name the lock that a change without explanation runs into."""
@@ -180,15 +181,28 @@ class StrictCheck:
         for index in range(first, last):
             if source.words[index].lower in gone and mask.reasons[index]:
                 return mask.reasons[index]
+        if not gone and first < len(mask.reasons) and not mask.open[first]:
+            return mask.reasons[first] or mask.reasons[first - 1] or "insertion"
         if added and gone:
             is_word = any(not self._rules.typist.harmless(word) for word in added)
             near = any(
-                jellyfish.damerau_levenshtein_distance(a, b) <= typo_limit(len(b))
+                typing_distance(a, b) <= typo_limit(len(b))
                 for a in added
                 for b in gone
             )
             return "typo-is-word" if is_word and near else "replacement"
         return "insertion" if added or not gone else "drop"
+
+
+def _trimmed(hunk: Hunk, old: str, new: str) -> Hunk | None:
+    """Take equal text off both ends of a hunk; ``None`` where nothing is left."""
+    start, end, new_start, new_end = hunk
+    while start < end and new_start < new_end and old[start] == new[new_start]:
+        start, new_start = start + 1, new_start + 1
+    while start < end and new_start < new_end and old[end - 1] == new[new_end - 1]:
+        end, new_end = end - 1, new_end - 1
+    changed = start < end or new_start < new_end
+    return Hunk(start, end, new_start, new_end) if changed else None
 
 
 def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
