@@ -7,6 +7,7 @@ that only looks like another one, is written by its number: ``{+l<U+0435>aving+}
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from pytest_dstfuzz.perturb.types import Edit
 #: Unchanged characters that stay on each side of an edit when a text is shortened.
 MARGIN = 60
 _RED, _GREEN, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[0m"
+_WORDS_AND_BLANKS = re.compile(r"\s+|\S+")
 _HIDDEN_CATEGORIES = ("Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp", "Mn", "Me")
 
 
@@ -82,6 +84,8 @@ def shorten(text: str, limit: int = 400) -> str:
 
 def visible(text: str) -> str:
     """Return ``text`` with every character that cannot be seen written by its number."""
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(_code(char) if _hidden(char) else char for char in text)
 
 
@@ -138,7 +142,11 @@ def _widened(spans: Sequence[Span]) -> tuple[Span, ...]:
     columns = [
         column
         for span in spans
-        for column in ([span] if span.changed else (Span(char, char) for char in span.before))
+        for column in (
+            [span]
+            if span.changed
+            else (Span(part, part) for part in _WORDS_AND_BLANKS.findall(span.before))
+        )
     ]
     source = "".join(column.before for column in columns)
     edited = "".join(column.after for column in columns)
@@ -190,6 +198,8 @@ def _marked(span: Span, colour: bool, margin: int | None) -> str:
 
 def _unmistakable(text: str) -> str:
     """Like `visible`, and letters that do not belong to their word's script by number."""
+    if text.isascii():
+        return visible(text)
     words = []
     for word in text.split(" "):
         latin = any(char.isascii() and char.isalpha() for char in word)

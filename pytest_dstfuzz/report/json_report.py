@@ -201,8 +201,8 @@ def _rounded(value: Any) -> Any:
     """Return ``value`` with every float in it rounded, and never a negative zero."""
     if isinstance(value, float):
         return round(value, _DECIMALS) + 0.0
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         return {name: _rounded(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [_rounded(item) for item in value]
     return value

@@ -145,6 +145,12 @@ def _tables(page: Page, results: Sequence[TurnResult], *, verbose: bool) -> None
     _table(page, "by transformation", book.transformations)
     if verbose:
         _table(page, "by operator", {"/".join(key): row for key, row in book.operators.items()})
+    if book.transformations:
+        page.line(
+            "  (a variant counts once for each of them that edited it; its violation only where "
+            "its own edits caused it)",
+            "dim",
+        )
     _table(page, "by domain", yields_by_domain(results))
     slots = {name: row for name, row in yields_by_slot(results).items() if row.violations}
     _table(page, "by slot", slots, most=_MOST_SLOTS)

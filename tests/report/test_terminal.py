@@ -47,6 +47,7 @@ def test_the_summary(results: list[TurnResult]) -> None:
         "error         1 x ValueError: no",
     ):
         assert part in text
+    assert "(a variant counts once for each of them that edited it;" in text
     assert "by operator" not in text
     assert "not tested" not in text
     # What the context does not need to break is not shown.
