@@ -8,6 +8,6 @@ from pytest_dstfuzz.dialogue.types import Context
 def track(context: Context) -> dict[str, str]:
     state = {}
     for said in context.user_utterances:
-        if area := re.search(r"\b(north|south|east|west|centre)\b", said.lower()):
-            state["restaurant-area"] = area[1]
+        if time := re.search(r"\bleav(?:e|ing) (?:at|after|by) (\d\d?:\d\d)", said.lower()):
+            state["train-leaveat"] = time[1]
     return state
