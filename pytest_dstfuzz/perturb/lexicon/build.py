@@ -24,12 +24,13 @@ from pytest_dstfuzz.perturb.lexicon import own_lists
 from pytest_dstfuzz.perturb.lexicon.dictionary import Dictionary, Table
 from pytest_dstfuzz.perturb.lexicon.insertions import insertion_tables
 from pytest_dstfuzz.perturb.lexicon.lexicon import FORMAT, LISTS, POS_KEYS
+from pytest_dstfuzz.perturb.lexicon.masked_lm import train_masked_model
 from pytest_dstfuzz.perturb.lexicon.vectors import (
     neighbour_table,
     strict_neighbours,
     train_vectors,
 )
-from pytest_dstfuzz.perturb.lexicon.vocabulary import Vocabulary, build_vocabulary
+from pytest_dstfuzz.perturb.lexicon.vocabulary import Vocabulary, build_vocabulary, plain
 from pytest_dstfuzz.perturb.lexicon.wndb import WordNet, read_wordnet
 
 
@@ -67,6 +68,7 @@ def build(wordnet_folder: Path, data: Path, stopwords: Path, output: Path) -> No
         [*own.words["stop_words"], *own.words["function_words"]],
         own.corrections(),
         [form for forms in own.misspellings.values() for form in forms],
+        own.all_words(),
     )
     tables = compile_tables(wordnet, vocabulary, corpus, own)
     compiled = {
@@ -109,7 +111,7 @@ class OwnLists:
     misspellings: Mapping[str, list[str]]
     #: Review of the synonyms: struck out, and added.
     exclusions: Table
-    additions: Table
+    additions: Mapping[str, Table]
     #: Review of the embedding neighbours: approved.
     neighbours: Table
     antonyms: Table
@@ -125,7 +127,7 @@ class OwnLists:
             own_lists.read_sections(folder / "characters.txt"),
             own_lists.read_pairs(folder / "misspellings.txt"),
             own_lists.read_pairs(folder / "synonyms_struck.txt"),
-            own_lists.read_pairs(folder / "synonyms_added.txt"),
+            own_lists.read_pairs_by_section(folder / "synonyms_added.txt"),
             own_lists.read_pairs(folder / "neighbours_approved.txt"),
             own_lists.read_pairs(folder / "antonyms_added.txt"),
         )
@@ -139,6 +141,14 @@ class OwnLists:
         names = ["stop_words", "negations", "number_words", "weekdays", "value_words"]
         names += ["references", "function_words"]
         return frozenset(word for name in names for word in self.words[name])
+
+    def all_words(self) -> list[str]:
+        """Return every word of these lists that is spelled right."""
+        tables = [*self.additions.values(), self.neighbours, self.antonyms]
+        words = [word for entries in self.words.values() for word in entries]
+        words += [word for table in tables for word in table]
+        words += [other for table in tables for others in table.values() for other in others]
+        return sorted({word for word in [*words, *self.misspellings] if plain(word)})
 
     def real_misspellings(self, words: Mapping[str, str]) -> Table:
         """Return the misspellings without the forms that are words of their own."""
@@ -176,7 +186,10 @@ def compile_tables(
     near = neighbour_table(train_vectors(corpus.all), vocabulary)
     near_strict = strict_neighbours(near, strict, closed, own.neighbours)
     say("training the masked language model")
-    insertions, insertions_strict = insertion_tables(corpus.user, own.words["safe_insertions"])
+    model = train_masked_model(corpus.user, say)
+    insertions, insertions_strict = insertion_tables(
+        model, corpus.user, own.words["safe_insertions"]
+    )
     tables = {
         "words": words_by_pos(vocabulary.pos),
         "ranks": " ".join(vocabulary.ranked),

@@ -20,11 +20,17 @@ FORMS = {
     "adv": (),
 }
 
-#: Words of two syllables that double their last letter, unlike ``offer`` and ``visit``.
-_STRESSED_END = frozenset(
-    ["begin", "prefer", "refer", "transfer", "admit", "commit", "occur", "permit", "submit"]
-    + ["forget", "upset", "cancel", "travel"]
+_DOUBLING = (
+    "begin prefer refer transfer admit commit occur permit submit forget upset cancel travel"
 )
+_UNCHANGED = (
+    "beset bet burst cast cost cut hit hurt let put quit read set shed shut slit split spread "
+    "thrust upset"
+)
+#: Words of two syllables that double their last letter, unlike ``offer`` and ``visit``.
+_STRESSED_END = frozenset(_DOUBLING.split())
+#: Verbs whose past is the word itself, which WordNet's exception lists leave out.
+_UNCHANGED_PAST = frozenset(_UNCHANGED.split())
 
 
 class Inflector:
@@ -46,7 +52,9 @@ class Inflector:
         """Return one form of a base word, or ``None`` when it is irregular or unlikely."""
         irregular = self._irregular.get(pos, {}).get(word, set())
         if pos == "noun":
-            return None if irregular else _add_s(word)
+            # A lemma such as ``amenities`` or ``series`` has no plural of its own.
+            plural = word.endswith("s") and not word.endswith(("ss", "us"))
+            return None if irregular or plural else _add_s(word)
         if pos == "verb":
             if form == "third":
                 return _add_s(word)
@@ -55,7 +63,7 @@ class Inflector:
                 return known[0] if known else _add_vowel(word, "ing")
             past = {f for f in irregular if not f.endswith("ing")}
             regular = _add_vowel(word, "ed")
-            return regular if past <= {regular} else None
+            return regular if past <= {regular} and word not in _UNCHANGED_PAST else None
         if pos == "adj" and (_syllables(word) == 1 or word.endswith("y")):
             return _add_vowel(word, "er" if form == "comparative" else "est")
         return None

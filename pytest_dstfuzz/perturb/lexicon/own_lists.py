@@ -6,7 +6,7 @@ title is the reason and lines ``word: other other``. ``#`` starts a comment line
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pytest_dstfuzz.errors import DataError
@@ -40,10 +40,17 @@ def read_words(path: Path) -> dict[str, list[str]]:
 
 def read_pairs(path: Path) -> dict[str, list[str]]:
     """Return the entries of a file of ``word: other other`` lines; sections are only titles."""
+    return _pairs((line for line in _lines(path) if not line.startswith("[")), path)
+
+
+def read_pairs_by_section(path: Path) -> dict[str, dict[str, list[str]]]:
+    """Return section -> entries of a file of ``word: other other`` lines."""
+    return {title: _pairs(lines, path) for title, lines in read_sections(path).items()}
+
+
+def _pairs(lines: Iterable[str], path: Path) -> dict[str, list[str]]:
     pairs: dict[str, list[str]] = {}
-    for line in _lines(path):
-        if line.startswith("["):
-            continue
+    for line in lines:
         word, colon, others = line.partition(":")
         if not colon or not others.split():
             raise DataError(f"{path}: {line!r} is not of the form 'word: other other'")
@@ -52,7 +59,7 @@ def read_pairs(path: Path) -> dict[str, list[str]]:
 
 
 def keyboard(rows: list[str]) -> dict[str, list[str]]:
-    """Return the neighbours of every key: those at most one key width and a half away.
+    """Return the neighbours of every key: the (up to six) keys around it.
 
     Args:
         rows: lines ``shift keys``, top row first, the shift in key widths.
@@ -66,7 +73,7 @@ def keyboard(rows: list[str]) -> dict[str, list[str]]:
         key: sorted(
             other
             for other, (x, y) in places.items()
-            if other != key and (x - here[0]) ** 2 + (y - here[1]) ** 2 <= 1.5
+            if other != key and (x - here[0]) ** 2 + (y - here[1]) ** 2 <= 1.6
         )
         for key, here in sorted(places.items())
     }

@@ -41,6 +41,7 @@ def build_vocabulary(
     function_words: Iterable[str],
     corrections: Mapping[str, str],
     misspelled: Iterable[str],
+    extra_words: Iterable[str] = (),
 ) -> Vocabulary:
     """Compile the word list.
 
@@ -50,6 +51,7 @@ def build_vocabulary(
         function_words: closed classes, never a content word.
         corrections: word -> its majority part of speech in requests.
         misspelled: known misspellings, which the training split also has.
+        extra_words: further words, with WordNet's part of speech where it has one.
     """
     pos, share = _lemmas(wordnet, training, corrections)
     inflected = _inflected(wordnet, pos, share)
@@ -63,6 +65,9 @@ def build_vocabulary(
     for word, count in training.items():
         if count >= MIN_TRAINING_COUNT and plain(word) and word not in bad:
             pos.setdefault(word, "")
+    for word in extra_words:
+        parts = (p for p in PARTS_OF_SPEECH if (word, p) in wordnet.senses)
+        pos.setdefault(word, next(parts, ""))
     pos.update(dict.fromkeys(function_words, "function"))
     ranked = sorted((w for w, n in training.items() if n >= 3), key=lambda w: (-training[w], w))
     return Vocabulary(pos, share, tuple(ranked), training)
