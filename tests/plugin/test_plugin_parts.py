@@ -1,0 +1,177 @@
+"""The parts of the plugin, one at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, WindowStarted
+from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, VariantResult
+from pytest_dstfuzz.config import OPTIONS, Settings
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.plugin import progress as progress_module
+from pytest_dstfuzz.plugin.marker import marker_values
+from pytest_dstfuzz.plugin.options import given_options, read_settings, repeat_options
+from pytest_dstfuzz.plugin.progress import Progress
+from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
+from pytest_dstfuzz.plugin.verdict import complaints
+
+
+def turn(
+    dialogue: str = "d", index: int = 0, outcome: TurnOutcome = "held", *, valid: bool = True
+) -> TurnResult:
+    variant = VariantResult(0, "b", (), (), 0.0, 0.1, valid, "", "held" if valid else "vetoed")
+    ident = f"s-test-{dialogue}-t{index}"
+    return TurnResult(ident, dialogue, index, "", "a", None, outcome, (variant,))
+
+
+def mark(*args: Any, **kwargs: Any) -> pytest.Mark:
+    return pytest.mark.dst(*args, **kwargs).mark
+
+
+def test_the_command_line_wins_over_the_ini_file(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ndst_turns = 5\ndst_variants = 2\n")
+    settings = read_settings(pytester.parseconfig("--dst-turns=7"))
+    assert (settings.turns, settings.variants, settings.seed) == (7, 2, 0)
+
+
+def test_nothing_given_means_the_defaults(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig()
+    assert given_options(config) == ()
+    assert read_settings(config) == Settings()
+
+
+def test_every_option_has_a_flag_and_an_ini_key(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig()
+    for item in OPTIONS:
+        assert config.getoption(f"--dst-{item.flag}") is None
+        assert config.getini(f"dst_{item.name}") is None
+
+
+def test_locks_may_be_repeated_and_hold_commas(pytester: pytest.Pytester) -> None:
+    settings = read_settings(pytester.parseconfig("--dst-lock=/a{1,2}/", "--dst-lock=please"))
+    assert settings.lock == ("/a{1,2}/", "please")
+    pytester.makeini("[pytest]\ndst_lock =\n  /a{1,2}/\n  please\n")
+    assert read_settings(pytester.parseconfig()).lock == ("/a{1,2}/", "please")
+
+
+def test_paths_of_an_ini_file_are_beside_it(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ndst_data = talks\ndst_report = out.json\n")
+    (pytester.path / "talks").mkdir()
+    inner = pytester.mkdir("inner")
+    settings = read_settings(pytester.parseconfig(str(inner)))
+    assert Path(settings.data) == pytester.path / "talks"
+    assert settings.report == str(pytester.path / "out.json")
+
+
+def test_a_named_data_set_of_an_ini_file_stays_a_name(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ndst_data = multiwoz21\n")
+    assert read_settings(pytester.parseconfig()).data == "multiwoz21"
+
+
+def test_repeating_leaves_out_what_concerns_the_session(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig(
+        "--dst-model=a b:c",
+        "--dst-max-failure-rate=0.1",
+        "--dst-report=x",
+        "--dst-lock=a",
+        "--dst-lock=b",
+        "--dst-seed=3",
+    )
+    shown = repeat_options(config, 9)
+    assert shown == "'--dst-model=a b:c' --dst-lock=a --dst-lock=b --dst-seed=9"
+
+
+def test_markers_take_python_values_and_texts() -> None:
+    values = marker_values(
+        [mark(only=["char-drop", "word_drop"], lock=("x, y", "z"), variants="2")]
+    )
+    assert values == {"only": ("word_drop", "char_drop"), "lock": ("x, y", "z"), "variants": 2}
+
+
+def test_the_closest_marker_wins() -> None:
+    values = marker_values([mark(variants=2), mark(variants=9, seed=4)])
+    assert values == {"variants": 2, "seed": 4}
+
+
+def test_a_set_is_no_value() -> None:
+    with pytest.raises(UserError, match="is no value that it takes"):
+        marker_values([mark(only={"char_drop"})])
+
+
+def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
+    data = DialogueSet("s", "test", (Dialogue("z", ()), Dialogue("a", ())))
+    record = Record()
+    for result in (turn("a", 1), turn("z", 3), turn("a", 0), turn("a", 1)):
+        record.add(result_payload("key", result))
+    assert [(found.dialogue_id, found.turn_index) for found in record.results(data)] == [
+        ("z", 3),
+        ("a", 0),
+        ("a", 1),
+    ]
+    assert len(record) == 3
+
+
+def test_a_record_keeps_the_first_problem() -> None:
+    record = Record()
+    record.add(problem_payload("one"))
+    record.add(problem_payload("two"))
+    assert record.problem == "one"
+
+
+@pytest.mark.parametrize(
+    ("results", "rate", "expected"),
+    [
+        ([turn()], 0.0, []),
+        ([turn()], 0.1, []),
+        ([turn()], 0.3, ["the failure rate 30.00% is over the limit of 20.00%"]),
+        ([], None, ["no turn was tested (none was selected)"]),
+        ([turn(outcome="skipped")], None, ["no turn was tested (1 skipped)"]),
+        ([turn(outcome="held", valid=False)], None, ["no valid variant was made of any turn"]),
+        ([turn(outcome="error")], 0.0, ["the tracker failed on 1 of 1 turns, more than 5%"]),
+        ([turn(outcome="error"), *[turn()] * 19], 0.0, []),
+        ([turn(outcome="error"), *[turn()] * 18], 0.0, ["the tracker failed on 1 of 19 turns"]),
+    ],
+)
+def test_the_verdict(results: list[TurnResult], rate: float | None, expected: list[str]) -> None:
+    found = complaints(results, Settings(max_failure_rate=0.2), rate, None)
+    assert len(found) == len(expected)
+    assert all(one.startswith(start) for one, start in zip(found, expected, strict=True))
+
+
+def test_the_verdict_shows_the_interval() -> None:
+    found = complaints([turn()], Settings(max_failure_rate=0.0), 0.5, (0.25, 0.75))
+    assert "(95 % interval 25.00% to 75.00%)" in found[0]
+
+
+def test_progress_is_told_after_a_long_silence(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress_module, "PATIENCE", 0.0)
+    pytester.makeconftest(
+        "import pytest\n"
+        "from pytest_dstfuzz.campaign.events import BatchDone, WindowStarted\n"
+        "from pytest_dstfuzz.plugin.progress import Progress\n"
+        "@pytest.fixture\n"
+        "def say(pytestconfig):\n"
+        "    progress = Progress(pytestconfig)\n"
+        "    progress(WindowStarted(2, 10, 60))\n"
+        "    progress(BatchDone(20, 0, 20))\n"
+    )
+    pytester.makepyfile("def test_long(say): print('captured')")
+    result = pytester.runpytest_inprocess()
+    result.stdout.fnmatch_lines(["dstfuzz: 20 of about 60 contexts predicted"])
+    result.stdout.no_fnmatch_line("captured")
+    assert "predicted" not in pytester.runpytest_inprocess("-q").stdout.str()
+    assert pytester.runpytest_inprocess("-s").ret == 0
+
+
+def test_progress_without_a_terminal_is_silent(pytester: pytest.Pytester) -> None:
+    config = pytester.parseconfig()
+    progress = Progress(config)
+    progress(WindowStarted(1, 1, 6))
+    progress(BatchDone(6, 0, 6))
+    progress(BudgetReached("the budget ended", 6))

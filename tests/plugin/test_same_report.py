@@ -1,0 +1,80 @@
+"""The same seed gives the same report: whoever runs the tests, and in whatever order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+OPTIONS = ("--dst-model=mybot:fragile", "--dst-turns=12", "--dst-variants=3", "--dst-fail-on=gate")
+
+
+def report(pytester: pytest.Pytester, *options: str) -> list[str]:
+    """Run, and return the report without its last entry, which is about the run."""
+    path = Path(pytester.path / "out.json")
+    path.unlink(missing_ok=True)
+    pytester.runpytest_inprocess(*OPTIONS, f"--dst-report={path}", *options)
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if not line.startswith('"run": ')]
+
+
+@pytest.mark.parametrize("options", [("-n", "2"), ("-n", "2", "--dist=worksteal"), ()])
+def test_a_report_does_not_depend_on_the_workers(
+    suite: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    assert report(suite, *options) == report(suite)
+
+
+def test_a_report_does_not_depend_on_the_order(suite: pytest.Pytester) -> None:
+    first = report(suite)
+    suite.makeconftest(
+        "import pytest\n"
+        "@pytest.hookimpl(trylast=True)\n"
+        "def pytest_collection_modifyitems(items): items.reverse()\n"
+    )
+    assert report(suite) == first
+
+
+def test_a_turn_does_not_depend_on_the_others(suite: pytest.Pytester) -> None:
+    whole = [line.rstrip(",") for line in report(suite) if '"dialogue_id"' in line]
+    some = [line.rstrip(",") for line in report(suite, "-k", "t1]") if '"dialogue_id"' in line]
+    assert some
+    assert set(some) < set(whole)
+
+
+def test_ids_are_the_same_in_every_process(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_mine="import pytest\n"
+        "@pytest.mark.dst(seed=5, transformations=1)\n"
+        "def test_state(dst_turn):\n    dst_turn.assert_unchanged()\n"
+    )
+    alone = suite.runpytest_inprocess(*OPTIONS, "-v")
+    spread = suite.runpytest_inprocess(*OPTIONS, "-v", "-n", "2")
+    ids = {line.split(" ")[0] for line in alone.outlines if "PASSED" in line}
+    assert len(ids) == 12
+    assert all(any(one in line for line in spread.outlines) for one in ids)
+
+
+def test_two_tests_with_other_settings_are_both_reported(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_mine="import pytest\n"
+        "@pytest.mark.dst(variants=1)\n"
+        "def test_one(dst_turn):\n    dst_turn.assert_unchanged()\n"
+        "@pytest.mark.dst(variants=2)\n"
+        "def test_two(dst_turn):\n    dst_turn.assert_unchanged()\n"
+        "@pytest.mark.dst(variants=2)\n"
+        "def test_two_again(dst_turn):\n    dst_turn.assert_unchanged()\n"
+    )
+    turns = [line for line in report(suite) if '"dialogue_id"' in line]
+    assert len(turns) == 24
+
+
+def test_workers_say_that_a_tracker_is_missing(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_inprocess("-n", "2", "--dst-turns=4")
+    assert result.ret == 4
+    result.stdout.fnmatch_lines(["*no tracker to test: name one with --dst-model*"])
+
+
+def test_workers_share_a_budget_of_calls(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_inprocess(*OPTIONS, "-n", "2", "--dst-max-calls=24", "-rs")
+    result.stdout.fnmatch_lines(["SKIPPED*the budget of 12 calls ended*"])
