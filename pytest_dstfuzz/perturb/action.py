@@ -98,8 +98,9 @@ class ActionSpace:
         vector = action.vector
         if len(vector) != self.dimension:
             raise ValueError(f"an action has {self.dimension} coordinates, not {len(vector)}")
-        # A comparison with NaN is false, so NaN is refused here too.
-        if not all(0.0 <= value <= 1.0 for value in vector):
+        # NaN compares as it likes in min and max, but no sum with it equals itself.
+        total = sum(vector)
+        if not (min(vector) >= 0.0 and max(vector) <= 1.0 and total == total):  # noqa: PLR0124
             raise ValueError("every coordinate of an action must be a number in [0, 1]")
         names = _selection(only)
         snapped = {name: _snap(vector[self._offsets[name]]) for name in names}

@@ -5,7 +5,7 @@ A place is a word and a `Slip` in it, or, for dropped blanks, the word after the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pytest_dstfuzz.perturb.draft import Draft, Made, join_words, pick, retype
 from pytest_dstfuzz.perturb.rules import Rules
@@ -15,20 +15,18 @@ from pytest_dstfuzz.perturb.typos import Slip
 Place = tuple[int, Slip]
 
 
-def slips(kind: str) -> Callable[[Draft, Rules], list[Place]]:
-    """Return the lister of the slips of one kind."""
+def slips(kind: str) -> Callable[[Draft, Rules], Iterator[Place]]:
+    """Return the generator of the slips of one kind."""
 
-    def places(draft: Draft, rules: Rules) -> list[Place]:
+    def places(draft: Draft, rules: Rules) -> Iterator[Place]:
         table = rules.typist.slips
         full = rules.strict and draft.quota < 1
         # A word that is misspelled and then parted is no longer the word that it was.
         whole = rules.strict and kind == "punctuation"
-        return [
-            (index, slip)
-            for index, token in enumerate(draft.tokens)
-            if rules.typable(token) and not (whole if token.touched else full)
-            for slip in table(kind, token.text)
-        ]
+        for index, token in enumerate(draft.tokens):
+            if rules.typable(token) and not (whole if token.touched else full):
+                for slip in table(kind, token.text):
+                    yield index, slip
 
     return places
 
@@ -44,15 +42,14 @@ def slip(transformation: str, kind: str) -> Callable[[Draft, Rules, Place, float
     return make
 
 
-def blanks(draft: Draft, rules: Rules) -> list[int]:
-    """Return the words whose blank before them may go."""
+def blanks(draft: Draft, rules: Rules) -> Iterator[int]:
+    """Yield the words whose blank before them may go."""
     tokens = draft.tokens
-    room = draft.quota if rules.strict else 2
-    return [
-        index
-        for index in range(1, len(tokens))
-        if room >= 2 and rules.joinable(tokens[index - 1], tokens[index])
-    ]
+    if rules.strict and draft.quota < 2:
+        return
+    for index in range(1, len(tokens)):
+        if rules.joinable(tokens[index - 1], tokens[index]):
+            yield index
 
 
 def drop_blank(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # noqa: ARG001

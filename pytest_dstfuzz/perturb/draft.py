@@ -150,7 +150,7 @@ def retype(
     text = old.text[:start] + after + old.text[end:]
     edit = Edit(*name, at + start, at + end, old.text[start:end], after)
     left = old.typos - 1 if not after or is_word_character(after[0]) else 0
-    new = old._replace(text=text, lower=text.lower(), typos=left, touched=True)
+    new = Token(text, text.lower(), old.gap, old.role, old.open, left, touched=True)
     return Made(_with_token(draft, index, new), edit)
 
 
@@ -174,4 +174,5 @@ def _inserted(word: str, gap: str) -> Token:
 def _with_token(draft: Draft, index: int, token: Token) -> Draft:
     tokens = draft.tokens
     quota = draft.quota - (not tokens[index].touched)
-    return draft._replace(tokens=(*tokens[:index], token, *tokens[index + 1 :]), quota=quota)
+    changed = (*tokens[:index], token, *tokens[index + 1 :])
+    return Draft(changed, draft.tail, draft.open_end, quota)

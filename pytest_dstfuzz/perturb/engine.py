@@ -120,13 +120,15 @@ class Perturber:
         for index, (step, repetitions) in enumerate(steps):
             # What later steps are to have is out of this one's reach.
             later = sum(shares[index + 1 :])
-            draft = draft._replace(quota=draft.quota - later)
+            if later:
+                draft = draft._replace(quota=draft.quota - later)
             for parameters in repetitions:
                 made = transform(draft, self._rules, step.transformation, parameters)
                 if made is not None and self._within_rate(source, made):
                     draft = made.draft
                     edits.append(made.edit)
-            draft = draft._replace(quota=draft.quota + later)
+            if later:
+                draft = draft._replace(quota=draft.quota + later)
         return self._finish(source, draft.text, tuple(edits))
 
     def _within_rate(self, source: Source, made: Made) -> bool:

@@ -39,6 +39,8 @@ _UNITS: Final = listed(
 _SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name"})
 _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
 #: Cue words of at least so many letters may take a typing error.
+#: Locks on what may be a name, and so go on in the word beside it.
+_NAMED: Final = frozenset({"value", "name"})
 _CLOSING_QUOTES: Final = ('"', "'", "”", "’", "»")
 _TYPO_LENGTH: Final = 5
 #: The most frequent words of requests tell no name apart.
@@ -200,9 +202,9 @@ class Locks:
 
     def _lock_numbers(self, words: Sequence[Word], reasons: list[str]) -> None:
         for index, word in enumerate(words):
-            if any(character.isdigit() for character in word.text):
+            if not word.text.isalpha() and any(map(str.isdigit, word.text)):
                 reasons[index] = reasons[index] or "number"
-            elif word.lower in _UNITS and index and reasons[index - 1] == "number":
+            elif index and word.lower in _UNITS and reasons[index - 1] == "number":
                 reasons[index] = "number"
 
     def _lock_names(
@@ -243,24 +245,26 @@ class Locks:
             gap = text[words[index - 1].end : word.start] if index else text[: word.start]
             # Where no blank is, an inserted word would stick to something; a dash or a
             # stroke between two words makes them one.
-            closed[index] |= bool(gap) and not (gap[-1].isspace() and not set(gap) & set("-/&'’"))
-            closed[index] |= (index > 0 and not gap) or bool(_CLITIC.search(word.lower))
+            if gap != " ":
+                parted = gap[-1:].isspace() and not any(mark in gap for mark in "-/&'’")
+                closed[index] |= not parted and (index > 0 or bool(gap))
+            closed[index] |= _is_clitic(word.lower)
             if not index:
                 continue
             left, right = reasons[index - 1], reasons[index]
             closed[index] |= left in _SOLID and right in _SOLID
             # `not really` and `no more` mean something else than `not` and `no`.
             closed[index] |= left in {"negation", "dontcare", "affirmation"}
-            named = {left, right} & {"name", "value"}
-            nouns = {pos(words[index - 1].lower), pos(word.lower)} <= {None, "noun"}
-            closed[index] |= bool(named) and nouns
+            if left in _NAMED or right in _NAMED:
+                both = (pos(words[index - 1].lower), pos(word.lower))
+                closed[index] |= all(kind in {None, "noun"} for kind in both)
         if words and text[words[-1].end :].startswith(_CLOSING_QUOTES):
             closed[-1] = True
         return Mask(tuple(roles), tuple(reasons), tuple(not shut for shut in closed))
 
     def _role(self, reason: str, word: Word) -> int:
         if not reason:
-            return LOCKED if _CLITIC.search(word.lower) else FREE
+            return LOCKED if _is_clitic(word.lower) else FREE
         if (
             reason in {"cue", "reference"}
             and len(word.text) >= _TYPO_LENGTH
@@ -268,6 +272,10 @@ class Locks:
         ):
             return TYPO
         return LOCKED
+
+
+def _is_clitic(lower: str) -> bool:
+    return ("'" in lower or "’" in lower) and bool(_CLITIC.search(lower))
 
 
 def _lock(

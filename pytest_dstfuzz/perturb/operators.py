@@ -8,7 +8,7 @@ may be put there. Nothing here is random.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -24,12 +24,12 @@ class Operator:
 
     Attributes:
         name: as edits record it.
-        candidates: lists the places; what a place is, is the operator's own affair.
+        candidates: yields the places; what a place is, is the operator's own affair.
         make: makes the edit at a place; the parameter in [0, 1] chooses what is put there.
     """
 
     name: str
-    candidates: Callable[[Draft, Rules], Sequence[Any]]
+    candidates: Callable[[Draft, Rules], Iterator[Any]]
     make: Callable[[Draft, Rules, Any, float], Made]
 
 
@@ -85,12 +85,14 @@ def transform(
     """
     found = []
     for operator in OPERATORS[transformation]:
-        candidates = operator.candidates(draft, rules)
-        if candidates:
-            found.append((operator, candidates))
+        places = operator.candidates(draft, rules)
+        # Whether there is one is all that is asked of an operator which is not chosen.
+        if (first := next(places, None)) is not None:
+            found.append((operator, first, places))
     if not found:
         return None
     position, which, *choice = parameters
-    operator, candidates = found[pick(which, len(found))]
+    operator, first, places = found[pick(which, len(found))]
+    candidates = [first, *places]
     place = candidates[pick(position, len(candidates))]
     return operator.make(draft, rules, place, choice[0] if choice else 0.0)

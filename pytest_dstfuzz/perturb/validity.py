@@ -67,25 +67,17 @@ class StrictCheck:
 
     def _moved(self, source: Checked, text: str, changed: Sequence[Hunk]) -> str:
         """Return the lock of a word that is not intact, or that something sticks to."""
-        for word, role, reason in zip(
-            source.words, source.mask.roles, source.mask.reasons, strict=True
-        ):
-            if role != LOCKED:
-                continue
-            shift = 0
-            for hunk in changed:
-                if hunk.start < word.end and word.start < hunk.end:
+        for hunk in changed:
+            for word, role, reason in zip(
+                source.words, source.mask.roles, source.mask.reasons, strict=True
+            ):
+                if role != LOCKED or word.end < hunk.start:
+                    continue
+                if word.start > hunk.end:
+                    break
+                overlaps = hunk.start < word.end and word.start < hunk.end
+                if overlaps or _sticks(word, source.text, hunk, text):
                     return reason or "clitic"
-                if hunk.end <= word.start:
-                    shift = hunk.new_end - hunk.end
-            start, end = word.start + shift, word.end + shift
-            left, new_left = (
-                source.text[max(0, word.start - 1) : word.start],
-                text[max(0, start - 1) : start],
-            )
-            right, new_right = source.text[word.end : word.end + 1], text[end : end + 1]
-            if _sticks(left, new_left) or _sticks(right, new_right):
-                return reason or "clitic"
         return ""
 
     def _explain(self, source: Checked, text: str, hunk: Hunk) -> tuple[int, str]:
@@ -106,6 +98,11 @@ class StrictCheck:
     def _align(self, source: Checked, first: int, last: int, new: Sequence[str]) -> int:
         """Return the fewest touched words that explain ``words[first:last]`` -> ``new``."""
         rows = last - first
+        if rows == len(new) == 1:
+            # One word for one word, nearly always: no need to weigh other readings.
+            word, role = source.words[first].lower, source.mask.roles[first]
+            if role != LOCKED and self._may_become(word, role, new[0]):
+                return int(word != new[0])
         best = [[_IMPOSSIBLE] * (len(new) + 1) for _ in range(rows + 1)]
         best[0][0] = 0
         for i in range(rows + 1):
@@ -158,16 +155,13 @@ class StrictCheck:
 
     def _may_become(self, old: str, role: int, new: str) -> bool:
         rules = self._rules
-        if not rules.typist.harmless(new):
-            replaced = (rules.replacements(kind, old) for kind in ("synonym", "neighbour"))
-            return role == FREE and any(new in words for words in replaced)
-        if new in rules.replacements("misspelling", old):
-            return True
-        if role == FREE and any(
-            new in rules.replacements(kind, old) for kind in ("synonym", "neighbour")
+        if rules.typist.harmless(new) and (
+            typing_distance(old, new) <= typo_limit(len(old))
+            or new in rules.replacements("misspelling", old)
         ):
             return True
-        return typing_distance(old, new) <= typo_limit(len(old))
+        kinds = ("synonym", "neighbour")
+        return role == FREE and any(new in rules.replacements(kind, old) for kind in kinds)
 
     def _why(self, source: Checked, first: int, last: int, new: Sequence[str]) -> str:
         """Name the lock that a change without explanation runs into."""
@@ -185,11 +179,7 @@ class StrictCheck:
             return mask.reasons[first] or mask.reasons[first - 1] or "insertion"
         if added and gone:
             is_word = any(not self._rules.typist.harmless(word) for word in added)
-            near = any(
-                typing_distance(a, b) <= typo_limit(len(b))
-                for a in added
-                for b in gone
-            )
+            near = any(typing_distance(a, b) <= typo_limit(len(b)) for a in added for b in gone)
             return "typo-is-word" if is_word and near else "replacement"
         return "insertion" if added or not gone else "drop"
 
@@ -224,9 +214,13 @@ def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
     return whole
 
 
-def _sticks(old: str, new: str) -> bool:
-    """Say whether a character next to a locked word sticks to it and did not before."""
-    return bool(new) and new != old and not new.isspace()
+def _sticks(word: Word, old: str, hunk: Hunk, new: str) -> bool:
+    """Say whether a hunk right beside a locked word leaves something stuck to it."""
+    if hunk.end == word.start:
+        before, after = old[max(0, word.start - 1) : word.start], new[: hunk.new_end][-1:]
+    else:
+        before, after = old[word.end : word.end + 1], new[hunk.new_start : hunk.new_start + 1]
+    return bool(after) and after != before and not after.isspace()
 
 
 def _inside(old: str, at: int, new: str, new_at: int) -> bool:

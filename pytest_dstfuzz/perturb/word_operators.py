@@ -6,7 +6,7 @@ A place is the index of a word or of a gap (gap i is before word i).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from pytest_dstfuzz.perturb.draft import (
     FREE,
@@ -22,12 +22,15 @@ from pytest_dstfuzz.perturb.rules import Rules
 from pytest_dstfuzz.perturb.words import match_case
 
 
-def gaps(draft: Draft, rules: Rules) -> list[int]:
-    """Return the gaps in which a word may be put."""
+def gaps(draft: Draft, rules: Rules) -> Iterator[int]:
+    """Yield the gaps in which a word may be put."""
     if not draft.tokens or (rules.strict and draft.quota < 1):
-        return []
-    found = [index for index, token in enumerate(draft.tokens) if token.open]
-    return [*found, len(draft.tokens)] if draft.open_end else found
+        return
+    for index, token in enumerate(draft.tokens):
+        if token.open:
+            yield index
+    if draft.open_end:
+        yield len(draft.tokens)
 
 
 def insert_filler(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
@@ -42,9 +45,9 @@ def insert_emoji(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
     return insert_before(draft, place, word, ("word_insert", "emoji"))
 
 
-def proposal_gaps(draft: Draft, rules: Rules) -> list[int]:
-    """Return the gaps for which the masked language model proposes a word."""
-    return [place for place in gaps(draft, rules) if rules.proposals(*_sides(draft, place))]
+def proposal_gaps(draft: Draft, rules: Rules) -> Iterator[int]:
+    """Yield the gaps for which the masked language model proposes a word."""
+    return (place for place in gaps(draft, rules) if rules.proposals(*_sides(draft, place)))
 
 
 def insert_proposal(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
@@ -61,16 +64,15 @@ def _sides(draft: Draft, place: int) -> tuple[str, str]:
     return left, tokens[place].lower.split()[0] if place < len(tokens) else ""
 
 
-def repeatable(draft: Draft, rules: Rules) -> list[int]:
-    """Return the words that may be said twice."""
+def repeatable(draft: Draft, rules: Rules) -> Iterator[int]:
+    """Yield the words that may be said twice."""
     if rules.strict and draft.quota < 1:
-        return []
-    following = [*(token.open for token in draft.tokens[1:]), draft.open_end]
-    return [
-        index
-        for index, token in enumerate(draft.tokens)
-        if following[index] and rules.repeatable(token)
-    ]
+        return
+    tokens = draft.tokens
+    for index, token in enumerate(tokens):
+        open_after = tokens[index + 1].open if index + 1 < len(tokens) else draft.open_end
+        if open_after and rules.repeatable(token):
+            yield index
 
 
 def repeat(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # noqa: ARG001
@@ -80,19 +82,18 @@ def repeat(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # no
     return insert_after(draft, place, word, ("word_insert", "repeat"))
 
 
-def replaceable(kind: str) -> Callable[[Draft, Rules], list[int]]:
-    """Return the lister of the words which have a replacement of one kind."""
+def replaceable(kind: str) -> Callable[[Draft, Rules], Iterator[int]]:
+    """Return the generator of the words which have a replacement of one kind."""
 
-    def places(draft: Draft, rules: Rules) -> list[int]:
-        found = []
+    def places(draft: Draft, rules: Rules) -> Iterator[int]:
+        if rules.strict and draft.quota < 1:
+            return
         for index, token in enumerate(draft.tokens):
-            if rules.strict and (draft.quota < 1 or token.touched):
-                continue
             # A common misspelling is a typing error: cue words of some length take it.
             allowed = rules.typable(token) if kind == "misspelling" else token.role == FREE
-            if allowed and rules.replacements(kind, token.lower):
-                found.append(index)
-        return found
+            untouched = not (rules.strict and token.touched)
+            if allowed and untouched and rules.replacements(kind, token.lower):
+                yield index
 
     return places
 
@@ -109,26 +110,23 @@ def replace(kind: str) -> Callable[[Draft, Rules, int, float], Made]:
     return make
 
 
-def droppable_stop_words(draft: Draft, rules: Rules) -> list[int]:
-    """Return the stop words that may go."""
+def droppable_stop_words(draft: Draft, rules: Rules) -> Iterator[int]:
+    """Yield the stop words that may go."""
     return _droppable(draft, rules, stop_word=True)
 
 
-def droppable_words(draft: Draft, rules: Rules) -> list[int]:
-    """Return the words of any kind that may go."""
+def droppable_words(draft: Draft, rules: Rules) -> Iterator[int]:
+    """Yield the words of any kind that may go."""
     return _droppable(draft, rules, stop_word=False)
 
 
-def _droppable(draft: Draft, rules: Rules, *, stop_word: bool) -> list[int]:
+def _droppable(draft: Draft, rules: Rules, *, stop_word: bool) -> Iterator[int]:
     if rules.strict and (draft.quota < 1 or len(draft.tokens) < 2):
-        return []
-    return [
-        index
-        for index, token in enumerate(draft.tokens)
-        if token.role == FREE
-        and rules.droppable(token.lower, stop_word=stop_word)
-        and not (rules.strict and token.touched)
-    ]
+        return
+    for index, token in enumerate(draft.tokens):
+        untouched = not (rules.strict and token.touched)
+        if token.role == FREE and untouched and rules.droppable(token.lower, stop_word=stop_word):
+            yield index
 
 
 def drop(kind: str) -> Callable[[Draft, Rules, int, float], Made]:

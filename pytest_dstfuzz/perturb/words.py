@@ -10,9 +10,8 @@ word characters, so that no utterance is without something to work on unless it 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 #: Punctuation that ends a word. Currency signs are not in it: ``£20`` is one word.
 PUNCTUATION: Final = (
@@ -29,8 +28,7 @@ _WORD: Final = re.compile(
 _CHARACTER: Final = re.compile(_CORE)
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """One word: ``text == utterance[start:end]``, offsets in code points."""
 
     text: str
@@ -41,10 +39,7 @@ class Word:
 
 def split_words(text: str) -> list[Word]:
     """Return the words of ``text`` in reading order; every utterance is allowed."""
-    return [
-        Word(match[0], match.start(), match.end(), match[0].lower())
-        for match in _WORD.finditer(text)
-    ]
+    return [Word(word := match[0], *match.span(), word.lower()) for match in _WORD.finditer(text)]
 
 
 def word_list(text: str) -> list[str]:
