@@ -69,9 +69,11 @@ def _command(words: Sequence[str]) -> ModuleType:
         f"commands:\n{listed}",
         _EXAMPLES,
     )
-    parser.add_argument("command", metavar="COMMAND", help="one of the commands above")
-    parser.add_argument("--version", action="version", version=f"dstfuzz {__version__}")
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help="one of those above")
+    parser.option("--version", action="version", version=f"dstfuzz {__version__}")
     name = parser.parse_all(words[:1]).command
+    if name is None:
+        parser.error(f"a command is missing: {', '.join(COMMANDS)}")
     if name not in COMMANDS:
         raise unknown_name("command", name, COMMANDS)
     return COMMANDS[name]

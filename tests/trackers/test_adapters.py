@@ -1,0 +1,205 @@
+"""Functions, stateful objects and classes as trackers; names that lead to them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers import registry
+from pytest_dstfuzz.trackers.adapters import CallableTracker, StatefulAdapter, as_tracker
+from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.registry import registered_trackers, resolve_tracker
+
+CONTEXT = Context((Exchange("", "a Large pizza"), Exchange("ok", "make it small")))
+
+
+def track(context: Context) -> dict[str, str]:
+    """The ten-line form of the documentation."""
+    state = {}
+    for _, user in context.exchanges:
+        for size in ("small", "medium", "large"):
+            if size in user.lower():
+                state["pizza-size"] = size
+    return state
+
+
+class Keeper:
+    """Adds up what it hears; leaks where it is not reset."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def reset(self) -> None:
+        self.heard.clear()
+
+    def update(self, system: str, user: str) -> Mapping[str, str]:
+        self.heard += [system, user]
+        return {"heard": " | ".join(self.heard), "nothing": "none"}
+
+
+class Whole:
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        return [Prediction(BeliefState({"n": str(len(c.exchanges))})) for c in contexts]
+
+
+def states(tracker: Any, *contexts: Context) -> list[dict[str, str]]:
+    return [dict(prediction.state) for prediction in tracker.predict(contexts)]
+
+
+def test_a_function_is_a_tracker() -> None:
+    assert states(as_tracker(track), CONTEXT) == [{"pizza-size": "small"}]
+
+
+def test_a_function_may_return_predictions() -> None:
+    prediction = Prediction(BeliefState({"a": "b"}), {"a": 0.5})
+    assert as_tracker(lambda _: prediction).predict([CONTEXT]) == [prediction]
+
+
+def test_states_are_normalised() -> None:
+    loose = {"Size": "  LARGE ", "crust": "none", "drink": "don't care"}
+    assert states(CallableTracker(lambda _: loose), CONTEXT) == [
+        {"drink": "dontcare", "size": "large"}
+    ]
+    multiwoz = CallableTracker(lambda _: {"hotel-leaveAt": "x"}, normalisation="multiwoz")
+    assert states(multiwoz, CONTEXT) == [{"hotel-leaveat": "x"}]
+
+
+def test_a_stateful_object_is_replayed_from_the_start() -> None:
+    tracker = as_tracker(Keeper())
+    assert isinstance(tracker, StatefulAdapter)
+    expected = {"heard": "| a large pizza | ok | make it small"}
+    assert states(tracker, CONTEXT, CONTEXT) == [expected, expected]
+
+
+def test_classes_are_instantiated() -> None:
+    assert states(as_tracker(Whole), CONTEXT) == [{"n": "2"}]
+    assert isinstance(as_tracker(Keeper), StatefulAdapter)
+
+
+def test_a_tracker_stays_as_it_is() -> None:
+    tracker = Whole()
+    assert as_tracker(tracker) is tracker
+
+
+@pytest.mark.parametrize("thing", [3, "mybot:track", None, [track], {}])
+def test_what_is_no_tracker_is_refused(thing: object) -> None:
+    with pytest.raises(UserError, match=r"is no tracker: give an object with predict"):
+        as_tracker(thing)
+
+
+def test_a_class_that_refuses_tells_why() -> None:
+    class Picky:
+        def __init__(self) -> None:
+            raise UserError("no weights here")
+
+    class Broken:
+        def __init__(self) -> None:
+            raise OSError("disk on fire")
+
+    with pytest.raises(UserError, match=r"^no weights here$"):
+        as_tracker(Picky)
+    with pytest.raises(UserError, match=r"cannot be created without arguments: OSError: disk on"):
+        as_tracker(Broken)
+
+
+@pytest.mark.parametrize("answer", [None, "large", ["large"], 3.5])
+def test_a_function_that_returns_no_state_is_told(answer: object) -> None:
+    with pytest.raises(TrackerError, match=r"must return a mapping slot -> value or a Prediction"):
+        as_tracker(lambda _: answer).predict([CONTEXT])
+
+
+def test_a_state_of_wrong_types_is_told() -> None:
+    with pytest.raises(TrackerError, match=r"the tracker function returned a bad state: .*size"):
+        as_tracker(lambda _: {"size": object()}).predict([CONTEXT])
+
+
+# -- by name ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def test_an_attribute_may_lie_deep(folder: Path) -> None:
+    (folder / "deep_bot.py").write_text(
+        "class Box:\n    @staticmethod\n    def track(context): return {'a': 'b'}\n",
+        encoding="utf-8",
+    )
+    tracker = resolve_tracker("deep_bot:Box.track", search_path=(str(folder),))
+    assert states(tracker, CONTEXT) == [{"a": "b"}]
+
+
+def test_modules_are_found_in_the_working_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "near_bot.py").write_text("def track(context): return {}\n", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    assert states(resolve_tracker("near_bot:track"), CONTEXT) == [{}]
+
+
+def test_an_error_in_the_module_says_where(folder: Path) -> None:
+    (folder / "sick_bot.py").write_text("\n\nraise OSError('no disk')\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"OSError: no disk \(.*sick_bot.py:3\)"):
+        resolve_tracker("sick_bot:track", search_path=(str(folder),))
+
+
+def test_trade_is_registered() -> None:
+    assert "trade" in registered_trackers()
+
+
+class Point(metadata.EntryPoint):
+    """An entry point whose object needs no module."""
+
+    def load(self) -> Any:
+        return FACTORIES[self.value]
+
+
+def picky_factory(**_: object) -> object:
+    raise UserError("the checkpoint is empty")
+
+
+def broken_factory(**_: object) -> object:
+    raise KeyError("weights")
+
+
+FACTORIES: dict[str, Any] = {
+    "whole": lambda **given: given and Whole(),
+    "picky": picky_factory,
+    "broken": broken_factory,
+}
+
+
+@pytest.fixture
+def points(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Point(name, name, registry.ENTRY_POINT_GROUP) for name in FACTORIES]
+    monkeypatch.setattr(registry.metadata, "entry_points", lambda **_: found)
+
+
+@pytest.mark.usefixtures("points")
+def test_registered_names_call_their_factory() -> None:
+    assert registered_trackers() == ("broken", "picky", "whole")
+    assert states(resolve_tracker("whole", device="cuda"), CONTEXT) == [{"n": "2"}]
+    with pytest.raises(UserError, match=r"^the checkpoint is empty$"):
+        resolve_tracker("picky")
+    with pytest.raises(UserError, match=r"'broken' cannot be created: KeyError: 'weights'"):
+        resolve_tracker("broken")
+
+
+def test_trade_without_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("pytest_dstfuzz.trackers.trade.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(UserError, match=r'pip install "pytest-dstfuzz\[models\]"'):
+        resolve_tracker("trade")

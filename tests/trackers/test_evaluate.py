@@ -1,0 +1,105 @@
+"""Accuracy by labels, counted by hand on two dialogues."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dstfuzz.dialogue.types import (
+    BeliefState,
+    Context,
+    Dialogue,
+    DialogueSet,
+    Ontology,
+    Turn,
+)
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all
+
+HOTEL = {"hotel-area": "north"}
+BOTH = {**HOTEL, "taxi-destination": "airport"}
+DATA = DialogueSet(
+    "mine",
+    "test",
+    (
+        Dialogue("a", (Turn(0, "", "hotel", BeliefState(HOTEL)),)),
+        Dialogue(
+            "b",
+            (
+                Turn(0, "", "hello there", BeliefState({})),
+                Turn(1, "yes", "hotel", BeliefState(HOTEL)),
+                Turn(2, "yes", "taxi to the airport", BeliefState(BOTH)),
+            ),
+        ),
+    ),
+    Ontology({"hotel-area": ("north",), "hotel-stars": ("4",), "taxi-destination": ("airport",)}),
+)
+
+
+def track(context: Context) -> dict[str, str]:
+    """Right about hotels, and sees no taxi."""
+    return HOTEL if "hotel" in context.user_utterances else {}
+
+
+def test_the_figures_are_those_counted_by_hand() -> None:
+    seen: list[tuple[int, int]] = []
+    found = evaluate(as_tracker(track), DATA, 3, lambda done, total: seen.append((done, total)))
+    assert (found.turns, found.right, found.joint_goal_accuracy) == (4, 3, 0.75)
+    assert (found.slots, found.right_slots) == (3, 11)
+    assert found.slot_accuracy == pytest.approx(11 / 12)
+    assert found.right_dialogues == ("a",)
+    assert [(item.domain, item.turns, item.right) for item in found.domains] == [
+        ("hotel", 4, 4),
+        ("taxi", 3, 2),
+    ]
+    assert seen == [(3, 4), (4, 4)]
+
+
+def test_the_figures_as_json_and_as_text() -> None:
+    found = evaluate(as_tracker(track), DATA, 64)
+    assert found.to_json() == {
+        "data": "mine",
+        "split": "test",
+        "dialogues": 2,
+        "turns": 4,
+        "right": 3,
+        "joint_goal_accuracy": 0.75,
+        "slots": 3,
+        "slot_accuracy": 0.9167,
+        "domains": {
+            "hotel": {"turns": 4, "right": 4, "joint_goal_accuracy": 1.0},
+            "taxi": {"turns": 3, "right": 2, "joint_goal_accuracy": 0.6667},
+        },
+        "right_dialogues": ["a"],
+    }
+    text = "\n".join(found.lines())
+    assert "joint goal accuracy    75.00%  (3 of 4 turns)" in text
+    assert "right throughout      1 of 2 dialogues" in text
+    assert "  taxi                 66.67%  (2 of 3 turns)" in text
+
+
+def test_slots_without_a_dash_have_no_domain() -> None:
+    data = DialogueSet("p", "test", (Dialogue("a", (Turn(0, "", "x", BeliefState({"s": "y"})),)),))
+    found = evaluate(as_tracker(lambda _: {"s": "y", "t": "z"}), data, 1)
+    assert (found.domains, found.slots, found.slot_accuracy) == ((), 2, 0.5)
+    assert len(found.lines()) == 4
+
+
+def test_labels_are_needed() -> None:
+    data = DialogueSet("p", "test", (Dialogue("a", (Turn(0, "", "x"),)),))
+    with pytest.raises(UserError, match="dialogue 'a' of 'p' has turns without a belief state"):
+        evaluate(as_tracker(track), data, 1)
+    with pytest.raises(UserError, match="'p' has no turns in its split 'test'"):
+        evaluate(as_tracker(track), DialogueSet("p", "test", ()), 1)
+
+
+def test_answers_keep_the_order_of_the_contexts() -> None:
+    contexts = [DATA.dialogues[1].context(index) for index in (2, 0, 1)]
+    lengths = as_tracker(lambda context: {"n": str(len(context.exchanges))})
+    answers = predict_all(lengths, contexts, 2)
+    assert [answer.state["n"] for answer in answers] == ["3", "1", "2"]
+
+
+def test_a_tracker_that_raises_is_told() -> None:
+    with pytest.raises(TrackerError, match="the tracker raised ZeroDivisionError: division by"):
+        evaluate(as_tracker(lambda _: {"a": str(1 / 0)}), DATA, 2)

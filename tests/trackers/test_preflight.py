@@ -1,0 +1,156 @@
+"""What is refused before a run, and what is not."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange, Ontology
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.checks import check_predictions
+from pytest_dstfuzz.trackers.preflight import in_training_mode, preflight
+from pytest_dstfuzz.trackers.protocol import Prediction
+
+CONTEXTS = [Context((Exchange("", "word " * number),)) for number in range(1, 6)]
+ONTOLOGY = Ontology({"size": ("large",)})
+
+
+class Model:
+    """A tracker whose batch prediction is given."""
+
+    def __init__(self, predict: Callable[[Sequence[Context]], Any]) -> None:
+        self.predict = predict
+
+
+def each(function: Callable[[Context], Prediction]) -> Model:
+    return Model(lambda contexts: [function(context) for context in contexts])
+
+
+def state(value: str, impurity: float | None = None) -> Prediction:
+    impurities = None if impurity is None else {"size": impurity}
+    return Prediction(BeliefState({"size": value}), impurities)
+
+
+def test_a_sound_tracker_passes() -> None:
+    preflight(each(lambda context: state(context.user, 0.3)), CONTEXTS, ontology=ONTOLOGY)
+
+
+def test_nothing_to_predict_is_nothing_to_refuse() -> None:
+    preflight(each(lambda _: state("x")), [])
+
+
+def test_plain_mappings_are_predictions_too() -> None:
+    preflight(Model(lambda contexts: [{"size": "x"} for _ in contexts]), CONTEXTS)
+
+
+def test_a_tracker_that_fails_on_some_contexts_passes() -> None:
+    def picky(context: Context) -> Prediction:
+        if len(context.user) > 12:
+            raise ValueError("too long")
+        return state("x")
+
+    preflight(each(picky), CONTEXTS)
+    with pytest.raises(
+        UserError, match=r"the tracker raised on a clean context: ValueError: too l"
+    ):
+        preflight(each(picky), CONTEXTS[3:])
+
+
+def test_a_tracker_that_fails_on_batches_alone_is_refused() -> None:
+    def alone(contexts: Sequence[Context]) -> list[Prediction]:
+        if len(contexts) > 1:
+            raise MemoryError("out of memory")
+        return [state("x")]
+
+    with pytest.raises(UserError, match=r"raised on a batch of 5 clean contexts: MemoryError"):
+        preflight(Model(alone), CONTEXTS)
+
+
+def test_too_few_predictions_are_refused() -> None:
+    with pytest.raises(UserError, match=r"returned 1 predictions for 5 contexts"):
+        preflight(Model(lambda _: [state("x")]), CONTEXTS)
+
+
+def test_a_random_tracker_is_refused() -> None:
+    numbers = itertools.count()
+    with pytest.raises(UserError, match=r"not deterministic: .*context 1: size: 5 -> 10"):
+        preflight(each(lambda _: state(str(next(numbers)))), CONTEXTS)
+
+
+def test_dropout_shows_in_the_impurities() -> None:
+    numbers = itertools.count()
+    with pytest.raises(UserError, match=r"not deterministic: .* impurity of size: 0.0.* and 0.1"):
+        preflight(each(lambda _: state("x", next(numbers) / 100)), CONTEXTS)
+
+
+def test_rounding_in_the_impurities_does_not_matter() -> None:
+    numbers = itertools.count()
+    preflight(each(lambda _: state("x", 0.5 + next(numbers) / 1e6)), CONTEXTS)
+
+
+def test_an_answer_that_depends_on_the_batch_is_refused() -> None:
+    with pytest.raises(UserError, match=r"depends on the batch: .*size: 5 -> 1"):
+        preflight(Model(lambda batch: [state(str(len(batch)))] * len(batch)), CONTEXTS)
+
+
+def test_an_unknown_slot_is_refused_where_slots_are_known() -> None:
+    tracker = each(lambda _: Prediction(BeliefState({"siez": "x"})))
+    preflight(tracker, CONTEXTS)
+    with pytest.raises(
+        UserError, match=r"'siez', which the data does not have. Did you mean 'size"
+    ):
+        preflight(tracker, CONTEXTS, ontology=ONTOLOGY)
+    with pytest.raises(UserError, match=r"which the data does not have.$"):
+        preflight(each(lambda _: Prediction(BeliefState({"q": "x"}))), CONTEXTS, ontology=ONTOLOGY)
+
+
+@pytest.mark.parametrize("place", ["training", "model", "network"])
+def test_training_mode_is_refused(place: str) -> None:
+    tracker = each(lambda _: state("x"))
+    setattr(tracker, place, True if place == "training" else SimpleNamespace(training=True))
+    with pytest.raises(UserError, match=r"is in training mode"):
+        preflight(tracker, CONTEXTS)
+
+
+def test_training_mode_is_seen_through_an_adapter() -> None:
+    def track(_: Context) -> dict[str, str]:
+        return {}
+
+    track.model = SimpleNamespace(training=True)  # type: ignore[attr-defined]
+    with pytest.raises(UserError, match=r"is in training mode"):
+        preflight(as_tracker(track), CONTEXTS)
+
+
+def test_a_method_called_training_is_no_mode() -> None:
+    class Tracker:
+        def training(self) -> None: ...
+
+    assert not in_training_mode(Tracker())
+    assert not in_training_mode(SimpleNamespace(training=False))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("xx", "must return a list of predictions, not str 'xx'"),
+        (None, "must return a list of predictions, not None"),
+        ({1: 2, 3: 4}, "must return a list of predictions, not dict"),
+        ([state("x")], "returned 1 predictions for 2 contexts"),
+        ([state("x"), "y"], "must return Prediction objects .*not str 'y'"),
+        ([state("x"), Prediction({"a": "b"})], "must be a BeliefState, not dict"),  # type: ignore[arg-type]
+        ([state("x"), {"a": 3}], "maps strings to strings, not str 'a' to int 3"),
+        ([state("x"), {3: "a"}], "maps strings to strings, not int 3 to str 'a'"),
+        ([state("x"), state("x", float("nan"))], "the impurity of slot 'size' is float nan"),
+        ([state("x"), state("x", "low")], "impurity of slot 'size' is str 'low'"),  # type: ignore[arg-type]
+        ([state("x"), state("x", 1.5)], r"is 1.5, outside \[0, 1\]"),
+        ([state("x"), "y" * 99], r"not str 'y{50,}\.\.\."),
+    ],
+)
+def test_nonsense_is_described(answer: object, message: str) -> None:
+    with pytest.raises(TrackerError, match=message):
+        check_predictions(answer, 2)
