@@ -38,6 +38,8 @@ class Settings:
     turns: int | None = 300
     domains: tuple[str, ...] = ()
     variants: int = 5
+    #: Only the variant of this number, from 0; ``None`` = all of them.
+    variant: int | None = None
     #: How many transformations are associated in one variant (k, 1 to 6).
     transformations: int = 3
     only: tuple[str, ...] = ()
@@ -191,6 +193,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("domains", _names, "NAME,...", "only dialogues that touch one of these domains"),
     Option("variants", _integer(1, 1000), "N", "variants of each turn (default: 5)", per_test=True),
     Option(
+        "variant",
+        _integer(0, 999),
+        "I",
+        "only the variant of this number, from 0: what a failure gives to repeat it",
+        per_test=True,
+    ),
+    Option(
         "transformations",
         _integer(1, 6),
         "K",
@@ -310,6 +319,11 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
     settings = replace(base or Settings(), **dict(given))
     if settings.max_failure_rate is not None and "fail_on" not in given:
         settings = replace(settings, fail_on="gate")
+    if settings.variant is not None and settings.variant >= settings.variants:
+        raise UserError(
+            f"there is no variant {settings.variant} of {settings.variants}: they are numbered "
+            f"from 0 to {settings.variants - 1}"
+        )
     if settings.only and settings.transformations > len(settings.only):
         settings = replace(settings, transformations=len(settings.only))
     return settings

@@ -94,6 +94,10 @@ class TurnAttempts:
             return ()
         return tuple(attempt for attempt in self.attempts if attempt.to_run)
 
+    def numbered(self, index: int) -> Attempt:
+        """Return the attempt of a number; turns of one dialogue have the same ones."""
+        return next(attempt for attempt in self.attempts if attempt.index == index)
+
 
 def perturb_dialogue(
     rules: Rules, dialogue: Dialogue, clean: Sequence[tuple[Context, Answer]]
@@ -110,7 +114,7 @@ def perturb_dialogue(
     for turn, (context, answer) in zip(dialogue.turns, clean, strict=False):
         attempts: list[Attempt] = []
         first: dict[str, int] = {}
-        for index, variant in enumerate(_variants(rules, dialogue, turn, answer)):
+        for index, variant in _variants(rules, dialogue, turn, answer):
             twin = None
             if variant.valid:
                 number = first.setdefault(variant.text, index)
@@ -141,12 +145,18 @@ def lock_values(data: DialogueSet, turn: Turn, clean: Answer) -> tuple[str, ...]
     return tuple(sorted(values))
 
 
-def _variants(rules: Rules, dialogue: Dialogue, turn: Turn, clean: Answer) -> list[Variant]:
-    """Return the variants of one turn, valid or not, by number."""
+def _variants(
+    rules: Rules, dialogue: Dialogue, turn: Turn, clean: Answer
+) -> list[tuple[int, Variant]]:
+    """Return the variants of one turn that are wanted, valid or not, with their numbers."""
     values = lock_values(rules.data, turn, clean)
     source = rules.perturber.prepare(turn.user, values, turn.system)
     actions = rules.search.actions(dialogue, turn.index, rules.settings.variants)
-    return [rules.perturber.apply(source, action) for action in actions]
+    return [
+        (index, rules.perturber.apply(source, action))
+        for index, action in enumerate(actions)
+        if rules.settings.variant in (None, index)
+    ]
 
 
 def _in_context(
@@ -165,9 +175,9 @@ def _in_context(
     """
     settings = rules.settings
     seen = [
-        (past.turn.index, past.attempts[index].variant)
+        (past.turn.index, other)
         for past in earlier
-        if past.attempts[index].variant.valid
+        if (other := past.numbered(index).variant).valid
         and isinstance(past.clean, Prediction)
         and replaces(settings.attack, settings.seed, dialogue.id, index, past.turn.index)
     ]

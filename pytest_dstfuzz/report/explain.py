@@ -27,7 +27,8 @@ def explain(
     Args:
         result: the turn; one without a violation or an error is explained in a line.
         settings: those that it was tested under.
-        command: the command that repeats it, if there is one.
+        command: the command that repeats it, if there is one; it is shown so that it
+            repeats the plainest variant alone.
         colour: put ANSI colours on the edits as well; they are marked without it too.
     """
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
@@ -36,7 +37,8 @@ def explain(
     blocks += ["\n".join(_variant(item, colour)) for item in failed[:MOST_SHOWN]]
     if len(failed) > MOST_SHOWN:
         blocks.append(f"... and {len(failed) - MOST_SHOWN} more variants, in the JSON report.")
-    blocks.append("\n".join(_circumstances(settings, command)))
+    plainest = failed[0].index if failed and settings.variant is None else None
+    blocks.append("\n".join(_circumstances(settings, command, plainest)))
     return "\n\n".join(blocks)
 
 
@@ -113,11 +115,12 @@ def _quoted(text: str) -> str:
     return f'"{shorten(text, 60)}"'
 
 
-def _circumstances(settings: Settings, command: str | None) -> Iterator[str]:
+def _circumstances(settings: Settings, command: str | None, plainest: int | None) -> Iterator[str]:
     what = f"seed {settings.seed}, {settings.validity} profile, {settings.attack} attack"
     yield f"  {what}, {settings.search} search, {settings.relation} relation"
     if command:
-        yield f"  repeat with: {command}"
+        only = "" if plainest is None else f" --dst-variant={plainest}"
+        yield f"  repeat with: {command}{only}"
 
 
 def _field(name: str, text: str) -> Iterator[str]:

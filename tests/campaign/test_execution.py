@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -218,3 +219,17 @@ def test_gold_without_any_label_is_refused(lexicon: Lexicon) -> None:
 def test_an_unknown_search_is_refused(lexicon: Lexicon) -> None:
     with pytest.raises(UserError, match=r"unknown search 'randam'. Did you mean 'random'"):
         campaign(lexicon, settings=Settings(search="randam"))
+
+
+@pytest.mark.parametrize("attack", ["non-cumulative", "cumulative", "hybrid"])
+def test_one_variant_alone_is_what_it_is_among_the_others(lexicon: Lexicon, attack: str) -> None:
+    settings = Settings(validity="edit-rate", variants=3, attack=attack)
+    together = list(campaign(lexicon, settings=settings).run())
+    for number in range(3):
+        alone = campaign(lexicon, settings=replace(settings, variant=number)).run()
+        for one, all_of_them in zip(alone, together, strict=True):
+            (found,) = one.variants
+            expected = all_of_them.variants[number]
+            # Alone it copies no other variant; what its twin changed it changed too.
+            if expected.outcome != "duplicate":
+                assert found == expected

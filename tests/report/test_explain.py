@@ -27,7 +27,7 @@ EXPECTED = """\
     rates:   words 0.000, characters 0.011
 
   seed 7, strict profile, hybrid attack, random search, metamorphic relation
-  repeat with: pytest 'tests/test_x.py::test_state[a]' --dst-seed=7"""
+  repeat with: pytest 'tests/test_x.py::test_state[a]' --dst-seed=7 --dst-variant=1"""
 
 
 def test_a_violation(broken: TurnResult) -> None:
