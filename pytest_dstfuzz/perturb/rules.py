@@ -18,8 +18,8 @@ from pytest_dstfuzz.perturb.words import listed
 
 #: Stop words whose addition says nothing (a slip of the pen).
 _IDLE_STOP_WORDS: Final = ("the", "a", "an", "so", "just")
-#: Fillers that correct what was said before, answer the system, or cannot stand alone.
-_SPEAKING_FILLERS: Final = frozenset({"okay", "alright", "i mean", "you know"})
+#: Fillers that correct what was said before, answer the system, or say that nothing changed.
+_SPEAKING_FILLERS: Final = frozenset({"okay", "alright", "i mean", "you know", "still"})
 #: Words whose loss leaves every slot as it was: articles, forms of `be`, auxiliaries of
 #: polite requests, `I`. No pronoun that points to a value, nothing that asks or negates.
 _DROPPABLE_STOP_WORDS: Final = listed(
@@ -100,7 +100,7 @@ class Rules:
         if not self.strict:
             return True
         free = LOCKED not in (left.role, right.role)
-        whole = not (left.touched or right.touched)
+        whole = right.open and not (left.touched or right.touched)
         return free and whole and self.typist.harmless(left.lower + right.lower)
 
     def _is_other_word(self, text: str) -> bool:

@@ -79,6 +79,9 @@ def repeat(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # no
     """Say a word twice; the second time in lower case, but for ``I``."""
     token = draft.tokens[place]
     word = token.text if token.lower == "i" else token.lower
+    # The first of the two stays as it is, else it would no longer be said twice.
+    kept = token._replace(touched=True, typos=0)
+    draft = draft._replace(tokens=(*draft.tokens[:place], kept, *draft.tokens[place + 1 :]))
     return insert_after(draft, place, word, ("word_insert", "repeat"))
 
 
@@ -133,6 +136,13 @@ def drop(kind: str) -> Callable[[Draft, Rules, int, float], Made]:
     """Return the maker of drops, recorded as ``kind``."""
 
     def make(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # noqa: ARG001
-        return drop_word(draft, place, ("word_drop", kind))
+        made = drop_word(draft, place, ("word_drop", kind))
+        tokens = made.draft.tokens
+        if not rules.strict or place == len(tokens):
+            return made
+        # One edit a gap: nothing is put where a word went, and its neighbours do not join.
+        shut = tokens[place]._replace(open=False)
+        changed = (*tokens[:place], shut, *tokens[place + 1 :])
+        return made._replace(draft=made.draft._replace(tokens=changed))
 
     return make
