@@ -1,0 +1,91 @@
+"""One timed pytest campaign and one timed prediction of the same contexts, as JSON.
+
+Run by ``bench_campaign.py`` in a process of its own: pytest must not run inside pytest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.trade import create
+
+BATCH = 64
+OPTIONS = ["--dst-variants=5", f"--dst-batch-size={BATCH}", "--dst-max-failure-rate=1", "-q"]
+
+
+class Recorder:
+    """The shipped TRADE, with a note of every context that it was asked for."""
+
+    def __init__(self) -> None:
+        self.trade = create(batch_size=BATCH)
+        self.asked: list[Context] = []
+
+    def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
+        self.asked += contexts
+        return self.trade.predict(contexts)
+
+
+tracker = Recorder()
+spent = {"perturbation": 0.0}
+_apply, _prepare = Perturber.apply, Perturber.prepare
+
+
+def timed_apply(self: Perturber, source: object, action: Action) -> Variant:
+    start = time.perf_counter()
+    try:
+        return _apply(self, source, action)  # type: ignore[arg-type]  # passed on as it came
+    finally:
+        spent["perturbation"] += time.perf_counter() - start
+
+
+def timed_prepare(self: Perturber, *arguments: object, **named: object) -> object:
+    start = time.perf_counter()
+    try:
+        return _prepare(self, *arguments, **named)  # type: ignore[arg-type]  # likewise
+    finally:
+        spent["perturbation"] += time.perf_counter() - start
+
+
+def main(data: str, turns: str) -> None:
+    """Print seconds of the campaign, of its perturbation, and of the plain prediction."""
+    Perturber.apply, Perturber.prepare = timed_apply, timed_prepare  # type: ignore[method-assign, assignment]  # timed
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        options = [*OPTIONS, f"--dst-data={data}", f"--dst-turns={turns}"]
+        start = time.perf_counter()
+        status = pytest.main(
+            ["-p", "no:cacheprovider", "--dst-model=campaign_run:tracker", *options, folder]
+        )
+        campaign = time.perf_counter() - start
+    asked = sorted(dict.fromkeys(tracker.asked), key=Context.size)
+    start = time.perf_counter()
+    for place in range(0, len(asked), BATCH):
+        tracker.trade.predict(asked[place : place + BATCH])
+    plain = time.perf_counter() - start
+    figures = {
+        "status": int(status),
+        "contexts": len(asked),
+        "campaign": campaign,
+        "perturbation": spent["perturbation"],
+        "prediction": plain,
+    }
+    sys.stdout.write(json.dumps(figures) + "\n")
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parent))
+    # Under its own name, so that --dst-model finds this very recorder.
+    sys.modules["campaign_run"] = sys.modules["__main__"]
+    main(*sys.argv[1:])
