@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pytest_dstfuzz.trackers.trade.network import GATE_POINTER, Encoded, FirstStep, TradeNetwork
+from pytest_dstfuzz.trackers.trade.network import (
+    GATE_POINTER,
+    LEAST_ROWS,
+    Encoded,
+    FirstStep,
+    TradeNetwork,
+    at_least,
+)
 from pytest_dstfuzz.trackers.trade.vocabulary import END
 
 #: No value of the training split has more words, the end mark included.
@@ -38,7 +45,7 @@ def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor
     first = network.first_step(encoded, inputs)
     probabilities = torch.softmax(first.gate, -1)
     gates = probabilities.argmax(-1)
-    impurity_sum = 1 - probabilities.square().sum(-1)
+    impurity_sum = 1 - probabilities.square().sum(-1, dtype=torch.float64)
     pairs = (gates == GATE_POINTER).nonzero()
     if not len(pairs):
         empty = pairs.new_zeros(0, MAX_STEPS)
@@ -65,16 +72,18 @@ def _generate(
     """
     row, slot = pairs.unbind(1)
     generated = pairs.new_full((len(pairs), MAX_STEPS), END)
-    sums = first.gate.new_zeros(len(pairs))
-    counts = first.gate.new_zeros(len(pairs))
+    sums = first.gate.new_zeros(len(pairs), dtype=torch.float64)
+    counts = torch.zeros_like(sums)
     alive = torch.arange(len(pairs), device=pairs.device)
     hidden, read = first.hidden[row, slot], inputs[slot]
     attention, context = first.attention[row, slot], first.context[row, slot]
     known = network.shape.outputs
     for step in range(MAX_STEPS):
         share = network.generate_share(hidden, context, read)
-        mixture = mix(network.logits(hidden), share, attention, copies[row[alive]])
-        sums[alive] += 1 - mixture.square().sum(-1)
+        logits = network.logits(at_least(hidden))[: len(alive)]
+        mixture = mix(logits, share, attention, copies[row[alive]])
+        # In 64 bits, since the order of a sum depends on the width of the batch.
+        sums[alive] += 1 - mixture.square().sum(-1, dtype=torch.float64)
         counts[alive] += 1
         chosen = mixture.argmax(-1)
         generated[alive, step] = chosen
@@ -83,7 +92,7 @@ def _generate(
             break
         alive, chosen = alive[going], chosen[going]
         read = network.embed(_vocabulary_numbers(chosen, row[alive], words, copies, known))
-        hidden = network.next_hidden(hidden[going], read)
+        hidden = network.next_hidden(at_least(hidden[going]), at_least(read))[: len(going)]
         attention, context = _attend(network, encoded, hidden, row[alive])
     return generated, sums, counts
 
@@ -121,7 +130,8 @@ def _attend(
     starts = torch.searchsorted(row, row)
     place = torch.arange(len(row), device=row.device) - starts
     present, compact = torch.unique_consecutive(row, return_inverse=True)
-    queries = hidden.new_zeros(len(present), int(place.max()) + 1, hidden.shape[-1])
+    width = max(LEAST_ROWS, int(place.max()) + 1)
+    queries = hidden.new_zeros(len(present), width, hidden.shape[-1])
     queries[compact, place] = hidden
     attention, context = network.attend(queries, encoded.outputs[present], encoded.padding[present])
     return attention[compact, place], context[compact, place]

@@ -13,6 +13,13 @@ from pytest_dstfuzz.trackers.trade.gru import run_bidirectional
 #: Classes of the slot gate.
 GATE_NONE, GATE_DONTCARE, GATE_POINTER = 0, 1, 2
 
+#: Matrix products of fewer rows run in other kernels with other rounding. Every product
+#: of prediction has at least so many, so that results do not depend on the batch.
+LEAST_ROWS = 8
+
+#: Words of history that are added up in one product.
+_PART = 128
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -47,6 +54,14 @@ class FirstStep:
     attention: Tensor
     context: Tensor
     gate: Tensor
+
+
+def at_least(values: Tensor) -> Tensor:
+    """Return ``values`` with zeros appended up to ``LEAST_ROWS`` rows."""
+    missing = LEAST_ROWS - len(values)
+    if missing <= 0:
+        return values
+    return torch.cat([values, values.new_zeros(missing, *values.shape[1:])])
 
 
 def _uniform(*shape: int, bound: float, generator: torch.Generator) -> nn.Parameter:
@@ -119,7 +134,7 @@ class TradeNetwork(nn.Module):
         size = self.shape.hidden
         half = self.fast and self.training
         unique, inverse = torch.unique(words, return_inverse=True)
-        embedded, weight = self._drop(self.embedding[unique]), self.encoder_in
+        embedded, weight = at_least(self._drop(self.embedding[unique])), self.encoder_in
         if half:
             table = (embedded.bfloat16() @ weight.bfloat16()).float() + self.encoder_in_bias
         else:
@@ -169,7 +184,12 @@ class TradeNetwork(nn.Module):
         scores = torch.bmm(hidden, outputs.transpose(1, 2))
         scores = scores.masked_fill(padding[:, None], float("-inf"))
         attention = torch.softmax(scores, -1)
-        return attention, torch.bmm(attention, outputs)
+        # In parts of one size, since the order of a long sum depends on its length.
+        context = torch.bmm(attention[..., :_PART], outputs[:, :_PART])
+        for start in range(_PART, outputs.shape[1], _PART):
+            part = slice(start, start + _PART)
+            context = torch.baddbmm(context, attention[..., part], outputs[:, part])
+        return attention, context
 
     def embed(self, words: Tensor) -> Tensor:
         """Embed words for the decoder."""
@@ -183,5 +203,8 @@ class TradeNetwork(nn.Module):
     def generate_share(self, hidden: Tensor, context: Tensor, inputs: Tensor) -> Tensor:
         """Return the weight of generating against copying, in ``(0, 1)``, ``[...]``."""
         size = self.shape.hidden
-        score = hidden @ self.mix[:size] + context @ self.mix[size : 2 * size]
-        return torch.sigmoid(score + inputs @ self.mix[2 * size :] + self.mix_bias)
+        # Not a matrix-vector product: its rounding depends on the number of rows.
+        score = (hidden * self.mix[:size] + context * self.mix[size : 2 * size]).sum(-1)
+        score = score + (inputs * self.mix[2 * size :]).sum(-1) + self.mix_bias
+        # In 64 bits, since the last places of a vector are computed by another routine.
+        return torch.sigmoid(score.double()).to(score.dtype)

@@ -92,9 +92,13 @@ class Batch:
         return Batch(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
 
 
-def pad(arrays: Sequence[np.ndarray], value: int) -> np.ndarray:
-    """Stack arrays of different lengths, filled up on the right with ``value``."""
-    result = np.full((len(arrays), max(len(a) for a in arrays)), value, dtype=np.int64)
+def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
+    """Stack arrays of different lengths, filled up on the right with ``value``.
+
+    The result has at least ``least`` columns.
+    """
+    width = max(least, *(len(array) for array in arrays))
+    result = np.full((len(arrays), width), value, dtype=np.int64)
     for number, array in enumerate(arrays):
         result[number, : len(array)] = array
     return result

@@ -13,10 +13,13 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.protocol import Prediction
 from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
 from pytest_dstfuzz.trackers.trade.encode import history_words
-from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, TradeNetwork
+from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, LEAST_ROWS, TradeNetwork
 from pytest_dstfuzz.trackers.trade.rows import pad
 from pytest_dstfuzz.trackers.trade.storage import Reading
 from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, SPECIAL_WORDS, Vocabulary
+
+#: Histories are padded to so many words, for the reason of ``LEAST_ROWS``.
+_LEAST_WORDS = 16
 
 
 class TradeTracker:
@@ -55,7 +58,9 @@ class TradeTracker:
         found: dict[tuple[str, ...], Prediction] = {}
         for start in range(0, len(distinct), self.batch_size):
             chunk = distinct[start : start + self.batch_size]
-            found.update(zip(chunk, self._predict(chunk), strict=True))
+            # See LEAST_ROWS; what the repeated ones come to is not used.
+            filled = chunk + chunk[:1] * (LEAST_ROWS - len(chunk))
+            found.update(zip(filled, self._predict(filled), strict=True))
         return [found[words] for words in histories]
 
     def _predict(self, histories: Sequence[tuple[str, ...]]) -> list[Prediction]:
@@ -69,7 +74,7 @@ class TradeTracker:
                 torch.tensor([len(words) for words in histories], device=self.device),
             )
         states = self._states(decoded, [local for _, local in copied])
-        impurities = decoded.impurities.cpu().double().numpy().round(6)
+        impurities = decoded.impurities.cpu().numpy().round(9)
         return [
             Prediction(
                 normalise_state(state, self.reading.normalisation),
@@ -79,7 +84,8 @@ class TradeTracker:
         ]
 
     def _tensor(self, rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
-        return torch.from_numpy(pad([np.array(row) for row in rows], fill)).to(self.device)
+        padded = pad([np.array(row) for row in rows], fill, least=_LEAST_WORDS)
+        return torch.from_numpy(padded).to(self.device)
 
     def _states(self, decoded: Decoded, local: Sequence[Sequence[str]]) -> list[dict[str, str]]:
         """Return raw states; an empty value counts as absent."""

@@ -1,0 +1,134 @@
+"""Every way a checkpoint may be bad gives one clear message."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("safetensors")
+
+from safetensors.torch import load_file, save_file  # noqa: E402
+from trade_data import dialogues  # noqa: E402
+
+from pytest_dstfuzz.errors import UserError  # noqa: E402
+from pytest_dstfuzz.trackers.trade import create  # noqa: E402
+from pytest_dstfuzz.trackers.trade.load import SHIPPED, load_trade  # noqa: E402
+from pytest_dstfuzz.trackers.trade.storage import Reading, build_network, save_model  # noqa: E402
+from pytest_dstfuzz.trackers.trade.train import training_vocabulary  # noqa: E402
+
+WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.json", "vocabulary.json"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    vocabulary = training_vocabulary(dialogues())
+    network = build_network(vocabulary, embedding=6, hidden=5)
+    save_model(
+        tmp_path, network.state_dict(), network.shape, vocabulary, Reading(50, "multiwoz"), {}
+    )
+    return tmp_path
+
+
+def edit(name: str, **changes: object) -> Callable[[Path], None]:
+    def run(folder: Path) -> None:
+        path = folder / name
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+    return run
+
+
+def write(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes(content) and None
+
+
+def cut(name: str) -> Callable[[Path], None]:
+    def run(folder: Path) -> None:
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: len(content) // 2])
+
+    return run
+
+
+def weights(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+    def run(folder: Path) -> None:
+        tensors = load_file(folder / WEIGHTS)
+        change(tensors)
+        save_file(tensors, folder / WEIGHTS)
+
+    return run
+
+
+BAD = {
+    "no weights": (lambda f: (f / WEIGHTS).unlink(), "model.safetensors is missing"),
+    "no configuration": (lambda f: (f / CONFIG).unlink(), "config.json is missing"),
+    "no vocabulary": (lambda f: (f / WORDS).unlink(), "vocabulary.json is missing"),
+    "weights cut": (cut(WEIGHTS), "truncated or no safetensors"),
+    "weights empty": (write(WEIGHTS, b""), "truncated or no safetensors"),
+    "configuration cut": (cut(CONFIG), "not valid JSON"),
+    "not UTF-8": (write(WORDS, b"\xff\xfe\x00"), "not valid JSON"),
+    "a list": (write(CONFIG, b"[]"), "not a JSON object"),
+    "a pickle": (write(WEIGHTS, pickle.dumps({})), "a pickle, which is never loaded"),
+    "torch.save": (lambda f: torch.save({}, f / WEIGHTS), "a pickle, which is never loaded"),
+    "another kind": (edit(CONFIG, format="bert"), '"format": "trade"'),
+    "another version": (edit(CONFIG, version=99), "version 99"),
+    "a size of text": (edit(CONFIG, hidden="big"), "hidden must be a whole number"),
+    "a huge size": (edit(CONFIG, hidden=10**9), "hidden must be a whole number"),
+    "no normalisation": (edit(CONFIG, normalisation="none"), "normalisation must be one of"),
+    "slots of numbers": (edit(CONFIG, slots=[1]), "slots must be"),
+    "other sizes": (edit(CONFIG, hidden=7), "has shape"),
+    "other slots": (edit(CONFIG, slots=["taxi-x", "bus-y"]), "has shape"),
+    "no words": (edit(WORDS, words=[]), "words must be"),
+    "words shuffled": (edit(WORDS, words=["a", "b"]), "words must be"),
+    "too many outputs": (edit(WORDS, outputs=10**6), "outputs must be"),
+    "bad spellings": (edit(WORDS, spellings={"a": 1}), "spellings must map"),
+    "weight gone": (weights(lambda t: t.pop("gate")), "gate is missing"),
+    "weight too many": (weights(lambda t: t.update(x=torch.zeros(1))), "unknown weights x"),
+    "not a number": (weights(lambda t: t["gate"].fill_(torch.nan)), "not finite"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_checkpoints_are_told(model: Path, name: str) -> None:
+    damage, message = BAD[name]
+    damage(model)
+    with pytest.raises(UserError, match="TRADE checkpoint") as caught:
+        load_trade(model)
+    assert message in str(caught.value)
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no TRADE checkpoint at .*nowhere"):
+        load_trade(tmp_path / "nowhere")
+
+
+def test_the_path_of_a_file_will_do(model: Path) -> None:
+    assert load_trade(model / WEIGHTS).vocabulary == load_trade(model).vocabulary
+
+
+def test_weights_are_kept_in_16_and_used_in_32_bits(model: Path) -> None:
+    assert {tensor.dtype for tensor in load_file(model / WEIGHTS).values()} == {torch.float16}
+    network = load_trade(model).network
+    assert {tensor.dtype for tensor in network.parameters()} == {torch.float32}
+    assert not network.training
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:99"])
+def test_a_device_that_is_not_there_is_told(model: Path, device: str) -> None:
+    with pytest.raises(UserError, match=f"device '{device}'"):
+        load_trade(model, device)
+
+
+def test_a_batch_size_of_nothing_is_refused(model: Path) -> None:
+    with pytest.raises(UserError, match="batch size"):
+        load_trade(model, batch_size=0)
+
+
+def test_the_shipped_model_loads() -> None:
+    tracker = create()
+    assert len(tracker.vocabulary.slots) == 30
+    assert (SHIPPED / WEIGHTS).stat().st_size <= 15 * 2**20
