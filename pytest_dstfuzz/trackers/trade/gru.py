@@ -20,7 +20,9 @@ def _step(x: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, T
     g = _multiply(h, weight).add_(bias)
     rz = torch.sigmoid_(x[..., : 2 * size] + g[..., : 2 * size])
     gn = g[..., 2 * size :]
-    n = torch.addcmul(x[..., 2 * size :], rz[..., :size], gn).tanh_()
+    n = torch.addcmul(x[..., 2 * size :], rz[..., :size], gn)
+    # tanh(n) = 2 sigmoid(2 n) - 1, which torch computes several times as fast.
+    n.mul_(2).sigmoid_().mul_(2).sub_(1)
     return rz, n, gn
 
 
