@@ -104,6 +104,26 @@ def test_another_run_cannot_be_resumed(data: Path, tmp_path: Path) -> None:
         train_trade(small_config(data, tmp_path, resume=True, hidden=48), silent)
 
 
+def test_an_earlier_run_is_not_written_over(data: Path, tmp_path: Path) -> None:
+    train_trade(small_config(data, tmp_path, epochs=1), silent)
+    with pytest.raises(UserError, match="holds a training run already"):
+        train_trade(small_config(data, tmp_path), silent)
+
+
+def test_an_output_that_is_no_folder_is_told(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write to"):
+        train_trade(small_config(data, tmp_path / "file"), silent)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"history": 1}'])
+def test_a_damaged_state_cannot_be_resumed(data: Path, tmp_path: Path, content: str) -> None:
+    train_trade(small_config(data, tmp_path, epochs=1), silent)
+    (tmp_path / "training.json").write_text(content)
+    with pytest.raises(UserError, match="cannot resume"):
+        train_trade(small_config(data, tmp_path, resume=True), silent)
+
+
 def test_the_learning_rate_rises_and_falls() -> None:
     config = small_config(Path(), Path(), warmup_steps=10, learning_rate=1.0)
     rates = [learning_rate(step, 100, config) for step in range(100)]

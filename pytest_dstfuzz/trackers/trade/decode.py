@@ -45,7 +45,7 @@ def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor
     first = network.first_step(encoded, inputs)
     probabilities = torch.softmax(first.gate, -1)
     gates = probabilities.argmax(-1)
-    impurity_sum = 1 - probabilities.square().sum(-1, dtype=torch.float64)
+    impurity_sum = _impurity(probabilities)
     pairs = (gates == GATE_POINTER).nonzero()
     if not len(pairs):
         empty = pairs.new_zeros(0, MAX_STEPS)
@@ -82,8 +82,7 @@ def _generate(
         share = network.generate_share(hidden, context, read)
         logits = network.logits(at_least(hidden))[: len(alive)]
         mixture = mix(logits, share, attention, copies[row[alive]])
-        # In 64 bits, since the order of a sum depends on the width of the batch.
-        sums[alive] += 1 - mixture.square().sum(-1, dtype=torch.float64)
+        sums[alive] += _impurity(mixture)
         counts[alive] += 1
         chosen = mixture.argmax(-1)
         generated[alive, step] = chosen
@@ -113,6 +112,12 @@ def mix(logits: Tensor, share: Tensor, attention: Tensor, copies: Tensor) -> Ten
     mixture = logits.new_zeros(len(logits), width)
     mixture[:, : logits.shape[1]] = torch.softmax(logits, -1) * share[:, None]
     return mixture.scatter_add_(1, copies.clamp_min(0), attention * (1 - share)[:, None])
+
+
+def _impurity(distributions: Tensor) -> Tensor:
+    """Return the Gini impurity ``1 - sum p^2`` over the last dimension, not below 0."""
+    # In 64 bits, since the order of a sum depends on the width of the batch.
+    return (1 - distributions.square().sum(-1, dtype=torch.float64)).clamp_min(0)
 
 
 def _vocabulary_numbers(

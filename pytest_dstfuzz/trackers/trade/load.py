@@ -20,6 +20,7 @@ from pytest_dstfuzz.trackers.trade.storage import (
     VOCABULARY_FILE,
     Reading,
     build_network,
+    move,
 )
 from pytest_dstfuzz.trackers.trade.tracker import TradeTracker
 from pytest_dstfuzz.trackers.trade.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -50,17 +51,10 @@ def load_trade(
     vocabulary = _vocabulary(folder, config)
     network = build_network(vocabulary, config["embedding"], config["hidden"])
     _fill(network, _weights(folder / MODEL_FILE), folder / MODEL_FILE)
-    try:
-        return TradeTracker(
-            network,
-            vocabulary,
-            Reading(config["history_limit"], config["normalisation"]),
-            device=device,
-            batch_size=batch_size,
-        )
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"TRADE cannot run on the device {device!r}: {reason}") from error
+    reading = Reading(config["history_limit"], config["normalisation"])
+    return TradeTracker(
+        move(network, device), vocabulary, reading, device=device, batch_size=batch_size
+    )
 
 
 def _bad(path: Path, reason: str) -> UserError:

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.trade.network import Shape, TradeNetwork
 from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary
 
@@ -118,3 +119,16 @@ def build_network(
     )
     slots = [(domains.index(domain), names.index(name)) for domain, _, name in parts]
     return TradeNetwork(shape, slots, dropout, generator or torch.Generator().manual_seed(0))
+
+
+def move(network: TradeNetwork, device: str) -> TradeNetwork:
+    """Return the network on ``device``.
+
+    Raises:
+        UserError: torch knows no such device, or cannot use it.
+    """
+    try:
+        return network.to(device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"TRADE cannot run on the device {device!r}: {reason}") from error

@@ -37,7 +37,7 @@ class TradeTracker:
         """Take a network into use; it is put into evaluation mode.
 
         Args:
-            network: trained on ``vocabulary``.
+            network: trained on ``vocabulary``, on ``device`` already.
             vocabulary: words and slots.
             reading: how histories are read and values written.
             device: where to compute.
@@ -45,7 +45,7 @@ class TradeTracker:
         """
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
-        self.network = network.to(device).eval()
+        self.network = network.eval()
         self.vocabulary = vocabulary
         self.reading = reading
         self.device = device

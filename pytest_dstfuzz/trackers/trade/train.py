@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue
-from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConfig, TrainingResult
 from pytest_dstfuzz.trackers.trade.encode import tokenise
 from pytest_dstfuzz.trackers.trade.measure import row_accuracy
 from pytest_dstfuzz.trackers.trade.rows import Row, make_rows
 from pytest_dstfuzz.trackers.trade.storage import Reading, save_model
-from pytest_dstfuzz.trackers.trade.trainer import Progress, Trainer
+from pytest_dstfuzz.trackers.trade.trainer import STATE_FILE, Progress, Trainer
 from pytest_dstfuzz.trackers.trade.vectors import word_vectors
 from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary, build_vocabulary
 
@@ -36,6 +36,7 @@ def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) ->
     Raises:
         UserError: bad settings or data, or nothing that the run could resume from.
     """
+    _check_output(config)
     train, normalisation = _read(config, "train")
     valid, _ = _read(config, "val")
     vocabulary = training_vocabulary(train)
@@ -82,12 +83,25 @@ def _run(trainer: Trainer, valid_rows: Sequence[Row], reading: Reading, progress
             about = {
                 "settings": _plain(config),
                 "validation": asdict(figures),
+                "history": [asdict(earlier) for earlier in trainer.history],
                 "dialogues": "training split of " + config.data.name,
             }
             weights, shape = network.state_dict(), network.shape
             save_model(config.output, weights, shape, trainer.vocabulary, reading, about)
         trainer.save()
     return "epochs"
+
+
+def _check_output(config: TradeTrainingConfig) -> None:
+    """Make the output folder; refuse to write over an earlier run by accident."""
+    if not config.resume and (config.output / STATE_FILE).exists():
+        raise UserError(
+            f"{config.output} holds a training run already: resume it, or choose another folder"
+        )
+    try:
+        config.output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot write to {config.output}: {error.strerror}") from error
 
 
 def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -19,7 +20,7 @@ from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConf
 from pytest_dstfuzz.trackers.trade.loss import batch_loss
 from pytest_dstfuzz.trackers.trade.network import TradeNetwork
 from pytest_dstfuzz.trackers.trade.rows import Batch, Row, bucket, collate
-from pytest_dstfuzz.trackers.trade.storage import build_network, write_json, write_tensors
+from pytest_dstfuzz.trackers.trade.storage import build_network, move, write_json, write_tensors
 from pytest_dstfuzz.trackers.trade.vocabulary import PAD, UNKNOWN, Vocabulary
 
 STATE_FILE, STATE_TENSORS = "training.json", "training.safetensors"
@@ -63,9 +64,10 @@ class Trainer:
         """Build a fresh run; the network's start depends on the seed alone."""
         self.config, self.vocabulary, self.rows = config, vocabulary, rows
         generator = torch.Generator().manual_seed(derive(config.seed, "weights") % 2**63)
-        self.network = build_network(
+        network = build_network(
             vocabulary, config.embedding, config.hidden, config.dropout, generator
-        ).to(config.device)
+        )
+        self.network = move(network, config.device)
         self.network.fast = config.bfloat16
         self.parameters = list(self.network.parameters())
         self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate, fused=True)
@@ -164,7 +166,8 @@ class Trainer:
         try:
             state = json.loads(state_path.read_text(encoding="utf-8"))
             tensors = load_file(self.config.output / STATE_TENSORS)
-        except (OSError, ValueError) as error:
+            self.history = [EpochFigures(**figures) for figures in state["history"]]
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
             raise UserError(f"cannot resume from {self.config.output}: {error}") from error
         for name, value in self.identity().items():
             if state.get(name) != value:
@@ -172,7 +175,6 @@ class Trainer:
                     f"cannot resume from {self.config.output}: {name} was {state.get(name)!r}, "
                     f"is now {value!r}"
                 )
-        self.history = [EpochFigures(**figures) for figures in state["history"]]
         with torch.no_grad():
             for number, (name, parameter) in enumerate(self.network.named_parameters()):
                 parameter.copy_(tensors[f"weight.{name}"])
