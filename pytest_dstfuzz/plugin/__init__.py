@@ -18,6 +18,7 @@ from pytest_dstfuzz.plugin.marker import HELP, marker_values
 from pytest_dstfuzz.plugin.options import Given, add_options, given_options, read_settings
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.perturb.lexicon import Lexicon
     from pytest_dstfuzz.plugin.session import DstSession
     from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
 
@@ -88,7 +89,7 @@ def dst_model(request: pytest.FixtureRequest) -> object:
     A suite may override this fixture. It may return a tracker, an object with ``reset``
     and ``update``, or a function from a context to ``{slot: value}``.
     """
-    return _started(request.config).named_tracker(request)
+    return _started(request.config).tracker
 
 
 @pytest.fixture(scope="session")
@@ -97,10 +98,22 @@ def dst_search(request: pytest.FixtureRequest) -> str:
     return _started(request.config).settings.search
 
 
+@pytest.fixture(scope="session")
+def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
+    """The words that utterances are changed with: the shipped lexicon.
+
+    A suite may override this fixture, and return ``load_lexicon().with_sources(...)`` with
+    synonyms, neighbours or insertions of its own.
+    """
+    return _started(request.config).lexicon
+
+
 @pytest.fixture
-def dst_turn(request: pytest.FixtureRequest, dst_model: object, dst_search: str) -> DstTurn:
+def dst_turn(
+    request: pytest.FixtureRequest, dst_model: object, dst_search: str, dst_lexicon: Lexicon
+) -> DstTurn:
     """One turn of the data, with the variants made of it and what the tracker said to them."""
-    return _started(request.config).turn(request, dst_model, dst_search)
+    return _started(request.config).turn(request, dst_model, dst_search, dst_lexicon)
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,18 @@ class SessionHooks:
         self._dst.plan(session.items)
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object], request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """End the session where a tracker or a lexicon cannot be had, with one message."""
+        try:
+            return (yield)
+        except UserError as error:
+            if not fixturedef.argname.startswith("dst_"):
+                raise
+            raise self._dst.refusal(request.session, error) from None
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self,
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -134,6 +146,7 @@ class SessionHooks:
         dst = self._dst
         return RunInfo.of(
             dst.data,
+            lexicon=" ".join(sorted(dst.record.lexicons)),
             ended=self._ended,
             command=shlex.join(["pytest", *dst.config.invocation_params.args]),
             started=dst.started_at,

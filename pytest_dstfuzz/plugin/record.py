@@ -9,14 +9,15 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.types import DialogueSet
 
 
-def result_payload(key: str, result: TurnResult) -> dict[str, Any]:
+def result_payload(key: str, result: TurnResult, lexicon: str) -> dict[str, Any]:
     """Return what a test's report carries of a result: plain values, as xdist sends them.
 
     Args:
         key: tells the results of one turn under different settings or trackers apart.
         result: what was found.
+        lexicon: fingerprint of the words that the variants were made with.
     """
-    return {"key": key, "result": result.to_json()}
+    return {"key": key, "result": result.to_json(), "lexicon": lexicon}
 
 
 def problem_payload(problem: str) -> dict[str, Any]:
@@ -29,6 +30,8 @@ class Record:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], TurnResult] = {}
+        #: Fingerprints of the lexicons that results were found with.
+        self.lexicons: set[str] = set()
         #: A mistake of the user that only showed while tests ran.
         self.problem = ""
 
@@ -42,6 +45,7 @@ class Record:
             return
         result = TurnResult.from_json(payload["result"])
         self._found[payload["key"], result.id] = result
+        self.lexicons.add(str(payload["lexicon"]))
 
     def results(self, data: DialogueSet) -> tuple[TurnResult, ...]:
         """Return all results in the order of the data, whoever found them and when."""

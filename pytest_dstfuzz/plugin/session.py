@@ -30,6 +30,7 @@ from pytest_dstfuzz.plugin.suite import builtin_items
 from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
 from pytest_dstfuzz.report.files import check_writable
 from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS, preflight
 from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.registry import resolve_tracker
@@ -48,6 +49,17 @@ class TurnParam(NamedTuple):
     marked: tuple[str, ...]
     dialogue: Dialogue
     turn_index: int
+
+
+class _Asked(NamedTuple):
+    """What two tests must share to share a campaign."""
+
+    #: Settings of the tests, and those with the search that the fixture names.
+    settings: Settings
+    effective: Settings
+    model_id: int
+    #: Compared by identity.
+    lexicon: Lexicon
 
 
 class DstSession:
@@ -78,7 +90,7 @@ class DstSession:
         #: By the settings of tests: dialogue id -> dialogue, last turn that a test asks for.
         self._plans: dict[Settings, dict[str, tuple[Dialogue, int]]] = {}
         self._predictors: dict[int, tuple[object, Predictor]] = {}
-        self._campaigns: dict[tuple[Settings, Settings, int], Campaign] = {}
+        self._campaigns: dict[_Asked, Campaign] = {}
 
     @cached_property
     def data(self) -> DialogueSet:
@@ -87,7 +99,7 @@ class DstSession:
 
     @cached_property
     def lexicon(self) -> Lexicon:
-        """Words for the perturbations."""
+        """The shipped words for the perturbations; a suite may bring its own."""
         return load_lexicon()
 
     @property
@@ -171,14 +183,9 @@ class DstSession:
 
     # -- while tests run --------------------------------------------------------------
 
-    def named_tracker(self, request: pytest.FixtureRequest) -> Tracker:
-        """Return the tracker that the settings name, for the fixture ``dst_model``."""
-        try:
-            return self.tracker
-        except UserError as error:
-            raise self._refusal(request.session, error) from None
-
-    def turn(self, request: pytest.FixtureRequest, model: object, search: str) -> DstTurn:
+    def turn(
+        self, request: pytest.FixtureRequest, model: object, search: str, lexicon: Lexicon
+    ) -> DstTurn:
         """Return what the fixture ``dst_turn`` gives to a test."""
         param = getattr(request, "param", None)
         if not isinstance(param, TurnParam):
@@ -190,10 +197,10 @@ class DstSession:
 
         def run() -> TurnResult:
             try:
-                result = self._result(param, model, search)
+                result = self._result(param, model, search, lexicon)
             except UserError as error:
-                raise self._refusal(request.session, error) from None
-            self.outbox = result_payload(_key(param, model), result)
+                raise self.refusal(request.session, error) from None
+            self.outbox = result_payload(_key(param, model, lexicon), result, lexicon.fingerprint)
             request.node.user_properties += _properties(result, param.settings)
             return result
 
@@ -201,38 +208,22 @@ class DstSession:
 
     def keep_finished(self) -> None:
         """Record what campaigns had finished for tests that an interrupt did not let run."""
-        for (asked, _, model_id), campaign in self._campaigns.items():
-            model = self._predictors[model_id][0]
+        for asked, campaign in self._campaigns.items():
+            model = self._predictors[asked.model_id][0]
             finished = {(turn.dialogue_id, turn.turn_index): turn for turn in campaign.finished()}
             for param in self._params:
                 result = finished.get((param.dialogue.id, param.turn_index))
-                if param.settings == asked and result is not None and result.outcome != "skipped":
-                    self.record.add(result_payload(_key(param, model), result))
+                if result is None or result.outcome == "skipped":
+                    continue
+                if param.settings == asked.settings:
+                    key = _key(param, model, asked.lexicon)
+                    self.record.add(result_payload(key, result, asked.lexicon.fingerprint))
 
     def report(self) -> DstReport:
         """Return what the fixture ``dst_report`` gives to a test."""
         return DstReport(lambda: self.record.results(self.data), self.settings)
 
-    def _result(self, param: TurnParam, model: object, search: str) -> TurnResult:
-        settings = param.settings
-        if "search" not in param.marked:
-            settings = replace(settings, search=search)
-        predictor = self._predictor(model)
-        key = (param.settings, settings, id(model))
-        if key not in self._campaigns:
-            self._campaigns[key] = Campaign(
-                settings,
-                self.data,
-                predictor,
-                self.lexicon,
-                plan=self._planned(param),
-                listener=self.progress,
-                # What a worker looks ahead to may be another worker's turn.
-                window=self.settings.batch_size if self.is_worker else None,
-            )
-        return self._campaigns[key].result(param.dialogue.id, param.turn_index)
-
-    def _refusal(self, session: pytest.Session, error: UserError) -> BaseException:
+    def refusal(self, session: pytest.Session, error: UserError) -> BaseException:
         """End the session because of a mistake that only showed when a test ran.
 
         ``pytest.exit`` would do, but it brings down a worker of xdist with its controller.
@@ -243,6 +234,30 @@ class DstSession:
         self.outbox = problem_payload(str(error))
         session.shouldstop = "the robustness tests cannot be run"
         return pytest.fail.Exception(str(error), pytrace=False)
+
+    def _result(self, param: TurnParam, model: object, search: str, lexicon: Lexicon) -> TurnResult:
+        if not isinstance(lexicon, Lexicon):
+            raise UserError(
+                "the fixture dst_lexicon must return a lexicon, such as "
+                f"load_lexicon().with_sources(...), not {describe(lexicon)}"
+            )
+        settings = param.settings
+        if "search" not in param.marked:
+            settings = replace(settings, search=search)
+        predictor = self._predictor(model)
+        key = _Asked(param.settings, settings, id(model), lexicon)
+        if key not in self._campaigns:
+            self._campaigns[key] = Campaign(
+                settings,
+                self.data,
+                predictor,
+                lexicon,
+                plan=self._planned(param),
+                listener=self.progress,
+                # What a worker looks ahead to may be another worker's turn.
+                window=self.settings.batch_size if self.is_worker else None,
+            )
+        return self._campaigns[key].result(param.dialogue.id, param.turn_index)
 
     def _planned(self, param: TurnParam) -> list[tuple[Dialogue, int]]:
         turns = self._plans[param.settings]
@@ -285,11 +300,11 @@ class DstSession:
         return set()
 
 
-def _key(param: TurnParam, model: object) -> str:
-    """Return what tells results of one turn apart: the markers' settings and the tracker."""
+def _key(param: TurnParam, model: object, lexicon: Lexicon) -> str:
+    """Return what tells results of one turn apart: the markers' settings, tracker, lexicon."""
     named = model if hasattr(model, "__qualname__") else type(model)
     marked = {name: getattr(param.settings, name) for name in param.marked}
-    return f"{named.__module__}.{named.__qualname__} {marked}"
+    return f"{named.__module__}.{named.__qualname__} {marked} {lexicon.fingerprint}"
 
 
 def _properties(result: TurnResult, settings: Settings) -> list[tuple[str, object]]:

@@ -25,6 +25,8 @@ class RunInfo:
     #: What the data set holds; the results say what of it was tested.
     dialogues: int
     turns: int
+    #: Fingerprint of the lexicon that variants were made with (several: parted by blanks).
+    lexicon: str = ""
     #: Choices made while reading, for the user; may name paths.
     notes: tuple[str, ...] = ()
     #: Why the run ended before its last turn, or ``""``.
@@ -40,6 +42,7 @@ class RunInfo:
         cls,
         data: DialogueSet,
         *,
+        lexicon: str = "",
         ended: str = "",
         command: str = "",
         started: str = "",
@@ -53,6 +56,7 @@ class RunInfo:
             layout=data.layout,
             dialogues=len(data.dialogues),
             turns=data.turn_count(),
+            lexicon=lexicon,
             notes=data.notes,
             ended=ended,
             command=command,

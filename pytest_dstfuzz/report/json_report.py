@@ -16,7 +16,8 @@ Schema):
     Every option of the campaign, but for those that name a path or a device.
 ``data``
     ``name``, ``split``, ``normalisation`` of the values, ``layout``, ``dialogues`` and
-    ``turns`` that the data set holds, and ``ended``: why the run ended early, or "".
+    ``turns`` that the data set holds, ``lexicon``: fingerprint of the words that variants
+    were made with (several: parted by blanks), and ``ended``: why the run ended early, or "".
 ``ledger``
     The same counts as ``total``, by transformation (``transformations``), by operator
     (``operators``), by domain and by slot (``domains``, ``slots``; violations there are
@@ -91,6 +92,7 @@ def build_report(
             "layout": info.layout,
             "dialogues": info.dialogues,
             "turns": info.turns,
+            "lexicon": info.lexicon,
             "ended": info.ended,
         },
         "ledger": _ledger(results),

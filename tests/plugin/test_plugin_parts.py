@@ -106,13 +106,14 @@ def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
     data = DialogueSet("s", "test", (Dialogue("z", ()), Dialogue("a", ())))
     record = Record()
     for result in (turn("a", 1), turn("z", 3), turn("a", 0), turn("a", 1)):
-        record.add(result_payload("key", result))
+        record.add(result_payload("key", result, "words"))
     assert [(found.dialogue_id, found.turn_index) for found in record.results(data)] == [
         ("z", 3),
         ("a", 0),
         ("a", 1),
     ]
     assert len(record) == 3
+    assert record.lexicons == {"words"}
 
 
 def test_a_record_keeps_the_first_problem() -> None:
