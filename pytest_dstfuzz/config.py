@@ -48,6 +48,8 @@ class Settings:
     validity: str = "strict"
     #: Limit of both edit rates.
     max_edit_rate: float = 0.25
+    #: Hold short utterances to that limit too, as the thesis does: often no word can change.
+    flat_edit_rate: bool = False
     lock: tuple[str, ...] = ()
     relation: str = "metamorphic"
     seed: int = 0
@@ -75,6 +77,8 @@ class Option:
     help: str
     #: Whether a marker may set it for one test.
     per_test: bool = False
+    #: What parts several values in one text; ``""`` = it takes one value.
+    separator: str = ""
 
     @property
     def flag(self) -> str:
@@ -119,6 +123,12 @@ def _only(value: str) -> tuple[str, ...]:
         if name not in TRANSFORMATIONS:
             raise unknown_name("transformation", name, TRANSFORMATIONS)
     return tuple(name for name in TRANSFORMATIONS if name in names)
+
+
+def _switch(value: str) -> bool:
+    if value not in ("yes", "no"):
+        raise ValueError("must be yes or no")
+    return value == "yes"
 
 
 def _integer(low: int, high: int | None = None) -> Callable[[str], int]:
@@ -190,7 +200,13 @@ OPTIONS: tuple[Option, ...] = (
         "N|all",
         "how many turns to test; whole dialogues are drawn by seed (default: 300)",
     ),
-    Option("domains", _names, "NAME,...", "only dialogues that touch one of these domains"),
+    Option(
+        "domains",
+        _names,
+        "NAME,...",
+        "only dialogues that touch one of these domains",
+        separator=",",
+    ),
     Option("variants", _integer(1, 1000), "N", "variants of each turn (default: 5)", per_test=True),
     Option(
         "variant",
@@ -212,6 +228,7 @@ OPTIONS: tuple[Option, ...] = (
         "NAME,...",
         f"only these transformations: {', '.join(TRANSFORMATIONS)}",
         per_test=True,
+        separator=",",
     ),
     Option("search", _text, "NAME", "who chooses what to change (default: random)", per_test=True),
     Option(
@@ -237,12 +254,21 @@ OPTIONS: tuple[Option, ...] = (
         per_test=True,
     ),
     Option(
+        "flat_edit_rate",
+        _switch,
+        "yes|no",
+        "hold short utterances to the word limit too, as the thesis does; otherwise replacing "
+        "one word is always possible (default: no)",
+        per_test=True,
+    ),
+    Option(
         "lock",
         _locks,
         "WORD|/REGEX/",
         "a word or /regular expression/ that no edit may touch; may be repeated (one a line "
         "in an ini file)",
         per_test=True,
+        separator="\n",
     ),
     Option(
         "relation",
@@ -308,6 +334,24 @@ def parse_option(name: str, value: str, shown_as: str) -> Any:
         raise UserError(f"{shown_as}: {error}") from None
     except ValueError as error:
         raise UserError(f"{shown_as}: {value!r} {error}") from None
+
+
+def option_text(name: str, value: object) -> str | None:
+    """Spell a value of Python or TOML as the option would be written, for the one parser.
+
+    Returns:
+        The text, or ``None`` where the option takes no value of that type.
+    """
+    item = option(name)
+    if isinstance(value, bool):
+        # True is an int to Python, but it is no number of variants.
+        return ("no", "yes")[value] if item.parse is _switch else None
+    if isinstance(value, str | int | float):
+        return str(value)
+    if item.separator and isinstance(value, list | tuple):
+        parts = [part for part in value if isinstance(part, str)]
+        return item.separator.join(parts) if len(parts) == len(value) else None
+    return None
 
 
 def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Settings:

@@ -46,6 +46,7 @@ class Rules:
             ontology=data.ontology,
             cue_words=data.cue_words,
             only=settings.only,
+            flat_rate=settings.flat_edit_rate,
         )
         return cls(
             settings=settings,

@@ -25,7 +25,7 @@ from pytest_dstfuzz.report.files import check_writable
 __all__ = ["Rq1Config", "Rq1Row", "Rq1Table", "main", "run_rq1", "write_rq1"]
 
 _SHARED = ("model", "checkpoint", "data", "device", "batch_size", "search", "attack")
-_SHARED_NUMBERS = ("max_edit_rate", "variants", "seed")
+_SHARED_NUMBERS = ("max_edit_rate", "flat_edit_rate", "variants", "seed")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -48,6 +48,7 @@ class Rq1Config:
     attack: str = "hybrid"
     validities: tuple[str, ...] = ("edit-rate", "strict")
     max_edit_rate: float = 0.25
+    flat_edit_rate: bool = False
     variants: int = 5
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     seed: int = 0
@@ -193,6 +194,7 @@ def _row(
         attack=config.attack,
         validity=validity,
         max_edit_rate=config.max_edit_rate,
+        flat_edit_rate=config.flat_edit_rate,
         seed=config.seed,
         batch_size=config.batch_size,
     )

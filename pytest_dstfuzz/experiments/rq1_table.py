@@ -136,6 +136,7 @@ def _header(table: Rq1Table) -> list[str]:
         f"{len(item.right_dialogues):,} dialogues right at every turn"
         for item, layout in zip(table.evaluations, table.layouts, strict=True)
     ]
+    flat = " in short utterances too" if config.flat_edit_rate else ""
     drawn = "" if config.max_dialogues is None else f" (at most {config.max_dialogues}, by seed)"
     lines += [
         (
@@ -145,7 +146,7 @@ def _header(table: Rq1Table) -> list[str]:
         ),
         (
             f"- search {config.search}, attack {config.attack}, {config.variants} variants a turn, "
-            f"edit rates up to {config.max_edit_rate:g}, seed {config.seed}"
+            f"edit rates up to {config.max_edit_rate:g}{flat}, seed {config.seed}"
         ),
         (
             f"- inertia of uniform sampling: {table.dimension}/12 = "

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.config import MARKER_NAMES, parse_option
+from pytest_dstfuzz.config import MARKER_NAMES, option_text, parse_option
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 HELP = (
@@ -48,13 +48,7 @@ def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_text(name: str, value: object) -> str:
-    """Spell a Python value as the option would be written, so that one parser checks it."""
-    if isinstance(value, list | tuple) and all(isinstance(part, str) for part in value):
-        if name == "only":
-            return ",".join(value)
-        if name == "lock":
-            return "\n".join(value)
-    # True is an int to Python, but it is no number of variants.
-    if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return str(value)
-    raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")
+    text = option_text(name, value)
+    if text is None:
+        raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")
+    return text

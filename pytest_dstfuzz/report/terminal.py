@@ -91,12 +91,13 @@ def _what(page: Page, settings: Settings, info: RunInfo) -> None:
         f"{model} on {info.data}, split {info.split} ({info.layout} layout, values normalised "
         f"as '{info.normalisation}'; {info.dialogues:,} dialogues, {info.turns:,} turns)",
     )
+    flat = " in short utterances too" if settings.flat_edit_rate else ""
     only = f" of {', '.join(settings.only)}" if settings.only else ""
     page.field(
         _label("how"),
         f"{settings.variants} variants a turn, {settings.transformations} transformations each"
         f"{only}; search {settings.search}, attack {settings.attack}, validity profile "
-        f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}), relation "
+        f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}{flat}), relation "
         f"{settings.relation}, seed {settings.seed}",
     )
     for note in info.notes:

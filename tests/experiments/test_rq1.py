@@ -185,6 +185,23 @@ def test_the_command_without_output(
     assert list(module[0].iterdir()) == []
 
 
+def test_the_flat_limit_of_the_thesis(
+    module: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--model", module[1], "--split", "test", "--k", "6", "--validity", "edit-rate"]
+    tables = []
+    for value in ("no", "yes"):
+        assert rq1.main([*arguments, "--variants", "3", "--flat-edit-rate", value]) == 0
+        tables.append(capsys.readouterr().out)
+    assert "edit rates up to 0.25, seed 0" in tables[0]
+    assert "edit rates up to 0.25 in short utterances too, seed 0" in tables[1]
+    usual, flat = (
+        float(next(line for line in table.splitlines() if line.startswith("| 6 ")).split()[3])
+        for table in tables
+    )
+    assert flat < usual
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
