@@ -43,6 +43,7 @@ tests: $(VENV)/.dev  ## tests with branch coverage, then those on shared data
 	$(BIN)/pytest -q -m shared_data
 
 bench: $(VENV)/.dev  ## ratios of speed, each measured in one run
+	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[bench]"
 	$(BIN)/pytest -q -s tests/benchmarks -o python_files='bench_*.py'
 
 clean:  ## remove what the other targets made

@@ -76,10 +76,13 @@ def test_a_room_imports_only_what_it_may(path: Path) -> None:
             target = ".".join(parts[1:])
             if target.split(".")[0] == room:
                 continue
-            if not any(
-                target == allowed or target.startswith(allowed + ".")
-                for allowed in ALLOWED[room]
-            ) and target != "__version__":
+            if (
+                not any(
+                    target == allowed or target.startswith(allowed + ".")
+                    for allowed in ALLOWED[room]
+                )
+                and target != "__version__"
+            ):
                 wrong.append(f"line {line}: {room} may not import {name}")
         elif parts[0] in FENCES:
             if not any(place.as_posix().startswith(prefix) for prefix in FENCES[parts[0]]):
