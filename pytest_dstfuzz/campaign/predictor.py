@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pytest_dstfuzz.campaign.answers import Answer, Failure, as_list, check_answer, describe
+from pytest_dstfuzz.campaign.answers import Answer, Failure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.types import Context, Ontology
-from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.trackers.checks import as_list, describe_error
 from pytest_dstfuzz.trackers.protocol import Tracker
 
 #: So many failures in a row, and the tracker is not asked any more: a service that is
@@ -110,10 +110,8 @@ class Predictor:
             return [Failure(self._given_up)] * len(batch)
         try:
             raw = as_list(self._tracker.predict(batch), len(batch))
-        except TrackerError as error:
-            reason = str(error)
         except Exception as error:  # noqa: BLE001  # whatever a user's tracker may raise
-            reason = describe(error)
+            reason = describe_error(error)
         else:
             return [self._noted(check_answer(answer, self._ontology)) for answer in raw]
         if len(batch) == 1:

@@ -12,8 +12,8 @@ from types import ModuleType
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import evaluate, experiment, fetch, train
-from pytest_dstfuzz.cli.parser import Parser
 from pytest_dstfuzz.errors import DstFuzzError, unknown_name
+from pytest_dstfuzz.experiments.arguments import Parser
 
 #: Mistakes of the user, and whatever else ends a command on purpose.
 EXIT_ERROR = 2
@@ -70,7 +70,7 @@ def _command(words: Sequence[str]) -> ModuleType:
         _EXAMPLES,
     )
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="one of those above")
-    parser.option("--version", action="version", version=f"dstfuzz {__version__}")
+    parser.option("--version", action="version", version=f"dstfuzz {__version__}", help="show it")
     name = parser.parse_all(words[:1]).command
     if name is None:
         parser.error(f"a command is missing: {', '.join(COMMANDS)}")

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pytest_dstfuzz.cli.parser import Parser
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.config import Settings, build_settings
+from pytest_dstfuzz.experiments.arguments import Parser
 
 SUMMARY = "joint goal accuracy, slot accuracy and figures by domain of a tracker"
 KEPT = "nothing was kept"
@@ -27,8 +27,7 @@ def run(arguments: Sequence[str]) -> int:
         UserError: an option, the data or the tracker will not do.
     """
     parser = Parser("dstfuzz evaluate", f"Print {SUMMARY}.", _EXAMPLES)
-    for name in _SHARED:
-        parser.shared_option(name, required=name == "model")
+    parser.shared(*_SHARED, required=("model",))
     parser.option("--json", action="store_true", help="print the figures as JSON")
     options = vars(parser.parse_all(arguments))
     as_json = options.pop("json")

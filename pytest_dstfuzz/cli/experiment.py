@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 
-from pytest_dstfuzz.cli.parser import Parser
 from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.experiments.arguments import Parser
 
 SUMMARY = "repeat an experiment of the method"
 KEPT = "an experiment that was cut short leaves no result"

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.cli.parser import Parser
 from pytest_dstfuzz.errors import MissingExtraError, unknown_name
+from pytest_dstfuzz.experiments.arguments import Parser
 from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
 
 SUMMARY = "train TRADE on labelled dialogues"

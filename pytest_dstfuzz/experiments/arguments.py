@@ -1,4 +1,8 @@
-"""Command lines of experiments: the shared options, and errors of one line."""
+"""Command lines: the options that pytest shares, and errors of one line.
+
+For every ``dstfuzz`` command. It is in this room because the experiments need it too, and
+may not import the room of the command.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +11,40 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pytest_dstfuzz.config import option, parse_option
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, nearest
 
 
-class ExperimentParser(argparse.ArgumentParser):
-    """A parser whose mistakes are errors of the user, for the command to print.
+class Parser(argparse.ArgumentParser):
+    """A parser that raises its errors instead of printing its usage and ending the process.
 
     Args:
-        name: of the experiment, as the user types it.
+        prog: the command as the user types it.
         description: what it does.
+        examples: command lines, one a line; none when empty.
     """
 
-    def __init__(self, name: str, description: str) -> None:
+    def __init__(self, prog: str, description: str, examples: str = "") -> None:
         super().__init__(
-            prog=f"dstfuzz experiment {name}",
+            prog=prog,
             description=description,
-            allow_abbrev=False,
+            epilog=f"examples:\n{examples}" if examples else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
+        self._flags: list[str] = []
 
     def error(self, message: str) -> NoReturn:
-        """Raise ``message``."""
+        """Raise ``message`` as a mistake of the user."""
         raise UserError(f"{message} (see {self.prog} --help)")
 
-    def value(
-        self, flag: str, parse: Callable[[str], Any], metavar: str, what: str, **how: Any
-    ) -> None:
-        """Add an option of this experiment alone; a ``ValueError`` of ``parse`` is shown."""
+    def option(self, flag: str, **how: Any) -> None:
+        """Add an option; as `add_argument`, but it is also a name to guess."""
+        self._flags.append(flag)
+        how["help"] = how["help"].replace("%", "%%")
+        self.add_argument(flag, **how)
+
+    def value(self, flag: str, parse: Callable[[str], Any], metavar: str, **how: Any) -> None:
+        """Add an option of one value; a ``ValueError`` of ``parse`` is shown."""
 
         def parsed(text: str) -> Any:
             try:
@@ -41,20 +52,37 @@ class ExperimentParser(argparse.ArgumentParser):
             except ValueError as error:
                 raise UserError(f"{flag}: {text!r} {error}") from None
 
-        self.add_argument(flag, type=parsed, metavar=metavar, help=what.replace("%", "%%"), **how)
+        self.option(flag, type=parsed, metavar=metavar, **how)
 
     def shared(self, *names: str, required: Sequence[str] = ()) -> None:
-        """Add options of the table that pytest shares, the same name without ``dst-``."""
+        """Add options of the table that pytest shares: the same names without ``dst-``."""
         for name in names:
             item = option(name)
-            self.add_argument(
-                f"--{item.flag}",
+            flag = f"--{item.flag}"
+            self.option(
+                flag,
                 dest=name,
-                type=_shared_type(name, f"--{item.flag}"),
+                type=_shared_type(name, flag),
                 required=name in required,
                 metavar=item.metavar,
-                help=item.help.replace("%", "%%"),
+                help=item.help,
             )
+
+    def parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Parse ``arguments``.
+
+        Raises:
+            UserError: one of them is unknown, missing, or has a value it does not take.
+        """
+        namespace, unknown = self.parse_known_args(arguments)
+        if unknown:
+            flag = unknown[0].partition("=")[0]
+            # The dashes apart, which every option has in common.
+            names = [known.lstrip("-") for known in self._flags]
+            guess = nearest(flag.lstrip("-"), names) if flag.startswith("-") else None
+            hint = f"; did you mean --{guess}?" if guess else ""
+            self.error(f"unknown argument {flag!r}{hint}")
+        return namespace
 
 
 def whole_number(low: int) -> Callable[[str], int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.experiments.arguments import ExperimentParser, whole_number
+from pytest_dstfuzz.experiments.arguments import Parser, whole_number
 from pytest_dstfuzz.experiments.precision import write_sheet
 
 
@@ -20,14 +20,14 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         UserError: an argument or the report will not do.
     """
-    parser = ExperimentParser("precision-sheet", __doc__ or "")
+    parser = Parser("dstfuzz experiment precision-sheet", __doc__ or "")
     parser.add_argument("report", type=Path, metavar="REPORT", help="JSON report of a campaign")
-    parser.value("--sheet", Path, "PATH", "for the reader", default=Path("sheet.jsonl"))
-    parser.value("--key", Path, "PATH", "not for the reader", default=Path("key.jsonl"))
-    parser.value("--violations", whole_number(1), "N", "at most (default: 200)", default=200)
-    parser.value("--decoys", whole_number(0), "N", "how many (default: 40)", default=40)
-    parser.value("--seed", whole_number(0), "N", "seed of the draw (default: 0)", default=0)
-    given = parser.parse_args(arguments)
+    parser.value("--sheet", Path, "PATH", help="for the reader", default=Path("sheet.jsonl"))
+    parser.value("--key", Path, "PATH", help="not for the reader", default=Path("key.jsonl"))
+    parser.value("--violations", whole_number(1), "N", help="at most (default: 200)", default=200)
+    parser.value("--decoys", whole_number(0), "N", help="how many (default: 40)", default=40)
+    parser.value("--seed", whole_number(0), "N", help="seed of the draw (default: 0)", default=0)
+    given = parser.parse_all(arguments)
     sheet = write_sheet(
         given.report,
         given.sheet,

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pytest_dstfuzz.config import VALIDITIES, parse_option
 from pytest_dstfuzz.errors import unknown_name
-from pytest_dstfuzz.experiments.arguments import ExperimentParser, whole_number
+from pytest_dstfuzz.experiments.arguments import Parser, whole_number
 from pytest_dstfuzz.experiments.rq1_measure import Rq1Config, Rq1Row, Rq1Table, run_rq1
 from pytest_dstfuzz.experiments.rq1_table import markdown_text, write_rq1
 from pytest_dstfuzz.report.files import check_writable
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     Raises:
         UserError: an argument, the data or the tracker will not do.
     """
-    given = vars(_parser().parse_args(arguments))
+    given = vars(_parser().parse_all(arguments))
     folder: Path | None = given.pop("output")
     config = Rq1Config(
         **{name: value for name, value in given.items() if value is not None},
@@ -50,20 +50,20 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _parser() -> ExperimentParser:
-    parser = ExperimentParser("rq1", __doc__ or "")
+def _parser() -> Parser:
+    parser = Parser("dstfuzz experiment rq1", __doc__ or "")
     parser.shared(*_SHARED, *_SHARED_NUMBERS, required=("model",))
-    parser.value("--split", _splits, "SPLIT,...", "default: val,test", dest="splits")
-    parser.value("--k", _ks, "K,...", "transformations (default: 1,2,3,4,5,6)", dest="ks")
+    parser.value("--split", _splits, "SPLIT,...", help="default: val,test", dest="splits")
+    parser.value("--k", _ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
     parser.value(
         "--validity",
         _validities,
         "PROFILE",
-        "strict, edit-rate or both (default)",
+        help="strict, edit-rate or both (default)",
         dest="validities",
     )
-    parser.value("--max-dialogues", whole_number(1), "N", "draw at most N dialogues by seed")
-    parser.value("--output", Path, "DIR", "write rq1.md and rq1.csv into this folder")
+    parser.value("--max-dialogues", whole_number(1), "N", help="draw at most N dialogues by seed")
+    parser.value("--output", Path, "DIR", help="write rq1.md and rq1.csv into this folder")
     return parser
 
 

@@ -1,69 +1,157 @@
-"""Whether what a tracker returned is one prediction for each context."""
+"""Whether what a tracker returned is one prediction for each context.
+
+The preflight, ``dstfuzz evaluate`` and the campaign all ask here, so that none of them
+takes what another refuses.
+"""
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterable, Mapping
 from numbers import Real
 
-from pytest_dstfuzz.dialogue.types import BeliefState
-from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.dialogue.types import BeliefState, Ontology
+from pytest_dstfuzz.errors import TrackerError, nearest
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 #: Characters of a wrong value that a message shows.
 _SHOWN = 60
+_LONGEST_REASON = 300
+#: How far below 0 the impurity of a certain slot may come out in single precision.
+_ROUNDING = 1e-6
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
-def check_predictions(answer: object, count: int) -> list[Prediction]:
-    """Return ``answer`` as a list when it holds ``count`` sound predictions.
-
-    Args:
-        answer: what ``Tracker.predict`` returned.
-        count: how many contexts it was given.
+def check_predictions(answered: object, expected: int) -> list[Prediction]:
+    """Return what ``Tracker.predict`` returned as ``expected`` sound predictions.
 
     Raises:
-        TrackerError: the answer is not a sequence of ``count`` predictions, or one of
-            them holds something that is no belief state or no impurity.
+        TrackerError: it is no sequence of so many predictions, or one of them is none.
     """
-    if isinstance(answer, str | bytes | Mapping) or not isinstance(answer, Iterable):
-        raise TrackerError(f"predict() must return a list of predictions, not {describe(answer)}")
-    predictions = list(answer)
-    if len(predictions) != count:
-        raise TrackerError(
-            f"predict() returned {len(predictions)} predictions "
-            f"for {count} context{'' if count == 1 else 's'}"
-        )
-    return [_sound(prediction) for prediction in predictions]
+    return [check_prediction(answer) for answer in as_list(answered, expected)]
 
 
-def _sound(prediction: object) -> Prediction:
-    if isinstance(prediction, Mapping):
-        prediction = Prediction(BeliefState(prediction))
-    if not isinstance(prediction, Prediction):
+def as_list(answered: object, expected: int) -> list[object]:
+    """Return the predictions of a batch as a list.
+
+    Raises:
+        TrackerError: it is no sequence, or does not have ``expected`` entries.
+    """
+    if isinstance(answered, str | bytes | Mapping) or not isinstance(answered, Iterable):
         raise TrackerError(
-            "predict() must return Prediction objects (or mappings slot -> value), "
-            f"not {describe(prediction)}"
+            f"the tracker returned {_kind(answered)} where a sequence of predictions is expected"
         )
-    if not isinstance(prediction.state, BeliefState):
+    answers = list(answered)
+    if len(answers) != expected:
         raise TrackerError(
-            f"the state of a Prediction must be a BeliefState, not {describe(prediction.state)}"
+            f"the tracker returned {_count(len(answers), 'prediction')} "
+            f"for {_count(expected, 'context')}"
         )
-    for slot, value in prediction.state.items():
-        if not isinstance(slot, str) or not isinstance(value, str):
-            raise TrackerError(
-                f"a belief state maps strings to strings, not {describe(slot)} to {describe(value)}"
-            )
-    for slot, impurity in (prediction.impurities or {}).items():
-        # A NaN compares false with everything, so the range alone would not catch it.
-        if not isinstance(impurity, Real) or not math.isfinite(impurity):
-            raise TrackerError(f"the impurity of slot {slot!r} is {describe(impurity)}")
-        if not -1e-6 <= impurity <= 1.0:
-            raise TrackerError(f"the impurity of slot {slot!r} is {impurity}, outside [0, 1]")
-    return prediction
+    return answers
+
+
+def check_prediction(answered: object, ontology: Ontology | None = None) -> Prediction:
+    """Return what a tracker answered to one context.
+
+    Args:
+        answered: a prediction, or a mapping ``slot -> value``, which is taken for one
+            without probabilities.
+        ontology: the slots which the data knows; ``None`` = any slot will do.
+
+    Raises:
+        TrackerError: it is neither, or holds something that is no belief state or no
+            impurity.
+    """
+    if not isinstance(answered, Prediction | Mapping):
+        raise TrackerError(
+            f"the tracker returned {_kind(answered)} where a prediction is expected: a Prediction, "
+            "or a mapping slot -> value"
+        )
+    state: object = answered.state if isinstance(answered, Prediction) else answered
+    impurities = answered.impurities if isinstance(answered, Prediction) else None
+    problem = (
+        _state_problem(state) or unknown_slot(state, ontology) or _impurity_problem(impurities)
+    )
+    if problem:
+        raise TrackerError(f"the tracker returned {problem}")
+    if isinstance(answered, Prediction) and isinstance(state, BeliefState):
+        return answered
+    return Prediction(BeliefState(state), impurities)  # type: ignore[arg-type]  # was checked
+
+
+def unknown_slot(state: object, ontology: Ontology | None) -> str:
+    """Return which slot of a state the ontology does not have, or ``""``."""
+    if ontology is None or not isinstance(state, Mapping):
+        return ""
+    for slot in state:
+        if slot not in ontology.values:
+            guess = nearest(slot, ontology.slots)
+            hint = f"; did you mean {guess!r}?" if guess else ""
+            return f"the slot {slot!r}, which the ontology of the data does not have{hint}"
+    return ""
 
 
 def describe(value: object) -> str:
     """Return type and beginning of a value that is not what it should be."""
-    text = repr(value)
+    text = _ADDRESS.sub("0x...", repr(value))
     shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
     return shown if value is None else f"{type(value).__name__} {shown}"
+
+
+def describe_error(error: Exception) -> str:
+    """Return type and message of an exception in one line that is the same in every run.
+
+    Of a `TrackerError` the message alone: it was written to be read.
+    """
+    message = " ".join(str(error).split())
+    if not isinstance(error, TrackerError):
+        name = type(error).__name__
+        message = f"{name}: {message}" if message else name
+    # An address is another one in the next run, and reports are compared byte by byte.
+    text = _ADDRESS.sub("0x...", message)
+    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
+
+
+def _state_problem(state: object) -> str:
+    """Return what is wrong with a belief state, or ``""``."""
+    if not isinstance(state, Mapping):
+        return f"{_kind(state)} where a belief state is expected"
+    for slot, value in state.items():
+        if not isinstance(slot, str):
+            return f"the slot {slot!r}, which is {_kind(slot)}; slots are strings"
+        if not isinstance(value, str):
+            return f"{_kind(value)} as the value of {slot!r}; values are strings"
+    return ""
+
+
+def _impurity_problem(impurities: object) -> str:
+    """Return what is wrong with the impurities of a prediction, or ``""``."""
+    if impurities is None:
+        return ""
+    if not isinstance(impurities, Mapping):
+        return f"{_kind(impurities)} where impurities by slot are expected"
+    for slot, value in impurities.items():
+        if not isinstance(slot, str):
+            return f"an impurity of {slot!r}, which is {_kind(slot)}; slots are strings"
+        # numpy's scalars are numbers too, and no tracker should have to convert them.
+        if not isinstance(value, Real) or not _is_share(value):
+            return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
+    return ""
+
+
+def _is_share(value: Real) -> bool:
+    try:
+        return -_ROUNDING <= float(value) <= 1.0
+    except OverflowError:
+        return False
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "None"
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_dstfuzz.dialogue.types import Context, Ontology, diff_states
-from pytest_dstfuzz.errors import TrackerError, UserError, nearest
-from pytest_dstfuzz.trackers.checks import check_predictions
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.checks import check_predictions, describe_error, unknown_slot
 from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 
 #: How many contexts the preflight predicts; enough to fill a batch of mixed lengths.
@@ -97,20 +97,13 @@ def _predict(tracker: Tracker, batch: list[Context]) -> list[Prediction]:
         raise UserError(f"the tracker cannot be tested: {error}") from error
     except Exception as error:
         some = "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
-        raise UserError(f"the tracker raised on {some}: {type(error).__name__}: {error}") from error
+        raise UserError(f"the tracker raised on {some}: {describe_error(error)}") from error
 
 
 def _refuse_unknown_slots(predictions: list[Prediction], ontology: Ontology | None) -> None:
-    if ontology is None:
-        return
-    known = set(ontology.slots)
-    for slot in sorted({slot for prediction in predictions for slot in prediction.state}):
-        if slot not in known:
-            guess = nearest(slot, known)
-            hint = f" Did you mean {guess!r}?" if guess else ""
-            raise UserError(
-                f"the tracker predicts the slot {slot!r}, which the data does not have.{hint}"
-            )
+    for prediction in predictions:
+        if problem := unknown_slot(prediction.state, ontology):
+            raise UserError(f"the tracker cannot be tested: it returned {problem}")
 
 
 def _difference(one: list[Prediction], other: list[Prediction]) -> str:

@@ -12,11 +12,13 @@ import pytest
 from toybots import ONTOLOGY, FussyBot, WordBot, talk
 
 from pytest_dstfuzz.campaign import predictor as predictor_module
-from pytest_dstfuzz.campaign.answers import Failure, check_answer, describe
+from pytest_dstfuzz.campaign.answers import Failure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
+from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.trackers.checks import describe_error
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 
@@ -138,11 +140,12 @@ def test_any_slot_will_do_without_an_ontology() -> None:
 
 
 def test_reasons_are_one_short_line_without_addresses() -> None:
-    assert describe(ValueError("<object at 0x7f001234abcd>\n  in line 2")) == (
+    assert describe_error(ValueError("<object at 0x7f001234abcd>\n  in line 2")) == (
         "ValueError: <object at 0x...> in line 2"
     )
-    assert describe(KeyError()) == "KeyError"
-    assert len(describe(ValueError("x" * 1000))) == 300
+    assert describe_error(KeyError()) == "KeyError"
+    assert describe_error(TrackerError("not <x at 0x7f001234abcd>")) == "not <x at 0x...>"
+    assert len(describe_error(ValueError("x" * 1000))) == 300
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])

@@ -26,10 +26,13 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     # what is no tracker, or none that could be tested
     (("--dst-model=mybot:nothing",), "int 3 is no tracker"),
     (("--dst-model=mybot:NeedsArguments",), "'NeedsArguments' cannot be created without"),
-    (("--dst-model=mybot:Short",), "predict() returned 0 predictions for 1 context"),
-    (("--dst-model=mybot:Wrong",), "predict() must return Prediction objects"),
-    (("--dst-model=mybot:NotANumber",), "the impurity of slot 'hotel-area' is float nan"),
-    (("--dst-model=mybot:UnknownSlot",), "'hotel-aera', which the data does not have. Did you"),
+    (("--dst-model=mybot:Short",), "the tracker returned 0 predictions for 1 context"),
+    (("--dst-model=mybot:Wrong",), "the tracker returned a str where a prediction is expected"),
+    (("--dst-model=mybot:NotANumber",), "the tracker returned nan as the impurity of 'hotel-area'"),
+    (
+        ("--dst-model=mybot:UnknownSlot",),
+        "'hotel-aera', which the ontology of the data does not have; did",
+    ),
     (("--dst-model=mybot:Raising",), "the tracker raised on a clean context: ZeroDivisionError"),
     (("--dst-model=mybot:Training",), "the tracker is in training mode"),
     (("--dst-model=mybot:Random",), "the tracker is not deterministic"),
