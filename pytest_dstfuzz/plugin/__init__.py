@@ -72,11 +72,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Add the built-in suite where a tracker was named and no test is about it."""
+    """Add the built-in suite where a tracker was named and no test is about it.
+
+    Not where something could not be collected: that may have been the test that is about it.
+    """
     started = config.stash.get(_SESSION, None)
     if started is None:
         return
-    if started.named and not any(_is_ours(item) for item in items):
+    if started.named and not session.testsfailed and not any(_is_ours(item) for item in items):
         items.extend(started.builtin_items(session))
     if started.problem is not None:
         raise pytest.UsageError(str(started.problem))

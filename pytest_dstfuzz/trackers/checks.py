@@ -108,7 +108,7 @@ def describe_error(error: Exception) -> str:
         name = type(error).__name__
         message = f"{name}: {message}" if message else name
     # An address is another one in the next run, and reports are compared byte by byte.
-    text = _ADDRESS.sub("0x...", message)
+    text = _encodable(_ADDRESS.sub("0x...", message))
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
 
 
@@ -121,6 +121,9 @@ def _state_problem(state: object) -> str:
             return f"the slot {slot!r}, which is {_kind(slot)}; slots are strings"
         if not isinstance(value, str):
             return f"{_kind(value)} as the value of {slot!r}; values are strings"
+        for text in (slot, value):
+            if not text.isascii() and _encodable(text) != text:
+                return f"{text!r}, which holds half of a character (a lone surrogate)"
     return ""
 
 
@@ -137,6 +140,11 @@ def _impurity_problem(impurities: object) -> str:
         if not isinstance(value, Real) or not _is_share(value):
             return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
     return ""
+
+
+def _encodable(text: str) -> str:
+    """Return a text that can be sent to another process and written to a report."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _is_share(value: Real) -> bool:

@@ -145,6 +145,7 @@ def test_reasons_are_one_short_line_without_addresses() -> None:
     )
     assert describe_error(KeyError()) == "KeyError"
     assert describe_error(TrackerError("not <x at 0x7f001234abcd>")) == "not <x at 0x...>"
+    assert describe_error(ValueError("\ud800")) == "ValueError: \\ud800"
     assert len(describe_error(ValueError("x" * 1000))) == 300
 
 

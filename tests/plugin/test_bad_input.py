@@ -45,6 +45,10 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-data=cut.json"), "cut.json"),
     ((MODEL, "--dst-data=latin.jsonl"), "latin.jsonl"),
     ((MODEL, "--dst-data=other.json"), "other.json"),
+    ((MODEL, "--dst-data=nothing.jsonl"), "nothing.jsonl is empty"),
+    ((MODEL, "--dst-data=half.jsonl"), "half.jsonl: line 1, utterance 0 holds half of a character"),
+    ((MODEL, "--dst-data=typed.jsonl"), "typed.jsonl: line 1"),
+    ((MODEL, "--dst-data=broken.zip"), "broken.zip"),
     ((MODEL, "--dst-split=tset"), "--dst-split: unknown split 'tset'. Did you mean 'test'?"),
     ((MODEL, "--dst-domains=hotle"), "unknown domain 'hotle'. Did you mean 'hotel'?"),
     # numbers and names
@@ -73,6 +77,8 @@ CASES: list[tuple[tuple[str, ...], str]] = [
 
 MARKERS: list[tuple[str, str]] = [
     ("transformation=2", "unknown argument of @pytest.mark.dst 'transformation'. Did you mean"),
+    ("flat_edit_rate=1", "'1' must be yes or no"),
+    ("max_edit_rate=1.5", "'1.5' must be a rate between 0 and 1"),
     ("model='trade'", "unknown argument of @pytest.mark.dst 'model'"),
     ("2", "@pytest.mark.dst takes named arguments only"),
     ("transformations=9", "@pytest.mark.dst(transformations=...): '9' must be a whole number"),
@@ -93,34 +99,31 @@ def folder(bot: pytest.Pytester) -> Path:
     (bot.path / "cut.json").write_text('{"SNG01.json": {"log": [', encoding="utf-8")
     (bot.path / "latin.jsonl").write_bytes('{"id": "1", "turns": ["café"]}'.encode("latin-1"))
     (bot.path / "other.json").write_text(json.dumps({"a": [1, 2]}), encoding="utf-8")
+    (bot.path / "nothing.jsonl").write_text("", encoding="utf-8")
+    half = {"dialogue_id": "1", "utterances": ["a hotel \ud800"]}
+    (bot.path / "half.jsonl").write_text(json.dumps(half), encoding="utf-8")
+    typed = {"dialogue_id": "1", "turns": [{"user": 3}]}
+    (bot.path / "typed.jsonl").write_text(json.dumps(typed), encoding="utf-8")
+    (bot.path / "broken.zip").write_bytes(b"PK\x03\x04 and no more")
     (bot.path / "broken.py").write_text("steady = steddy", encoding="utf-8")
     (bot.path / "needy.py").write_text("import not_installed_anywhere", encoding="utf-8")
     return bot.path
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
 @pytest.mark.parametrize(("options", "message"), CASES, ids=lambda value: str(value)[:60])
 def test_a_usage_error_is_one_message(
-    bot: pytest.Pytester, options: tuple[str, ...], message: str
+    bot: pytest.Pytester, options: tuple[str, ...], message: str, workers: tuple[str, ...]
 ) -> None:
-    result = bot.runpytest_inprocess(*options, "--dst-turns=8" if options[0] == MODEL else "-q")
+    few = "--dst-turns=8" if options[0] == MODEL else "-q"
+    result = bot.runpytest_inprocess(*options, *workers, few)
     assert result.ret == 4
     errors = [line for line in result.errlines if line]
     assert len(errors) == 1
     assert errors[0].startswith("ERROR: ")
     assert message in errors[0]
     assert "no tests ran" in result.stdout.str() or not result.outlines
-
-
-@pytest.mark.parametrize(
-    "options", [("--dst-model=mybot:Short",), (MODEL, "--dst-data=nowhere"), ("--dst-turns=x",)]
-)
-def test_it_is_the_same_message_with_workers(
-    bot: pytest.Pytester, options: tuple[str, ...]
-) -> None:
-    alone = bot.runpytest_inprocess(*options)
-    spread = bot.runpytest_inprocess(*options, "-n", "2")
-    assert (alone.ret, alone.errlines) == (spread.ret, spread.errlines)
 
 
 @pytest.mark.parametrize(("arguments", "message"), MARKERS)
@@ -135,6 +138,58 @@ def test_a_bad_marker_is_a_collection_error(
     assert result.ret == 2
     result.stdout.fnmatch_lines([f"test_a_bad_marker*::test_state: *{message}*"])
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_bad_marker_is_a_collection_error_with_workers_too(bot: pytest.Pytester) -> None:
+    bot.makepyfile("import pytest\n@pytest.mark.dst(seeed=1)\ndef test_state(dst_turn): pass\n")
+    result = bot.runpytest_inprocess(MODEL, "--dst-turns=2", "-n", "2")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*unknown argument of @pytest.mark.dst 'seeed'. Did you mean *"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    result.assert_outcomes(errors=1)  # and no built-in suite in the place of the broken one
+
+
+#: An unknown slot is not among them: the preflight refuses the tracker as a whole.
+#: What a tracker answers from the second turn on -> the reason that is reported.
+LATER: list[tuple[str, str]] = [
+    ("[]", "the tracker returned 0 predictions for 1 context"),
+    ("answers + answers", "the tracker returned 2 predictions for 1 context"),
+    ("None", "the tracker returned None where a sequence of predictions is expected"),
+    ("['north'] * len(answers)", "the tracker returned a str where a prediction is expected"),
+    ("[{'hotel-area': 1}] * len(answers)", "an int as the value of 'hotel-area'"),
+    ("[Prediction(answers[0], {'hotel-area': float('nan')})] * len(answers)", "nan as the impu"),
+    ("[{'hotel-area': chr(0xd800)}] * len(answers)", "holds half of a character"),
+    ("1 / 0", "ZeroDivisionError: division by zero"),
+    ("recurse()", "RecursionError: maximum recursion depth exceeded"),
+]
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
+@pytest.mark.parametrize(("answer", "reason"), LATER)
+def test_nonsense_that_comes_late_is_an_error_of_its_turn(
+    bot: pytest.Pytester, answer: str, reason: str, workers: tuple[str, ...]
+) -> None:
+    bot.makepyfile(
+        latebot="from pytest_dstfuzz.dialogue.types import BeliefState\n"
+        "from pytest_dstfuzz.trackers.protocol import Prediction\n"
+        "def recurse(): recurse()\n"
+        "class Late:\n"
+        "    def predict(self, contexts):\n"
+        "        answers = [BeliefState({'hotel-area': 'north'}) for _ in contexts]\n"
+        "        if all(len(context.exchanges) == 1 for context in contexts):\n"
+        "            return answers\n"
+        f"        return {answer}\n"
+    )
+    options = ("--dst-model=latebot:Late", "--dst-turns=6", "--dst-batch-size=1")
+    result = bot.runpytest_inprocess(*options, "--dst-report=out.json", *workers)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["turns *: * held, * error*", "error *", "dstfuzz: failed: *"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    report = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))
+    outcomes = {turn["outcome"] for turn in report["turns"] if turn["turn_index"] > 0}
+    reasons = {v["reason"] for turn in report["turns"] for v in turn["variants"] if v["valid"]}
+    assert outcomes == {"error"}
+    assert any(reason in text for text in reasons)
 
 
 def test_wrong_data_of_a_suite_is_found_when_it_is_collected(suite: pytest.Pytester) -> None:
@@ -159,10 +214,22 @@ def test_a_wrong_ini_value_says_where_it_is(bot: pytest.Pytester) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--dst-turns=x",), ("-k", "nothing"), ("--dst-model=mybot:Short",)]
+    "options",
+    [
+        ("--dst-turns=x",),
+        ("-k", "nothing"),
+        ("--dst-model=mybot:Short",),
+        ("--dst-data=nowhere",),
+        ("--collect-only",),
+        ("test_marked.py",),
+        ("test_marked.py", "-n", "2"),
+    ],
 )
 def test_a_report_that_is_there_survives(bot: pytest.Pytester, options: tuple[str, ...]) -> None:
     (bot.path / "out.json").write_text("precious", encoding="utf-8")
+    bot.makepyfile(
+        test_marked="import pytest\n@pytest.mark.dst(no=1)\ndef test_state(dst_turn): pass\n"
+    )
     bot.runpytest_inprocess(MODEL, "--dst-report=out.json", "--dst-turns=2", *options)
     assert (bot.path / "out.json").read_text(encoding="utf-8") == "precious"
 

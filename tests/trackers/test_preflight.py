@@ -152,6 +152,7 @@ def test_a_method_called_training_is_no_mode() -> None:
             "1.5 as the impurity of 'size'; impurities are from 0 to 1",
         ),
         ([state("x"), state("x", 10**400)], "as the impurity of 'size'"),
+        ([state("x"), state("\ud800")], "holds half of a character"),
         ([state("x"), {"a": "b", 3: "c"}], "the slot 3, which is an int"),
         ([state("x"), Prediction(BeliefState(), 0.5)], "a float where impurities by slot are"),  # type: ignore[arg-type]
         ([state("x"), Prediction(BeliefState(), {3: 0.5})], "an impurity of 3, which is an int"),  # type: ignore[dict-item]
