@@ -8,9 +8,9 @@ for the two drops, choice). With ``m = 2`` that is 9, 9, 7, 9, 9, 7: 50 dimensio
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -28,8 +28,7 @@ WORD_SHARE: Final = 0.25
 _PARAMETERS: Final = {name: 2 if name.endswith("drop") else 3 for name in TRANSFORMATIONS}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One chosen transformation.
 
     Attributes:
@@ -102,22 +101,27 @@ class ActionSpace:
         total = sum(vector)
         if not (min(vector) >= 0.0 and max(vector) <= 1.0 and total == total):  # noqa: PLR0124
             raise ValueError("every coordinate of an action must be a number in [0, 1]")
-        names = _selection(only)
-        snapped = {name: _snap(vector[self._offsets[name]]) for name in names}
-        chosen = sorted(names, key=lambda name: -snapped[name])[: action.k]
-        return tuple(
-            Step(name, snapped[name], tuple(self._repetitions(name, vector)), self.repetitions)
-            for name in names
-            if name in chosen
-        )
+        names = _selection(tuple(only))
+        snapped = [_snap(vector[self._offsets[name]]) for name in names]
+        chosen: Sequence[int] = range(len(names))
+        if action.k < len(names):
+            chosen = sorted(sorted(chosen, key=lambda index: -snapped[index])[: action.k])
+        steps = []
+        for index in chosen:
+            parameters = self._parameters(names[index], vector)
+            steps.append(Step(names[index], snapped[index], parameters, self.repetitions))
+        return tuple(steps)
 
-    def _repetitions(self, name: str, vector: tuple[float, ...]) -> Iterator[tuple[float, ...]]:
+    def _parameters(self, name: str, vector: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
+        """Return the parameters of the active repetitions."""
         width = 1 + _PARAMETERS[name]
         start = self._offsets[name] + 1
-        for index in range(self.repetitions):
-            at = start + index * width
-            if index == 0 or _snap(vector[at]) >= TRIGGER:
-                yield tuple([_snap(value) for value in vector[at + 1 : at + width]])
+        active = []
+        for at in range(start, start + self.repetitions * width, width):
+            if at == start or _snap(vector[at]) >= TRIGGER:
+                parameters = vector[at + 1 : at + width]
+                active.append(tuple([round(value * GRID) / GRID for value in parameters]))
+        return tuple(active)
 
     def encode(self, steps: Sequence[Step]) -> Action:
         """Return an action that `decode` turns into ``steps`` again.
@@ -161,7 +165,8 @@ def uniform_inertia(dimension: int) -> float:
     return dimension / 12
 
 
-def _selection(only: Sequence[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=128)
+def _selection(only: tuple[str, ...]) -> tuple[str, ...]:
     for name in only:
         if name not in _PARAMETERS:
             raise unknown_name("transformation", name, TRANSFORMATIONS)

@@ -1,6 +1,7 @@
 """The sub-operators of the three character-level transformations.
 
 A place is a word and a `Slip` in it, or, for dropped blanks, the word after the blank.
+Slips are listed by the word, and only the chosen one is taken out of its table.
 """
 
 from __future__ import annotations
@@ -13,22 +14,37 @@ from pytest_dstfuzz.perturb.typos import Slip
 
 #: A word and a slip in it.
 Place = tuple[int, Slip]
+#: A word and all slips in it, at least one.
+Places = tuple[int, tuple[Slip, ...]]
 
 
-def slips(kind: str) -> Callable[[Draft, Rules], Iterator[Place]]:
+def slips(kind: str) -> Callable[[Draft, Rules], Iterator[Places]]:
     """Return the generator of the slips of one kind."""
 
-    def places(draft: Draft, rules: Rules) -> Iterator[Place]:
-        table = rules.typist.slips
-        full = rules.strict and draft.quota < 1
+    def places(draft: Draft, rules: Rules) -> Iterator[Places]:
+        table, strict = rules.typist.slips, rules.strict
+        full = strict and draft.quota < 1
         # A word that is misspelled and then parted is no longer the word that it was.
-        whole = rules.strict and kind == "punctuation"
+        whole = strict and kind == "punctuation"
         for index, token in enumerate(draft.tokens):
-            if rules.typable(token) and not (whole if token.touched else full):
-                for slip in table(kind, token.text):
-                    yield index, slip
+            # What `Rules.typable` says, without a call for each word of the utterance.
+            if strict and (token.typos < 1 or (whole if token.touched else full)):
+                continue
+            found = table(kind, token.text)
+            if found:
+                yield index, found
 
     return places
+
+
+def choose_slip(places: list[Places], parameter: float) -> Place:
+    """Return the slip that ``parameter`` selects of all slips in all words."""
+    rest = pick(parameter, sum([len(found) for _, found in places]))
+    for index, found in places:
+        if rest < len(found):
+            return index, found[rest]
+        rest -= len(found)
+    raise AssertionError("pick returned no index")
 
 
 def slip(transformation: str, kind: str) -> Callable[[Draft, Rules, Place, float], Made]:

@@ -7,7 +7,8 @@ the clean utterance hold for every variant without looking anything up again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import is_word_character
@@ -34,8 +35,9 @@ class Token(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """The utterance so far: ``"".join(gap + text of the tokens) + tail``."""
+    """The utterance so far: ``"".join(gap + text of the tokens) + tail`` is its text."""
 
+    text: str
     tokens: tuple[Token, ...]
     #: What follows the last word.
     tail: str
@@ -44,18 +46,11 @@ class Draft(NamedTuple):
     #: Words that may still be touched; edits of touched words are free.
     quota: int
 
-    @property
-    def text(self) -> str:
-        """The utterance."""
-        return "".join([part for token in self.tokens for part in (token.gap, token.text)]) + (
-            self.tail
-        )
-
     def start(self, index: int) -> int:
         """Return the offset at which the word ``index`` starts."""
         tokens = self.tokens
-        before = sum([len(token.gap) + len(token.text) for token in tokens[:index]])
-        return before + len(tokens[index].gap)
+        before = [token.gap + token.text for token in tokens[:index]]
+        return len("".join(before)) + len(tokens[index].gap)
 
 
 class Made(NamedTuple):
@@ -65,12 +60,26 @@ class Made(NamedTuple):
     edit: Edit
 
 
+def _made(
+    draft: Draft, edit: Edit, tokens: tuple[Token, ...], quota: int, tail: str | None = None
+) -> Made:
+    """Return the draft in which ``edit`` led to other tokens."""
+    text = draft.text[: edit.start] + edit.after + draft.text[edit.end :]
+    tail = draft.tail if tail is None else tail
+    return Made(Draft(text, tokens, tail, draft.open_end, quota), edit)
+
+
 def pick(parameter: float, count: int) -> int:
     """Return ``floor(parameter * count)``: which of ``count`` > 0 things a parameter selects.
 
     The upper edge, 1.0, selects the last one.
     """
     return min(int(parameter * count), count - 1)
+
+
+def choose_place(places: Sequence[Any], parameter: float) -> Any:
+    """Return the place that ``parameter`` selects."""
+    return places[pick(parameter, len(places))]
 
 
 def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
@@ -90,7 +99,7 @@ def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) ->
     new = _inserted(word, old.gap)._replace(open=old.open)
     changed = (*tokens[:index], new, old._replace(gap=" "), *tokens[index + 1 :])
     edit = Edit(*name, at, at, "", word + " ")
-    return Made(draft._replace(tokens=changed, quota=draft.quota - 1), edit)
+    return _made(draft, edit, changed, draft.quota - 1)
 
 
 def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
@@ -99,7 +108,7 @@ def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
     at = draft.start(index) + len(tokens[index].text)
     changed = (*tokens[: index + 1], _inserted(word, " "), *tokens[index + 1 :])
     edit = Edit(*name, at, at, "", " " + word)
-    return Made(draft._replace(tokens=changed, quota=draft.quota - 1), edit)
+    return _made(draft, edit, changed, draft.quota - 1)
 
 
 def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
@@ -108,7 +117,7 @@ def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
     old = draft.tokens[index]
     edit = Edit(*name, at, at + len(old.text), old.text, word)
     new = old._replace(text=word, lower=word.lower(), typos=0, touched=True)
-    return Made(_with_token(draft, index, new), edit)
+    return _with_token(draft, edit, index, new)
 
 
 def drop_word(draft: Draft, index: int, name: tuple[str, str]) -> Made:
@@ -132,8 +141,8 @@ def drop_word(draft: Draft, index: int, name: tuple[str, str]) -> Made:
     if index + 1 < len(tokens):
         after = tokens[index + 1]._replace(gap=gap)
         changed = (*tokens[:index], after, *tokens[index + 2 :])
-        return Made(draft._replace(tokens=changed, quota=quota), edit)
-    return Made(draft._replace(tokens=tokens[:index], tail=gap, quota=quota), edit)
+        return _made(draft, edit, changed, quota)
+    return _made(draft, edit, tokens[:index], quota, gap)
 
 
 def retype(
@@ -151,7 +160,7 @@ def retype(
     edit = Edit(*name, at + start, at + end, old.text[start:end], after)
     left = old.typos - 1 if not after or is_word_character(after[0]) else 0
     new = Token(text, text.lower(), old.gap, old.role, old.open, left, touched=True)
-    return Made(_with_token(draft, index, new), edit)
+    return _with_token(draft, edit, index, new)
 
 
 def join_words(draft: Draft, index: int, name: tuple[str, str]) -> Made:
@@ -164,15 +173,14 @@ def join_words(draft: Draft, index: int, name: tuple[str, str]) -> Made:
     joined = left._replace(text=text, lower=text.lower(), typos=0, touched=True)
     changed = (*tokens[: index - 1], joined, *tokens[index + 1 :])
     quota = draft.quota - (not left.touched) - (not right.touched)
-    return Made(draft._replace(tokens=changed, quota=quota), edit)
+    return _made(draft, edit, changed, quota)
 
 
 def _inserted(word: str, gap: str) -> Token:
     return Token(word, word.lower(), gap, FREE, open=True, typos=0, touched=True)
 
 
-def _with_token(draft: Draft, index: int, token: Token) -> Draft:
+def _with_token(draft: Draft, edit: Edit, index: int, token: Token) -> Made:
     tokens = draft.tokens
     quota = draft.quota - (not tokens[index].touched)
-    changed = (*tokens[:index], token, *tokens[index + 1 :])
-    return Draft(changed, draft.tail, draft.open_end, quota)
+    return _made(draft, edit, (*tokens[:index], token, *tokens[index + 1 :]), quota)

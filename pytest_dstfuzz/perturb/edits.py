@@ -7,7 +7,7 @@ Edits are sequential: each has its offsets in the text that the edits before it 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from pytest_dstfuzz.perturb.types import Edit
@@ -62,7 +62,7 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
         if start is None:
             gone.add(index)
         else:
-            kept.append(replace(edit, start=start, end=start + len(edit.before)))
+            kept.append(edit._replace(start=start, end=start + len(edit.before)))
     return tuple(kept)
 
 
@@ -113,6 +113,9 @@ def hunks(edits: Iterable[Edit]) -> list[Hunk]:
     merged: list[Hunk] = []
     for edit in edits:
         growth = len(edit.after) - len(edit.before)
+        if not merged:  # Of most variants, the first edit is the only one.
+            merged = [Hunk(edit.start, edit.end, edit.start, edit.end + growth)]
+            continue
         before: list[Hunk] = []
         after: list[Hunk] = []
         touching: list[Hunk] = []

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from functools import lru_cache
 
 from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
 from pytest_dstfuzz.dialogue.types import Ontology
@@ -14,31 +13,14 @@ from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, Step
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, Made, Token
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon import Lexicon
-from pytest_dstfuzz.perturb.locks import Locks, Mask
+from pytest_dstfuzz.perturb.locks import Locks
+from pytest_dstfuzz.perturb.masks import Mask
 from pytest_dstfuzz.perturb.operators import transform
 from pytest_dstfuzz.perturb.rules import Rules, typo_limit
+from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
-from pytest_dstfuzz.perturb.validity import Checked, StrictCheck
-from pytest_dstfuzz.perturb.words import Word, split_words
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A clean utterance made ready for many variants.
-
-    Attributes:
-        text: the utterance as typed.
-        words: its words.
-        mask: what guards them; all free in the profile ``edit-rate``.
-        draft: what every variant starts from.
-        word_limit: largest ``edit_w`` that is allowed.
-    """
-
-    text: str
-    words: tuple[Word, ...]
-    mask: Mask
-    draft: Draft
-    word_limit: float
+from pytest_dstfuzz.perturb.validity import StrictCheck
+from pytest_dstfuzz.perturb.words import Parts, take_apart
 
 
 class Perturber:
@@ -99,13 +81,18 @@ class Perturber:
             values: slot values of the turn's state.
             system: the system utterance before it.
         """
-        words = tuple(split_words(utterance))
+        parts = take_apart(utterance)
         if self._locks:
-            mask = self._locks.mask(utterance, words, values, system)
+            mask = self._locks.mask(utterance, parts, values, system)
         else:
-            mask = _open_mask(utterance, words)
-        limit = rates.word_limit(utterance, self.max_edit_rate, flat=self._flat_rate)
-        return Source(utterance, words, mask, _draft(utterance, words, mask), limit)
+            mask = _open_mask(parts)
+        if utterance.isascii():
+            different = frozenset([word.lower for word in parts.words])
+        else:  # In a few scripts the lower case of a word depends on its neighbours.
+            different = rates.distinct_words(utterance)
+        limit = rates.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
+        draft = _draft(utterance, parts, mask)
+        return Source(utterance, parts.words, mask, draft, different, limit)
 
     def apply(self, source: Source, action: Action) -> Variant:
         """Carry an action out on an utterance; whatever the utterance, this returns.
@@ -116,7 +103,8 @@ class Perturber:
         draft, edits = source.draft, []
         words = len(source.words)
         steps = [(step, step.active(words)) for step in self.space.decode(action, self.only)]
-        shares = _shares(steps, draft.quota)
+        # A single step shares with none.
+        shares = _shares(steps, draft.quota) if len(steps) > 1 else []
         for index, (step, repetitions) in enumerate(steps):
             # What later steps are to have is out of this one's reach.
             later = sum(shares[index + 1 :])
@@ -135,7 +123,7 @@ class Perturber:
         """Say whether ``strict`` makes a word edit: over the rate it is masked like any other."""
         if self._check is None or not made.edit.transformation.startswith("word"):
             return True
-        return rates.edit_w(source.text, made.draft.text) <= source.word_limit
+        return rates.edit_w(source.different, made.draft.text) <= source.word_limit
 
     def check(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[Status, str]:
         """Judge any list of edits of an utterance.
@@ -160,13 +148,13 @@ class Perturber:
     def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
         """Measure and judge a finished variant."""
         middle = source.text
-        words_done = max(
-            (n for n, edit in enumerate(edits, 1) if edit.transformation.startswith("word")),
-            default=0,
-        )
+        words_done = len(edits)
+        while words_done and not edits[words_done - 1].transformation.startswith("word"):
+            words_done -= 1
+        word_rate = 0.0
         if words_done:
             middle = apply_edits(source.text, edits[:words_done])
-        word_rate = rates.edit_w(source.text, middle) if words_done else 0.0
+            word_rate = rates.edit_w(source.different, middle)
         char_rate = rates.edit_c(middle, text)
         status, reason = self._judge(source, text, edits, (word_rate, char_rate))
         return Variant(source.text, text, edits, word_rate, char_rate, status, reason)
@@ -176,11 +164,8 @@ class Perturber:
     ) -> tuple[Status, str]:
         if text == source.text:
             return "vacuous", ""
-        if self._check:
-            quota = source.draft.quota
-            checked = Checked(source.text, source.words, source.mask, quota)
-            if veto := self._check.veto(checked, text, edits):
-                return "vetoed", veto
+        if self._check and (veto := self._check.veto(source, text, edits)):
+            return "vetoed", veto
         if measured[0] > source.word_limit:
             return "over_rate", "edit_w"
         if measured[1] > self.max_edit_rate:
@@ -205,22 +190,22 @@ def _shares(steps: Sequence[tuple[Step, Sequence[object]]], quota: int) -> list[
     return shares
 
 
-def _open_mask(text: str, words: Sequence[Word]) -> Mask:
+def _open_mask(parts: Parts) -> Mask:
     """Return a mask that guards nothing; words still go where a blank parts words."""
-    gaps = [text[w.end : n.start] for w, n in pairwise(words)]
-    inner = [bool(gap) and gap[-1].isspace() for gap in gaps]
-    free = (FREE,) * len(words)
-    return Mask(free, ("",) * len(words), (True, *inner, True) if words else (True,))
+    count = len(parts.words)
+    inner = [gap[-1:].isspace() for gap in parts.gaps[1:-1]]
+    return Mask((FREE,) * count, ("",) * count, (True, *inner, True) if count else (True,))
 
 
-def _draft(text: str, words: Sequence[Word], mask: Mask) -> Draft:
-    tokens = []
-    end = 0
-    for index, word in enumerate(words):
-        role = mask.roles[index]
-        typos = 0 if role == LOCKED else typo_limit(len(word.text))
-        gap = text[end : word.start]
-        tokens.append(Token(word.text, word.lower, gap, role, mask.open[index], typos))
-        end = word.end
+def _draft(text: str, parts: Parts, mask: Mask) -> Draft:
+    words, gaps = parts
+    tokens = map(_token, [word.text for word in words], gaps, mask.roles, mask.open)
     quota = max(1, int(len(words) * WORD_SHARE))
-    return Draft(tuple(tokens), text[end:], mask.open[-1], quota)
+    return Draft(text, tuple(tokens), gaps[-1], mask.open[-1], quota)
+
+
+@lru_cache(maxsize=1 << 15)
+def _token(text: str, gap: str, role: int, is_open: bool) -> Token:
+    """Return one word of a draft; most of them come again and again."""
+    typos = 0 if role == LOCKED else typo_limit(len(text))
+    return Token(text, text.lower(), gap, role, is_open, typos)

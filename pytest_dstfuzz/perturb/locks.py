@@ -9,17 +9,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.dialogue.types import Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb import names
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO
+from pytest_dstfuzz.perturb.facts import Endings, Entry, WordFacts
 from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.perturb.masks import (
+    SOLID,
+    WEAK,
+    Mask,
+    finish,
+    lock,
+    lock_names,
+    lock_numbers,
+    lock_phrases,
+)
 from pytest_dstfuzz.perturb.value_index import ValuePieces, canonical
-from pytest_dstfuzz.perturb.words import Word, listed, word_list
+from pytest_dstfuzz.perturb.words import Parts, listed, word_list
 
 #: Yes and no in all their dresses: answers to what the system asked.
 _AFFIRMATIONS: Final = (
@@ -35,32 +44,11 @@ _UNITS: Final = listed(
     "am pm a.m p.m gbp usd eur pound pounds dollar dollars euro euros percent pence p "
     "o'clock oclock hrs hr st nd rd th"
 )
-#: Locks whose words make one solid block with locked neighbours: nothing goes in between.
-_SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name"})
 _CLITIC: Final = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$|^n['’]t$")
 #: Cue words of at least so many letters may take a typing error.
-#: Locks on what may be a name, and so go on in the word beside it.
-_NAMED: Final = frozenset({"value", "name"})
-_CLOSING_QUOTES: Final = ('"', "'", "”", "’", "»")
 _TYPO_LENGTH: Final = 5
 #: The most frequent words of requests tell no name apart.
 _EVERYDAY_RANK: Final = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Mask:
-    """What guards the words of one utterance, by position.
-
-    Attributes:
-        roles: for each word FREE, TYPO or LOCKED.
-        reasons: for each word the lock that guards it, ``""`` for a free one.
-        open: for each gap (before word i; the last is after the last word) whether a
-            word may be inserted there.
-    """
-
-    roles: tuple[int, ...]
-    reasons: tuple[str, ...]
-    open: tuple[bool, ...]
 
 
 class Locks:
@@ -88,7 +76,7 @@ class Locks:
         self._stop_words = frozenset(lexicon.stop_words)
         self._function_words = self._stop_words.union(lexicon.fillers, _AFFIRMATIONS, _GREETINGS)
         slots = ontology.slots if ontology else ()
-        self._phrases: dict[str, list[tuple[tuple[str, ...], str]]] = {}
+        self._phrases: dict[str, list[Entry]] = {}
         self._patterns = [pattern for lock in user if (pattern := self._user_lock(lock))]
         self._enter("number", lexicon.number_words)
         self._enter("value", (*lexicon.weekdays, *lexicon.value_words))
@@ -111,7 +99,11 @@ class Locks:
         self._common |= {canonical(w) for v in values for w in word_list(v) if self._everyday(w)}
         self._values = ValuePieces.of(values, self._common)
         self._closed = self._stop_words.union(*(word_list(phrase) for phrase in cues))
-        self._pieces = lru_cache(maxsize=8192)(lambda value: ValuePieces.of([value], self._common))
+        self._single_ends = Endings(self._single)
+        self._value_ends = Endings(self._values.words)
+        self._seconds = frozenset(second for _, second in self._values.pairs)
+        self._pieces = lru_cache(maxsize=8192)(self._more_pieces)
+        self._facts = lru_cache(maxsize=1 << 15)(self._look_at)
 
     def _everyday(self, word: str) -> bool:
         rank = self._lexicon.frequency_rank(word)
@@ -123,6 +115,11 @@ class Locks:
             for variant in dict.fromkeys((tuple(parts), tuple(_parted(parts)))):
                 if variant:
                     self._phrases.setdefault(variant[0], []).append((variant, reason))
+
+    def _more_pieces(self, value: str) -> ValuePieces | None:
+        """Return the pieces of a value, ``None`` when the ontology has them all."""
+        pieces = ValuePieces.of([value], self._common)
+        return None if self._values.joined(pieces) is self._values else pieces
 
     def _user_lock(self, lock: str) -> re.Pattern[str] | None:
         """Return the pattern of a regular expression; enter a word or phrase."""
@@ -150,145 +147,116 @@ class Locks:
             return "value"
         return "user" if any(p.fullmatch(word) for p in self._patterns) else ""
 
-    def mask(
-        self, text: str, words: Sequence[Word], values: Iterable[str] = (), system: str = ""
-    ) -> Mask:
+    def mask(self, text: str, parts: Parts, values: Iterable[str] = (), system: str = "") -> Mask:
         """Return what guards the words of an utterance.
 
         Args:
             text: the utterance as typed.
-            words: its words.
+            parts: its words, and what is between them.
             values: slot values of the turn's state, besides those of the ontology.
             system: the system utterance before it.
         """
+        words, gaps = parts
+        facts = [self._facts(word.text) for word in words]
         reasons = [""] * len(words)
         glued = [False] * (len(words) + 1)
-        lowers = [word.lower.replace("’", "'") for word in words]
-        self._lock_user(text, words, reasons, glued)
-        pieces = self._values
-        for value in values:
-            pieces = pieces.joined(self._pieces(value))
-        for first, end in pieces.mentions(lowers):
-            _lock(reasons, glued, range(first, end), "value")
-        self._lock_phrases(lowers, reasons, glued)
-        self._lock_numbers(words, reasons)
-        self._lock_names(text, words, system, reasons)
-        return self._finish(text, words, reasons, glued)
-
-    def _lock_user(
-        self, text: str, words: Sequence[Word], reasons: list[str], glued: list[bool]
-    ) -> None:
         for pattern in self._patterns:
             for match in pattern.finditer(text):
                 start, end = match.span()
                 inside = [i for i, w in enumerate(words) if w.start < end and start < w.end]
-                _lock(reasons, glued, inside, "user")
+                lock(reasons, glued, inside, "user")
+        for first, end in self._mentions(facts, values):
+            lock(reasons, glued, range(first, end), "value")
+        lock_phrases(facts, self._single, reasons, glued)
+        lock_numbers(facts, reasons)
+        lock_names(facts, gaps, self._names(text, parts, facts, reasons, system), reasons)
+        return finish(facts, gaps, reasons, glued)
 
-    def _lock_phrases(self, lowers: list[str], reasons: list[str], glued: list[bool]) -> None:
-        """Lock every listed word and phrase; of two locks on one word the earlier list wins."""
-        for index, lower in enumerate(lowers):
-            for phrase, reason in self._phrases.get(lower, ()):
-                end = index + len(phrase)
-                if len(phrase) == 1 or tuple(lowers[index:end]) == phrase:
-                    solid = reason in _SOLID
-                    _lock(reasons, glued if solid else None, range(index, end), reason)
-            joined = lowers[index - 1] + lower if index else ""
-            for whole, first in ((joined, index - 1), (lower.replace("-", ""), index)):
-                reason = self._single.get(whole, "") if whole != lower else ""
-                if reason:  # `wi fi` and `wi-fi` are `wifi`.
-                    _lock(reasons, glued, range(first, index + 1), reason)
-            if lower == "n't" and index:
-                _lock(reasons, glued, range(index - 1, index + 1), "negation")
+    def _mentions(self, facts: Sequence[WordFacts], values: Iterable[str]) -> list[tuple[int, int]]:
+        pieces = self._values
+        for more in map(self._pieces, values):
+            if more is not None:
+                pieces = pieces.joined(more)
+        ends: Sequence[int] = range(len(facts))
+        if pieces is self._values:  # Nearly always; then most words are known not to matter.
+            ends = [index for index, fact in enumerate(facts) if fact.mentions]
+        if not ends:
+            return []
+        return pieces.mentions([fact.plain for fact in facts], [fact.form for fact in facts], ends)
 
-    def _lock_numbers(self, words: Sequence[Word], reasons: list[str]) -> None:
-        for index, word in enumerate(words):
-            if not word.text.isalpha() and any(map(str.isdigit, word.text)):
-                reasons[index] = reasons[index] or "number"
-            elif index and word.lower in _UNITS and reasons[index - 1] == "number":
-                reasons[index] = "number"
+    def _names(
+        self,
+        text: str,
+        parts: Parts,
+        facts: Sequence[WordFacts],
+        reasons: Sequence[str],
+        system: str,
+    ) -> set[int]:
+        """Return the indices of words that look like names, and may still become one."""
+        words, gaps = parts
+        found = set(names.quoted(text, words))
+        found.update(names.called([fact.lower for fact in facts], gaps, self._closed))
+        if not text.islower():
+            capitals = [fact.capital for fact in facts]
+            plain, is_word = self._function_words, self._lexicon.is_word
+            found.update(names.capitalised(text, parts, capitals, plain, is_word))
+        if system:
+            unlocked = {
+                fact.lower
+                for index, fact in enumerate(facts)
+                if not fact.stop_word and (not reasons[index] or reasons[index] in WEAK)
+            }
+            if named := names.named_by_system(system, unlocked):
+                found.update(i for i, fact in enumerate(facts) if fact.lower in named)
+        return found
 
-    def _lock_names(
-        self, text: str, words: Sequence[Word], system: str, reasons: list[str]
-    ) -> None:
-        found = {
-            *names.quoted(text, words),
-            *names.called(text, words, self._closed),
-            *names.capitalised(text, words, self._function_words, self._lexicon.is_word),
-            *names.named_by_system(system, words, self._stop_words),
+    def _look_at(self, text: str) -> WordFacts:
+        """Return what is known about a word as typed."""
+        lower = text.lower()
+        plain = lower.replace("’", "'")
+        form = canonical(plain)
+        entries = self._phrases.get(plain, [])
+        alone = [reason for phrase, reason in entries if len(phrase) == 1]
+        own = next((reason for reason in alone if reason in SOLID), (*alone, "")[0])
+        seconds = dict.fromkeys(phrase[1] for phrase, _ in entries if len(phrase) > 1)
+        phrases = {
+            second: tuple(entry for entry in entries if entry[0][1:2] in {(), (second,)})
+            for second in seconds
         }
-        for index, word in enumerate(words):
-            unknown = word.lower.isalpha() and word.lower.isascii() and not reasons[index]
-            if index in found or (unknown and not self._known(word.lower)):
-                if reasons[index] in {"", "cue", "reference"}:
-                    reasons[index] = "name"
-            elif not reasons[index] and index and self._continues(reasons[index - 1], words, index):
-                # A noun right after a name is often its last part: `don pasquale pizzeria`.
-                reasons[index] = "name"
+        second_half = plain in self._single_ends
+        bare = plain.replace("-", "")
+        joined = self._single.get(bare, "") if bare != plain else ""
+        contracted = plain == "n't"
+        pos = self._lexicon.majority_pos(lower)
+        return WordFacts(
+            lower=lower,
+            stop_word=lower in self._stop_words,
+            plain=plain,
+            form=form,
+            mentions=bool(form) and self._may_end_mention(form),
+            listed=bool(entries or second_half or joined or contracted),
+            own=own,
+            phrases=phrases,
+            second_half=second_half,
+            joined=joined,
+            contracted=contracted,
+            number=not text.isalpha() and any(map(str.isdigit, text)),
+            unit=lower in _UNITS,
+            unknown=lower.isalpha() and lower.isascii() and not self._known(lower),
+            capital=text[0].isupper() and lower.partition("'")[0] not in {"i", ""},
+            clitic=("'" in lower or "’" in lower) and bool(_CLITIC.search(lower)),
+            noun=pos == "noun",
+            nounish=pos in {None, "noun"},
+            long=len(text) >= _TYPO_LENGTH and lower.isalpha(),
+        )
+
+    def _may_end_mention(self, form: str) -> bool:
+        # What ends a known word may be its second half, written apart.
+        known = form in self._value_ends or form in self._seconds
+        return known or self._values.begins_like(form)
 
     def _known(self, lower: str) -> bool:
         return lower in self._stop_words or self._lexicon.is_word(lower) or len(lower) == 1
-
-    def _continues(self, before: str, words: Sequence[Word], index: int) -> bool:
-        if before not in {"value", "name"} or words[index].start - words[index - 1].end > 1:
-            return False
-        pos = self._lexicon.majority_pos
-        return pos(words[index].lower) == "noun" and pos(words[index - 1].lower) in {None, "noun"}
-
-    def _finish(
-        self, text: str, words: Sequence[Word], reasons: list[str], glued: list[bool]
-    ) -> Mask:
-        """Turn locks into roles, and close the gaps in which nothing may be inserted."""
-        roles = [self._role(reason, word) for reason, word in zip(reasons, words, strict=True)]
-        pos = self._lexicon.majority_pos
-        closed = glued
-        for index, word in enumerate(words):
-            gap = text[words[index - 1].end : word.start] if index else text[: word.start]
-            # Where no blank is, an inserted word would stick to something; a dash or a
-            # stroke between two words makes them one.
-            if gap != " ":
-                parted = gap[-1:].isspace() and not any(mark in gap for mark in "-/&'’")
-                closed[index] |= not parted and (index > 0 or bool(gap))
-            closed[index] |= _is_clitic(word.lower)
-            if not index:
-                continue
-            left, right = reasons[index - 1], reasons[index]
-            closed[index] |= left in _SOLID and right in _SOLID
-            # `not really` and `no more` mean something else than `not` and `no`.
-            closed[index] |= left in {"negation", "dontcare", "affirmation"}
-            if left in _NAMED or right in _NAMED:
-                both = (pos(words[index - 1].lower), pos(word.lower))
-                closed[index] |= all(kind in {None, "noun"} for kind in both)
-        if words and text[words[-1].end :].startswith(_CLOSING_QUOTES):
-            closed[-1] = True
-        return Mask(tuple(roles), tuple(reasons), tuple(not shut for shut in closed))
-
-    def _role(self, reason: str, word: Word) -> int:
-        if not reason:
-            return LOCKED if _is_clitic(word.lower) else FREE
-        if (
-            reason in {"cue", "reference"}
-            and len(word.text) >= _TYPO_LENGTH
-            and (word.lower.isalpha())
-        ):
-            return TYPO
-        return LOCKED
-
-
-def _is_clitic(lower: str) -> bool:
-    return ("'" in lower or "’" in lower) and bool(_CLITIC.search(lower))
-
-
-def _lock(
-    reasons: list[str], glued: list[bool] | None, indices: Iterable[int], reason: str
-) -> None:
-    previous: int | None = None
-    for index in indices:
-        # The first lock to guard a word names it: they come in order of weight.
-        if not reasons[index] or (reason in _SOLID and reasons[index] not in _SOLID):
-            reasons[index] = reason
-        if glued is not None and previous == index - 1:
-            glued[index] = True
-        previous = index
 
 
 def _parted(parts: Sequence[str]) -> list[str]:

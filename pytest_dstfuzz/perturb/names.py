@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from pytest_dstfuzz.perturb.words import Word, split_words
+from pytest_dstfuzz.perturb.words import Parts, Word, take_apart
 
 _QUOTED: Final = re.compile(r"[\"“«]([^\"“”«»]{1,80})[\"”»]|``(.{1,80}?)''")
 _SENTENCE_END: Final = re.compile(r"[.!?…。]")
@@ -35,48 +35,57 @@ def quoted(text: str, words: Sequence[Word]) -> list[int]:
     ]
 
 
-def called(text: str, words: Sequence[Word], closed: Collection[str]) -> list[int]:
+def called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) -> list[int]:
     """Return the words right after ``called`` or ``named``, up to one of a closed class.
 
     Args:
-        text: the utterance.
-        words: its words.
+        lowers: the lower-cased words of the utterance.
+        gaps: what is before each of them.
         closed: lower-cased words that end a name.
     """
     found: list[int] = []
-    for index, word in enumerate(words):
-        if word.lower not in _CALLED:
+    if _CALLED.isdisjoint(lowers):
+        return found
+    for index, word in enumerate(lowers):
+        if word not in _CALLED:
             continue
-        for place in range(index + 1, min(index + 1 + _LONGEST, len(words))):
-            between = text[words[place - 1].end : words[place].start]
-            lower = words[place].lower
+        for place in range(index + 1, min(index + 1 + _LONGEST, len(lowers))):
+            lower = lowers[place]
             inside = lower in _LINKS and (place == index + 1 or place - 1 in found[-1:])
-            if _ends_name(between) or (lower in closed and not inside):
+            if _ends_name(gaps[place]) or (lower in closed and not inside):
                 break
             found.append(place)
     return found
 
 
 def capitalised(
-    text: str, words: Sequence[Word], plain: Collection[str], is_word: Callable[[str], bool]
-) -> list[int]:
+    text: str,
+    parts: Parts,
+    capitals: Sequence[bool],
+    plain: Collection[str],
+    is_word: Callable[[str], bool],
+) -> set[int]:
     """Return the words written with a capital that grammar does not ask for.
 
     Words of ``plain`` (lower-cased: stop words, greetings) do not count, except as links
     between two that do (``of``, ``'s``). The word at the start of a sentence counts when it
     is no known word, or when a capital follows.
+
+    Args:
+        text: the utterance.
+        parts: its words, and what is between them.
+        capitals: whether each word is written with a capital.
+        plain: words that make no name.
+        is_word: whether a lower-cased word is known.
     """
-    capitals = [
-        word.text[0].isupper() and word.lower.partition("'")[0] not in {"i", ""} for word in words
-    ]
+    words, gaps = parts
     if sum(capitals) > _TITLE_CASE * len(words) and len(words) > 2 and text.isupper():
-        return []
+        return set()
     found: list[int] = []
     for index, word in enumerate(words):
         if not capitals[index]:
             continue
-        between = text[words[index - 1].end : word.start] if index else "."
-        if _SENTENCE_END.search(between) or not text[: word.start].strip():
+        if not index or _SENTENCE_END.search(gaps[index]):
             follows = index + 1 < len(words) and capitals[index + 1]
             if is_word(word.lower) and (word.lower in plain or not follows):
                 continue
@@ -90,22 +99,39 @@ def capitalised(
             place += 1
         if place in known:
             known.update(range(index, place))
-    return sorted(known)
+    return known
 
 
-def named_by_system(system: str, words: Sequence[Word], stop_words: Collection[str]) -> list[int]:
-    """Return the words which the system, in the utterance before, wrote as a name."""
-    if not system:
-        return []
-    spoken = split_words(system)
-    names = {
+def named_by_system(system: str, lowers: Collection[str]) -> set[str]:
+    """Return those of some words which the system, in the utterance before, wrote as a name.
+
+    Args:
+        system: the utterance of the system.
+        lowers: the lower-cased words to judge.
+    """
+    if not _may_name(system, lowers):
+        return set()
+    words, gaps = take_apart(system)
+    found = {
         word.lower
-        for index, word in enumerate(spoken)
-        if word.text[0].isupper()
-        and index
-        and not _SENTENCE_END.search(system[spoken[index - 1].end : word.start])
-    } - set(stop_words)
-    return [index for index, word in enumerate(words) if word.lower in names]
+        for word, gap in zip(words[1:], gaps[1:], strict=False)
+        if word.text[0].isupper() and not _SENTENCE_END.search(gap)
+    }
+    return found.intersection(lowers)
+
+
+def _may_name(system: str, lowers: Collection[str]) -> bool:
+    """Say whether a look at the words of the system is worth it: it rarely is."""
+    if not system.isascii():
+        return True  # Offsets need not be the same in lower case.
+    spoken = system.lower()
+    for lower in lowers:
+        at = spoken.find(lower)
+        while at >= 0:
+            if system[at].isupper():
+                return True
+            at = spoken.find(lower, at + 1)
+    return False
 
 
 def _ends_name(between: str) -> bool:

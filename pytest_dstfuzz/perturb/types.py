@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 #: What became of one generated variant before any tracker saw it.
 Status = Literal["valid", "vacuous", "vetoed", "over_rate"]
@@ -23,8 +23,7 @@ class Action:
     k: int
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """One edit, as made on the text that the edits before it had produced.
 
     ``text[start:end] == before`` holds for that text, and the edit puts ``after``
@@ -62,8 +61,7 @@ class Edit:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
+class Variant(NamedTuple):
     """A perturbed utterance and how it came about."""
 
     #: The clean utterance.

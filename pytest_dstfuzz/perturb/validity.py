@@ -8,31 +8,29 @@ the letter; what changed elsewhere must be explained, word by word, as something
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from functools import lru_cache
+from operator import attrgetter
+from typing import Final
 
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED
 from pytest_dstfuzz.perturb.edits import Hunk, hunks
-from pytest_dstfuzz.perturb.locks import Locks, Mask
+from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.rates import typing_distance
 from pytest_dstfuzz.perturb.rules import Rules, typo_limit
+from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS
-from pytest_dstfuzz.perturb.words import Word, is_word_character, word_list
+from pytest_dstfuzz.perturb.words import Word, is_word_character, marks, word_list
 
 _ADDED_MARKS: Final = frozenset((*ENDINGS, *SEPARATORS)) - {" "}
 _IMPOSSIBLE: Final = 1 << 20
 
 
-class Checked(NamedTuple):
-    """The clean utterance as the check needs it."""
-
-    text: str
-    words: tuple[Word, ...]
-    mask: Mask
-    #: Words that all edits together may touch.
-    quota: int
+_START: Final = attrgetter("start")
+_END: Final = attrgetter("end")
 
 
 class StrictCheck:
@@ -43,7 +41,7 @@ class StrictCheck:
         self._locks = locks
         self._rules = rules
 
-    def veto(self, source: Checked, text: str, edits: Sequence[Edit]) -> str:
+    def veto(self, source: Source, text: str, edits: Sequence[Edit]) -> str:
         """Return the lock that vetoes a variant, ``""`` when none does.
 
         Args:
@@ -52,8 +50,8 @@ class StrictCheck:
             edits: in the order in which they were made.
         """
         # An edit may span what it leaves as it is; that is no change.
-        trimmed = [_trimmed(hunk, source.text, text) for hunk in hunks(edits)]
-        changed = _whole_words([h for h in trimmed if h], source.text, text)
+        trimmed = [h for hunk in hunks(edits) if (h := _trimmed(hunk, source.text, text))]
+        changed = _whole_words(trimmed, source.text, text)
         reason = self._moved(source, text, changed)
         if reason:
             return reason
@@ -63,30 +61,29 @@ class StrictCheck:
             if reason:
                 return reason
             touched += cost
-        return "too-many-words" if touched > source.quota else ""
+        return "too-many-words" if touched > source.draft.quota else ""
 
-    def _moved(self, source: Checked, text: str, changed: Sequence[Hunk]) -> str:
+    def _moved(self, source: Source, text: str, changed: Sequence[Hunk]) -> str:
         """Return the lock of a word that is not intact, or that something sticks to."""
+        words, roles = source.words, source.mask.roles
         for hunk in changed:
-            for word, role, reason in zip(
-                source.words, source.mask.roles, source.mask.reasons, strict=True
-            ):
-                if role != LOCKED or word.end < hunk.start:
-                    continue
+            for index in range(bisect_left(words, hunk.start, key=_END), len(words)):
+                word = words[index]
                 if word.start > hunk.end:
                     break
+                if roles[index] != LOCKED:
+                    continue
                 overlaps = hunk.start < word.end and word.start < hunk.end
                 if overlaps or _sticks(word, source.text, hunk, text):
-                    return reason or "clitic"
+                    return source.mask.reasons[index] or "clitic"
         return ""
 
-    def _explain(self, source: Checked, text: str, hunk: Hunk) -> tuple[int, str]:
+    def _explain(self, source: Source, text: str, hunk: Hunk) -> tuple[int, str]:
         """Return how many words a hunk touches, and the lock that vetoes it."""
         old_text = source.text[hunk.start : hunk.end]
         new_text = text[hunk.new_start : hunk.new_end]
-        first = sum([word.end <= hunk.start for word in source.words])
-        last = sum([word.start < hunk.end for word in source.words])
-        last = max(first, last)
+        first = bisect_right(source.words, hunk.start, key=_END)
+        last = max(first, bisect_left(source.words, hunk.end, key=_START))
         new = word_list(new_text)
         cost = self._align(source, first, last, new)
         if cost >= _IMPOSSIBLE:
@@ -95,7 +92,7 @@ class StrictCheck:
             return 0, "punctuation"
         return max(cost, int(old_text != new_text)), ""
 
-    def _align(self, source: Checked, first: int, last: int, new: Sequence[str]) -> int:
+    def _align(self, source: Source, first: int, last: int, new: Sequence[str]) -> int:
         """Return the fewest touched words that explain ``words[first:last]`` -> ``new``."""
         rows = last - first
         if rows == len(new) == 1:
@@ -115,7 +112,7 @@ class StrictCheck:
         return best[rows][len(new)]
 
     def _moves(
-        self, source: Checked, i: int, last: int, new: Sequence[str], j: int
+        self, source: Source, i: int, last: int, new: Sequence[str], j: int
     ) -> list[tuple[int, int, int]]:
         """Return the allowed steps: words of the source and of the variant taken, cost."""
         moves: list[tuple[int, int, int]] = []
@@ -145,7 +142,7 @@ class StrictCheck:
     def _may_go(self, word: str) -> bool:
         return any(self._rules.droppable(word, stop_word=kind) for kind in (True, False))
 
-    def _may_insert(self, source: Checked, i: int, word: str) -> bool:
+    def _may_insert(self, source: Source, i: int, word: str) -> bool:
         rules, words = self._rules, source.words
         if word in rules.fillers or word in rules.emoji:
             return True
@@ -163,7 +160,7 @@ class StrictCheck:
         kinds = ("synonym", "neighbour")
         return role == FREE and any(new in rules.replacements(kind, old) for kind in kinds)
 
-    def _why(self, source: Checked, first: int, last: int, new: Sequence[str]) -> str:
+    def _why(self, source: Source, first: int, last: int, new: Sequence[str]) -> str:
         """Name the lock that a change without explanation runs into."""
         mask = source.mask
         old = Counter(word.lower for word in source.words[first:last])
@@ -187,6 +184,8 @@ class StrictCheck:
 def _trimmed(hunk: Hunk, old: str, new: str) -> Hunk | None:
     """Take equal text off both ends of a hunk; ``None`` where nothing is left."""
     start, end, new_start, new_end = hunk
+    if start == end or new_start == new_end:  # Nothing on one side: nothing is equal.
+        return hunk if start < end or new_start < new_end else None
     while start < end and new_start < new_end and old[start] == new[new_start]:
         start, new_start = start + 1, new_start + 1
     while start < end and new_start < new_end and old[end - 1] == new[new_end - 1]:
@@ -198,19 +197,23 @@ def _trimmed(hunk: Hunk, old: str, new: str) -> Hunk | None:
 def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:
     """Widen hunks until they part no word, neither in the source nor in the variant."""
     whole: list[Hunk] = []
-    for hunk in changed:
-        start, end, new_start, new_end = hunk
-        while _inside(old, start, new, new_start):
-            if whole and whole[-1].end == start:
-                # What is before it was widened already.
-                start, new_start = whole[-1].start, whole[-1].new_start
-                whole.pop()
-                break
-            start, new_start = start - 1, new_start - 1
-        nearest = next((h.start for h in changed if h.start >= end and h != hunk), len(old))
-        while end < nearest and _inside(old, end, new, new_end):
-            end, new_end = end + 1, new_end + 1
-        whole.append(Hunk(start, end, new_start, new_end))
+    for number, (first, last, new_first, new_last) in enumerate(changed, 1):
+        start, end = first, last
+        # Between hunks both texts are the same, so it is enough to look at the source.
+        if _inside(old, start, new, new_first):
+            floor = whole[-1].end if whole else 0
+            while start > floor and _sticky(old[start - 1]):
+                start -= 1
+        new_start = new_first - (first - start)
+        if whole and start == whole[-1].end and _inside(old, start, new, new_start):
+            # What is before it was widened already.
+            start, new_start = whole[-1].start, whole[-1].new_start
+            whole.pop()
+        nearest = changed[number].start if number < len(changed) else len(old)
+        if _inside(old, end, new, new_last):
+            while end < nearest and _sticky(old[end]):
+                end += 1
+        whole.append(Hunk(start, end, new_start, new_last + end - last))
     return whole
 
 
@@ -229,21 +232,19 @@ def _inside(old: str, at: int, new: str, new_at: int) -> bool:
 
 def _parts_word(text: str, at: int) -> bool:
     """Say whether ``text`` has a word on both sides of the offset ``at``."""
-    return (
-        0 < at < len(text)
-        and (is_word_character(text[at - 1]) or text[at - 1] in "'’-")
-        and (is_word_character(text[at]) or text[at] in "'’-")
-    )
+    return 0 < at < len(text) and _sticky(text[at - 1]) and _sticky(text[at])
+
+
+@lru_cache(maxsize=8192)
+def _sticky(character: str) -> bool:
+    """Say whether a character can be inside a word."""
+    return character in "'’-" or is_word_character(character)
 
 
 def _marks_kept(old: str, new: str) -> bool:
     """Say whether no punctuation went, and only harmless marks came."""
-    before, after = _marks(old), _marks(new)
+    before, after = marks(old), marks(new)
     if before == after:
         return True
     added, gone = Counter(after), Counter(before)
     return not gone - added and set(added - gone) <= _ADDED_MARKS
-
-
-def _marks(text: str) -> list[str]:
-    return [c for c in text if not is_word_character(c) and not c.isspace()]

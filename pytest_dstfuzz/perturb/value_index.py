@@ -82,20 +82,33 @@ class ValuePieces:
             self.stems | other.stems,
         )
 
-    def mentions(self, words: Sequence[str]) -> list[tuple[int, int]]:
+    def begins_like(self, form: str) -> bool:
+        """Say whether a word in canonical form is a longer form of a value's word."""
+        return len(form) > _STEM and form[:_STEM] in self.stems
+
+    def mentions(
+        self, words: Sequence[str], forms: Sequence[str], ends: Iterable[int]
+    ) -> list[tuple[int, int]]:
         """Return the spans ``(first, last + 1)`` of words that mention a value, in order.
 
         Args:
             words: the lower-cased words of an utterance.
+            forms: their canonical forms.
+            ends: indices of the words that may end a mention, in order; all would do.
         """
         known = self.words
-        forms = [(index, form) for index, form in enumerate(map(canonical, words)) if form]
         spans: list[tuple[int, int]] = []
-        for position, (index, form) in enumerate(forms):
-            earlier, before = forms[position - 1] if position else (0, "")
+        for index in ends:
+            form = forms[index]
+            if not form:
+                continue
+            earlier = index - 1
+            while earlier >= 0 and not forms[earlier]:
+                earlier -= 1
+            before = forms[earlier] if earlier >= 0 else ""
             if before and ((before, form) in self.pairs or before + form in known):
                 first = earlier
-            elif form in known or (len(form) > _STEM and form[:_STEM] in self.stems):
+            elif form in known or self.begins_like(form):
                 first = index
             else:
                 continue

@@ -1,0 +1,163 @@
+"""From what is known about the words of one utterance to what may be done to each.
+
+The functions fill two lists: for each word the lock that guards it, and for each gap
+whether the words on its sides are one expression. `finish` makes a `Mask` of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO
+from pytest_dstfuzz.perturb.facts import Entry, WordFacts
+
+#: Locks whose words make one solid block with locked neighbours: nothing goes in between.
+SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name"})
+#: Locks on what may be a name, and so go on in the word beside it.
+_NAMED: Final = frozenset({"value", "name"})
+#: `not really` and `no more` mean something else than `not` and `no`.
+_ANSWERS: Final = frozenset({"negation", "dontcare", "affirmation"})
+#: Locks under which a word of some length may take a typing error; a name outweighs them.
+WEAK: Final = frozenset({"cue", "reference"})
+_CLOSING_QUOTES: Final = ('"', "'", "”", "’", "»")
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """What guards the words of one utterance, by position.
+
+    Attributes:
+        roles: for each word FREE, TYPO or LOCKED.
+        reasons: for each word the lock that guards it, ``""`` for a free one.
+        open: for each gap (before word i; the last is after the last word) whether a
+            word may be inserted there.
+    """
+
+    roles: tuple[int, ...]
+    reasons: tuple[str, ...]
+    open: tuple[bool, ...]
+
+
+def lock(reasons: list[str], glued: list[bool] | None, indices: Iterable[int], reason: str) -> None:
+    """Lock some words; with ``glued``, neighbours among them become one expression."""
+    previous: int | None = None
+    for index in indices:
+        # The first lock to guard a word names it: they come in order of weight.
+        if not reasons[index] or (reason in SOLID and reasons[index] not in SOLID):
+            reasons[index] = reason
+        if glued is not None and previous == index - 1:
+            glued[index] = True
+        previous = index
+
+
+def lock_phrases(
+    facts: Sequence[WordFacts],
+    single: Mapping[str, str],
+    reasons: list[str],
+    glued: list[bool],
+) -> None:
+    """Lock every listed word and phrase; of two locks on one word the earlier list wins.
+
+    Args:
+        facts: of the words.
+        single: listed words, with their locks.
+        reasons: filled.
+        glued: filled.
+    """
+    for index, fact in enumerate(facts):
+        if not fact.listed:
+            continue
+        following = facts[index + 1].plain if index + 1 < len(facts) else ""
+        if entries := fact.phrases.get(following):
+            _lock_entries(facts, index, entries, reasons, glued)
+        elif fact.own:
+            lock(reasons, None, (index,), fact.own)
+        if fact.second_half and index:
+            reason = single.get(facts[index - 1].plain + fact.plain, "")
+            if reason:  # `wi fi` is `wifi`.
+                lock(reasons, glued, (index - 1, index), reason)
+        if fact.joined:  # So is `wi-fi`.
+            lock(reasons, None, (index,), fact.joined)
+        if fact.contracted and index:
+            lock(reasons, glued, (index - 1, index), "negation")
+
+
+def _lock_entries(
+    facts: Sequence[WordFacts],
+    index: int,
+    entries: Iterable[Entry],
+    reasons: list[str],
+    glued: list[bool],
+) -> None:
+    for phrase, reason in entries:
+        end = index + len(phrase)
+        if tuple([fact.plain for fact in facts[index:end]]) == phrase:
+            lock(reasons, glued if reason in SOLID else None, range(index, end), reason)
+
+
+def lock_numbers(facts: Sequence[WordFacts], reasons: list[str]) -> None:
+    """Lock numbers and the units after them."""
+    for index, fact in enumerate(facts):
+        if fact.number:
+            reasons[index] = reasons[index] or "number"
+        elif fact.unit and index and reasons[index - 1] == "number":
+            reasons[index] = "number"
+
+
+def lock_names(
+    facts: Sequence[WordFacts], gaps: Sequence[str], found: Collection[int], reasons: list[str]
+) -> None:
+    """Lock the words ``found`` to be names, what no list knows, and what goes on a name."""
+    for index, fact in enumerate(facts):
+        reason = reasons[index]
+        if index in found or (fact.unknown and not reason):
+            if not reason or reason in WEAK:
+                reasons[index] = "name"
+        elif not reason and fact.noun and index and reasons[index - 1] in _NAMED:
+            # A noun right after a name is often its last part: `don pasquale pizzeria`.
+            near = facts[index - 1].nounish and len(gaps[index]) <= 1
+            reasons[index] = "name" if near else ""
+
+
+def finish(
+    facts: Sequence[WordFacts], gaps: Sequence[str], reasons: list[str], glued: list[bool]
+) -> Mask:
+    """Turn locks into roles, and close the gaps in which nothing may be inserted."""
+    roles: list[int] = []
+    closed = glued
+    left = ""
+    for index, fact in enumerate(facts):
+        right, gap = reasons[index], gaps[index]
+        if gap != " " and (index or gap) and not _parts(gap):
+            closed[index] = True
+        if fact.clitic or (index and (left or right) and _belong(facts, index, left, right)):
+            closed[index] = True
+        if right:
+            roles.append(TYPO if fact.long and right in WEAK else LOCKED)
+        else:
+            roles.append(LOCKED if fact.clitic else FREE)
+        left = right
+    if facts and gaps[-1].startswith(_CLOSING_QUOTES):
+        closed[-1] = True
+    return Mask(tuple(roles), tuple(reasons), tuple([not shut for shut in closed]))
+
+
+@lru_cache(maxsize=1024)
+def _parts(gap: str) -> bool:
+    """Say whether a word could stand in a gap.
+
+    Where no blank is, it would stick to something; a dash or a stroke between two words
+    makes them one.
+    """
+    return gap[-1:].isspace() and not any(mark in gap for mark in "-/&'’")
+
+
+def _belong(facts: Sequence[WordFacts], index: int, left: str, right: str) -> bool:
+    """Say whether locks hold a word and the one before it together."""
+    if left in _ANSWERS or (left in SOLID and right in SOLID):
+        return True
+    named = left in _NAMED or right in _NAMED
+    return named and facts[index].nounish and facts[index - 1].nounish
