@@ -43,14 +43,14 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
 
     A wrapper, so that it runs before workers are started and the header is printed.
     """
-    given = given_options(session.config)
-    if given:
-        try:
+    try:
+        given = given_options(session.config)
+        if given:
             read_settings(session.config)
             if _is_for_us(session.config, given):
                 _started(session.config).prepare()
-        except UserError as error:
-            raise pytest.UsageError(str(error)) from error
+    except UserError as error:
+        raise pytest.UsageError(str(error)) from error
     return (yield)
 
 

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import pytest
 
-from pytest_dstfuzz.config import OPTIONS, Option, Settings, build_settings, parse_option
+from pytest_dstfuzz.config import (
+    OPTIONS,
+    Option,
+    Settings,
+    build_settings,
+    option_text,
+    parse_option,
+)
+from pytest_dstfuzz.errors import UserError
 
 _GROUP = "dstfuzz: robustness of dialogue state trackers"
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
 _PATHS = ("data", "checkpoint", "report")
+#: Whether an ini key may be a text or a number in a TOML table. Before pytest 9.2 it may not,
+#: and a number there is refused with a message that says how to write it.
+_UNIONS = pytest.version_tuple >= (9, 2)
 #: Options that concern a whole session: repeating one test must not apply them again.
 _SESSION_ONLY = ("report", "max_seconds", "max_calls", "max_failure_rate", "fail_on")
 
@@ -34,8 +46,9 @@ def add_options(parser: pytest.Parser) -> None:
     All defaults are ``None``: what was not given must be told apart from what was.
     """
     group = parser.getgroup("dstfuzz", _GROUP)
+    hints = get_type_hints(Settings)
     for item in OPTIONS:
-        several = _may_repeat(item)
+        several = item.separator == "\n"
         group.addoption(
             f"--dst-{item.flag}",
             dest=f"dst_{item.name}",
@@ -44,8 +57,19 @@ def add_options(parser: pytest.Parser) -> None:
             default=None,
             help=item.help.replace("%", "%%"),
         )
-        kind: Literal["linelist", "string"] = "linelist" if several else "string"
+        kind: Any = "linelist" if item.separator else _ini_type(hints[item.name])
         parser.addini(f"dst_{item.name}", f"same as --dst-{item.flag}", kind, default=None)
+
+
+def _ini_type(hint: Any) -> Any:
+    """Return what an ini key holds, by the type of the setting: a text, or also a number."""
+    kinds = {str, *(get_args(hint) or (hint,))} - {type(None)}
+    if float in kinds:
+        kinds.add(int)  # 0 is a rate too
+    if kinds == {str} or not _UNIONS:
+        return "string"
+    # The text first: what an ini file gives stays one, and the option table reads it.
+    return reduce(or_, sorted(kinds, key=lambda kind: (kind is not str, kind.__name__)))
 
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
@@ -83,20 +107,33 @@ def repeat_options(config: pytest.Config, seed: int) -> str:
 def _given(config: pytest.Config, item: Option) -> Given | None:
     typed = config.getoption(f"dst_{item.name}", default=None)
     if typed is not None:
-        return Given(item.name, _joined(typed), f"--dst-{item.flag}", on_command_line=True)
-    written = config.getini(f"dst_{item.name}")
+        # A lock may be a regular expression with commas in it, so it is given one at a time.
+        value = typed if isinstance(typed, str) else "\n".join(typed)
+        return Given(item.name, value, f"--dst-{item.flag}", on_command_line=True)
+    written = _written(config, item)
     if written is None:
         return None
-    return Given(item.name, _joined(written), f"dst_{item.name} (ini)", on_command_line=False)
+    return Given(item.name, written, f"dst_{item.name} (ini)", on_command_line=False)
 
 
-def _may_repeat(item: Option) -> bool:
-    # A lock may be a regular expression with commas in it, so it is given one at a time.
-    return item.name == "lock"
+def _written(config: pytest.Config, item: Option) -> str | None:
+    """Return what the ini file or the TOML table gives an option, as text.
 
-
-def _joined(value: str | Sequence[str]) -> str:
-    return value if isinstance(value, str) else "\n".join(value)
+    Raises:
+        UserError: a value of a type that the option does not take there.
+    """
+    name = f"dst_{item.name}"
+    try:
+        value = config.getini(name)
+        text = None if value is None else option_text(item.name, value)
+        wrong = value is not None and text is None
+    except (TypeError, ValueError, pytest.UsageError):
+        # A type of TOML that pytest itself does not let through.
+        wrong = True
+    if wrong:
+        how = 'a list of texts, ["...", "..."]' if item.separator else 'a text in quotes, "..."'
+        raise UserError(f"{name} (ini): no value of a type that it takes; in TOML write {how}")
+    return text
 
 
 def _beside_ini(config: pytest.Config, name: str, value: str) -> str:

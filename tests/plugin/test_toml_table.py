@@ -1,0 +1,98 @@
+"""Options in pytest's TOML tables, where values have types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.plugin import options as options_module
+from pytest_dstfuzz.plugin.options import read_settings
+
+NATIVE = pytest.mark.skipif(pytest.version_tuple < (9, 2), reason="older tables hold texts only")
+
+
+def settings(pytester: pytest.Pytester, table: str, name: str = "tool.pytest") -> Settings:
+    (pytester.path / "pyproject.toml").write_text(f"[{name}]\n{table}\n", encoding="utf-8")
+    return read_settings(pytester.parseconfig())
+
+
+@NATIVE
+@pytest.mark.parametrize(
+    ("line", "name", "value"),
+    [
+        ("dst_turns = 7", "turns", 7),
+        ('dst_turns = "all"', "turns", None),
+        ("dst_max_edit_rate = 0.2", "max_edit_rate", 0.2),
+        ("dst_max_edit_rate = 0", "max_edit_rate", 0.0),
+        ('dst_max_failure_rate = "5%"', "max_failure_rate", 0.05),
+        ("dst_max_seconds = 1.5", "max_seconds", 1.5),
+        ("dst_flat_edit_rate = true", "flat_edit_rate", True),
+        ('dst_flat_edit_rate = "no"', "flat_edit_rate", False),
+        ('dst_only = ["char_drop", "word_drop"]', "only", ("word_drop", "char_drop")),
+        ('dst_domains = ["hotel", "taxi"]', "domains", ("hotel", "taxi")),
+        ('dst_lock = ["please", "/a{1,2}/"]', "lock", ("please", "/a{1,2}/")),
+    ],
+)
+def test_values_have_their_own_types(
+    pytester: pytest.Pytester, line: str, name: str, value: object
+) -> None:
+    assert getattr(settings(pytester, line), name) == value
+
+
+def test_the_table_of_texts_takes_texts(pytester: pytest.Pytester) -> None:
+    table = 'dst_turns = "7"\ndst_only = "char_drop,word_drop"\ndst_lock = ["a", "b"]'
+    found = settings(pytester, table, "tool.pytest.ini_options")
+    assert (found.turns, found.only, found.lock) == (7, ("word_drop", "char_drop"), ("a", "b"))
+
+
+@NATIVE
+def test_the_command_line_and_overrides_go_before_it(pytester: pytest.Pytester) -> None:
+    text = '[tool.pytest]\ndst_turns = 7\ndst_seed = 3\ndst_only = ["char_drop"]\n'
+    (pytester.path / "pyproject.toml").write_text(text, encoding="utf-8")
+    config = pytester.parseconfig("-o", "dst_seed=4", "-o", "dst_only=word_drop", "--dst-turns=5")
+    found = read_settings(config)
+    assert (found.turns, found.seed, found.only) == (5, 4, ("word_drop",))
+
+
+@NATIVE
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("dst_variants = true", 'dst_variants (ini): *; in TOML write a text in quotes, "..."'),
+        ('dst_only = "char_drop"', "dst_only (ini): *; in TOML write a list of texts*"),
+        ("dst_lock = [1]", "dst_lock (ini): *; in TOML write a list of texts*"),
+        ("dst_turns = [1]", "dst_turns (ini): *; in TOML write a text in quotes*"),
+        ("dst_turns = 2.5", "dst_turns (ini): no value of a type that it takes*"),
+        ("dst_turns = -3", "dst_turns (ini): '-3' must be a whole number*"),
+        ("dst_max_edit_rate = 1.5", "dst_max_edit_rate (ini): '1.5' must be a rate between*"),
+    ],
+)
+def test_another_type_is_one_message(pytester: pytest.Pytester, line: str, message: str) -> None:
+    (pytester.path / "pyproject.toml").write_text(f"[tool.pytest]\n{line}\n", encoding="utf-8")
+    pytester.makepyfile("def test_other(): pass")
+    result = pytester.runpytest_inprocess()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert len([text for text in result.errlines if text]) == 1
+
+
+def test_a_number_before_pytest_knew_unions_is_told_to_be_quoted(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if pytest.version_tuple < (9, 0):
+        pytest.skip("there is no such table")
+    monkeypatch.setattr(options_module, "_UNIONS", False)
+    (pytester.path / "pyproject.toml").write_text("[tool.pytest]\ndst_turns = 7\n", "utf-8")
+    result = pytester.runpytest_inprocess()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(['ERROR: dst_turns (ini): *write a text in quotes, "..."'])
+
+
+def test_an_ini_file_holds_names_with_commas_or_lines(pytester: pytest.Pytester) -> None:
+    for text in ("char_drop, word_drop", "\n  char_drop\n  word_drop"):
+        pytester.makeini(f"[pytest]\ndst_only = {text}\n")
+        found = read_settings(pytester.parseconfig())
+        assert found.only == ("word_drop", "char_drop")
+        assert Path("tox.ini").is_file()
