@@ -100,7 +100,8 @@ def failure_rate_interval(
     """Return the bootstrap interval of the failure rate, or ``None``; see `Summary`.
 
     Dialogues are drawn with replacement, each with all of its variants: those of one
-    dialogue are not independent.
+    dialogue are not independent. Without any violation the interval reaches up to what
+    that many dialogues cannot exclude; see `bootstrap_ratio`.
     """
     by_dialogue: dict[str, Counts] = {}
     for turn in results:
@@ -123,6 +124,14 @@ def bootstrap_ratio(
 ) -> tuple[float, float]:
     """Return the percentile interval of ``sum(parts) / sum(wholes)`` over units.
 
+    Where no unit has any part, every resample is 0, and "0 to 0" would claim a certainty
+    that no sample gives. The upper bound is then Clopper and Pearson's for 0 of n units,
+    ``1 - ((1 - level) / 2) ** (1 / n)``: of a share of units with any part as high as that,
+    n units without one are still as likely as (1 - level) / 2, and the ratio is no higher
+    than that share as long as units are of like size. For 95 % that is about 3.7 / n.
+    Likewise below 1 where every unit is all part. It is wide on purpose: a single part in
+    one unit tells more, and may well narrow the interval.
+
     Args:
         parts: [units], numerators.
         wholes: [units], denominators, each above 0.
@@ -130,6 +139,11 @@ def bootstrap_ratio(
         level: coverage, between 0 and 1.
     """
     units = len(parts)
+    most = 1.0 - float(((1 - level) / 2) ** (1 / units))
+    if not parts.any():
+        return 0.0, most
+    if (parts == wholes).all():
+        return 1.0 - most, 1.0
     rates = np.empty(RESAMPLES)
     # In slices: 2,000 resamples of 1,000 dialogues at once would be 16 MB of indices.
     for start in range(0, RESAMPLES, 250):

@@ -230,6 +230,30 @@ def test_the_bootstrap_is_seeded_and_near_the_binomial_interval() -> None:
     assert low < narrow[0] < narrow[1] < high
 
 
+@pytest.mark.parametrize(
+    ("units", "level", "bound"),
+    # By hand: 1 - sqrt(0.025) = 1 - 0.1581, 1 - sqrt(0.25) = 1 - 0.5; and the tables of
+    # Clopper and Pearson for 0 of 10 (30.8 %) and 0 of 100 (3.62 %).
+    [(2, 0.95, 0.8419), (2, 0.5, 0.5), (10, 0.95, 0.3085), (100, 0.95, 0.0362)],
+)
+def test_nothing_found_is_no_certainty(units: int, level: float, bound: float) -> None:
+    nothing = np.zeros(units, dtype=np.int64)
+    # However many variants each dialogue gave: they are not independent.
+    for wholes in (np.ones_like(nothing), np.arange(1, units + 1)):
+        low, high = bootstrap_ratio(nothing, wholes, stream(0, "x"), level)
+        assert (low, round(high, 4)) == (0.0, bound)
+        low, high = bootstrap_ratio(wholes, wholes, stream(0, "x"), level)
+        assert (round(1 - low, 4), high) == (bound, 1.0)
+
+
+def test_a_campaign_without_violations_has_an_interval_above_zero() -> None:
+    results = [turn(variant("held"), variant("vetoed"), dialogue=f"{d}") for d in range(10)]
+    results.append(turn(variant("vetoed"), dialogue="no valid variant, so no unit"))
+    summary = summarise(results, 0)
+    assert summary.failure_rate == 0.0
+    assert summary.failure_rate_interval == (0.0, pytest.approx(0.3085, abs=1e-4))
+
+
 def test_variants_of_one_dialogue_are_not_independent() -> None:
     def campaign(size: int) -> list[TurnResult]:
         # 40 violations in 200 variants, spread over turns or lumped in dialogues.
