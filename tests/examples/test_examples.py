@@ -1,0 +1,72 @@
+"""The other examples run as their READMEs say, from a folder of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SHIPPED = Path(__file__).parents[2] / "pytest_dstfuzz" / "resources" / "trade"
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Copy an example out of this project, whose settings are not a newcomer's, and run it."""
+
+    def run(name: str, *options: str) -> subprocess.CompletedProcess[str]:
+        folder = tmp_path / name
+        shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+        command += [f"--dst-report={tmp_path / 'report.json'}", *options]
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def read_report(folder: Path) -> Any:
+    return json.loads((folder / "report.json").read_text(encoding="utf-8"))
+
+
+def test_the_own_tracker_fails_where_a_rule_does(run: Run, tmp_path: Path) -> None:
+    done = run("own_tracker", "--dst-model=my_bot:track", "--dst-domains=train")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout
+    report = read_report(tmp_path)
+    changed = {
+        change["slot"]
+        for turn in report["turns"]
+        for variant in turn["variants"]
+        if variant["outcome"] == "violation"
+        for change in variant["changed_slots"]
+    }
+    assert changed == {"train-leaveat"}
+    assert report["summary"]["errors"] == 0
+
+
+def test_the_quickstart_tests_the_shipped_tracker(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    if not (SHIPPED / "model.safetensors").is_file():
+        pytest.skip("this checkout has no trained checkpoint")
+    done = run("quickstart", "--dst-turns=20", "--dst-max-failure-rate=1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = read_report(tmp_path)
+    # What the ini file and the marker of the example say.
+    assert report["settings"]["model"] == "trade"
+    assert report["settings"]["variants"] == 5
+    assert report["summary"]["turns"] == 20
+    assert report["summary"]["errors"] == 0
+    edits = [len({e["transformation"] for e in v["edits"]}) for v in variants(report)]
+    assert max(edits) == 2
+
+
+def variants(report: Any) -> list[Any]:
+    return [variant for turn in report["turns"] for variant in turn["variants"]]

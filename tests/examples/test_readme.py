@@ -1,0 +1,80 @@
+"""What the README shows is what there is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.config import OPTIONS, Option, Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.types import Context, Exchange
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+ROWS = re.findall(r"^\| (`--dst-[^|]*) \|([^|]*)\|", README, re.MULTILINE)
+
+
+def test_the_tracker_in_ten_lines_is_the_example() -> None:
+    shown = next(text for _, text in BLOCKS if text.startswith("# my_bot.py\n"))
+    shown = shown.removeprefix("# my_bot.py\n")
+    example = (ROOT / "examples" / "own_tracker" / "my_bot.py").read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(example), clean=False)
+    assert example == f'"""{docstring}"""\n\n{shown}'
+    assert len([line for line in shown.splitlines() if line]) <= 10
+
+
+def test_the_tracker_in_ten_lines_breaks_as_its_page_says() -> None:
+    shown = next(text for _, text in BLOCKS if text.startswith("# my_bot.py\n"))
+    page = (ROOT / "examples" / "own_tracker" / "README.md").read_text(encoding="utf-8")
+    understood, *not_understood = re.findall(r"`(leave[^`]*)`", page)
+    assert len(not_understood) == 2
+    scope: dict[str, object] = {}
+    exec(compile(shown, "README.md", "exec"), scope)  # noqa: S102  # our own README
+    track = scope["track"]
+    assert callable(track)
+    assert track(Context((Exchange("", understood),))) == {"train-leaveat": "17:30"}
+    for text in not_understood:
+        assert track(Context((Exchange("", text),))) == {}
+
+
+def test_every_python_block_is_python() -> None:
+    blocks = [text for language, text in BLOCKS if language == "python"]
+    assert len(blocks) >= 3
+    for text in blocks:
+        compile(text, "README.md", "exec")
+
+
+def test_the_conversations_shown_can_be_read(tmp_path: Path) -> None:
+    (shown,) = (text for language, text in BLOCKS if language == "json")
+    path = tmp_path / "conversations.jsonl"
+    path.write_text(shown, encoding="utf-8")
+    data = load_dialogues(str(path), "test")
+    assert [dialogue.id for dialogue in data.dialogues] == ["p1", "p2"]
+    assert data.turn_count() == 4
+
+
+def test_the_table_names_every_option_once() -> None:
+    named = [flag for cell, _ in ROWS for flag in re.findall(r"`--dst-([a-z-]+)`", cell)]
+    assert sorted(named) == sorted(item.flag for item in OPTIONS)
+
+
+@pytest.mark.parametrize("item", OPTIONS, ids=lambda item: item.name)
+def test_the_table_tells_the_defaults(item: Option) -> None:
+    default = getattr(Settings(), item.name)
+    if default in (None, ()) or item.name == "data":
+        return
+    cell, shown = next(row for row in ROWS if f"`--dst-{item.flag}`" in row[0])
+    place = re.findall(r"`--dst-([a-z-]+)`", cell).index(item.flag)
+    text = {True: "yes", False: "no"}[default] if isinstance(default, bool) else str(default)
+    assert shown.replace("`", "").split(", ")[place].strip() == text
+
+
+def test_options_in_its_commands_exist() -> None:
+    flags = {item.flag for item in OPTIONS}
+    used = set(re.findall(r"--dst-([a-z]+(?:-[a-z]+)*)", README))
+    assert len(used) > 20
+    assert used <= flags
