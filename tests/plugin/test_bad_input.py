@@ -49,6 +49,14 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-data=half.jsonl"), "half.jsonl: line 1, utterance 0 holds half of a character"),
     ((MODEL, "--dst-data=typed.jsonl"), "typed.jsonl: line 1"),
     ((MODEL, "--dst-data=broken.zip"), "broken.zip"),
+    (
+        (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
+        "the relation 'gold' compares with belief state labels",
+    ),
+    (
+        (MODEL, "--dst-data=talk.jsonl", "--dst-domains=hotel"),
+        "have no labels, so they cannot be chosen by",
+    ),
     ((MODEL, "--dst-split=tset"), "--dst-split: unknown split 'tset'. Did you mean 'test'?"),
     ((MODEL, "--dst-domains=hotle"), "unknown domain 'hotle'. Did you mean 'hotel'?"),
     # numbers and names
@@ -69,6 +77,8 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-max-seconds=0",), "'0' must be a number of seconds above 0"),
     (("--dst-max-calls=none",), "--dst-max-calls: 'none' must be a whole number"),
     ((MODEL, "--dst-lock=/[/"), "/[/"),
+    (("--dst-variants=3", "--dst-variant=3"), "there is no variant 3 of 3: they are numbered from"),
+    (("--dst-flat-edit-rate=maybe",), "--dst-flat-edit-rate: 'maybe' must be yes or no"),
     # report path
     ((MODEL, "--dst-report=empty"), "cannot write empty: it is a folder"),
     ((MODEL, "--dst-report=mybot.py/out.json"), "cannot write mybot.py/out.json"),
@@ -102,6 +112,8 @@ def folder(bot: pytest.Pytester) -> Path:
     (bot.path / "nothing.jsonl").write_text("", encoding="utf-8")
     half = {"dialogue_id": "1", "utterances": ["a hotel \ud800"]}
     (bot.path / "half.jsonl").write_text(json.dumps(half), encoding="utf-8")
+    talk = {"dialogue_id": "1", "utterances": ["a hotel"]}
+    (bot.path / "talk.jsonl").write_text(json.dumps(talk), encoding="utf-8")
     typed = {"dialogue_id": "1", "turns": [{"user": 3}]}
     (bot.path / "typed.jsonl").write_text(json.dumps(typed), encoding="utf-8")
     (bot.path / "broken.zip").write_bytes(b"PK\x03\x04 and no more")
