@@ -8,6 +8,8 @@ from dataclasses import replace
 
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.config import Settings, build_settings
+from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
+from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser
 
 SUMMARY = "joint goal accuracy, slot accuracy and figures by domain of a tracker"
@@ -17,6 +19,7 @@ _SHARED = ("model", "checkpoint", "data", "split", "domains", "device", "batch_s
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         on the shipped dialogues
   dstfuzz evaluate --model trade --data multiwoz21 --split val
+  dstfuzz evaluate --model trade --data MultiWOZ_2.1 --layout original
   dstfuzz evaluate --model mybot.tracker:track --data conversations.jsonl --json"""
 
 
@@ -28,16 +31,29 @@ def run(arguments: Sequence[str]) -> int:
     """
     parser = Parser("dstfuzz evaluate", f"Print {SUMMARY}.", _EXAMPLES)
     parser.shared(*_SHARED, required=("model",))
+    parser.value(
+        "--layout",
+        _layout,
+        "NAME",
+        help=f"read the data in this layout: {', '.join(LAYOUTS)} (default: the first of them "
+        "that holds the split)",
+    )
     parser.option("--json", action="store_true", help="print the figures as JSON")
     options = vars(parser.parse_all(arguments))
-    as_json = options.pop("json")
+    as_json, layout = options.pop("json"), options.pop("layout")
     settings = build_settings({name: value for name, value in options.items() if value is not None})
-    lines = _measure(settings, as_json=as_json)
+    lines = _measure(settings, layout, as_json=as_json)
     print("\n".join(lines))
     return 0
 
 
-def _measure(settings: Settings, *, as_json: bool) -> list[str]:
+def _layout(text: str) -> str:
+    if text not in LAYOUTS:
+        raise unknown_name("layout", text, LAYOUTS)
+    return text
+
+
+def _measure(settings: Settings, layout: str | None, *, as_json: bool) -> list[str]:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_turns  # noqa: PLC0415
@@ -45,7 +61,7 @@ def _measure(settings: Settings, *, as_json: bool) -> list[str]:
     from pytest_dstfuzz.trackers.preflight import preflight  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
 
-    data = load_dialogues(settings.data, settings.split)
+    data = load_dialogues(settings.data, settings.split, layout=layout)
     chosen = sample_turns(data, None, settings.seed, settings.domains)
     data = replace(data, dialogues=tuple(dialogue for dialogue, _ in chosen))
     tracker = resolve_tracker(

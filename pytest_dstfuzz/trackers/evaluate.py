@@ -50,6 +50,10 @@ class Evaluation:
     domains: tuple[DomainAccuracy, ...]
     #: Dialogues that are right at every turn, in data order.
     right_dialogues: tuple[str, ...]
+    #: Layout the data was read in, normalisation of its values, and what else reading chose.
+    layout: str
+    normalisation: str
+    notes: tuple[str, ...]
 
     @property
     def joint_goal_accuracy(self) -> float:
@@ -66,6 +70,9 @@ class Evaluation:
         return {
             "data": self.data,
             "split": self.split,
+            "layout": self.layout,
+            "normalisation": self.normalisation,
+            "notes": list(self.notes),
             "dialogues": self.dialogues,
             "turns": self.turns,
             "right": self.right,
@@ -89,6 +96,9 @@ class Evaluation:
         joint = f"{self.joint_goal_accuracy:7.2%}  ({self.right} of {self.turns} turns)"
         rows = [
             f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
+            f"layout                {self.layout}",
+            f"normalisation         {self.normalisation}",
+            *(f"note                  {note}" for note in self.notes),
             f"joint goal accuracy   {joint}",
             f"slot accuracy         {self.slot_accuracy:7.2%}  ({self.slots} slots)",
             f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
@@ -186,6 +196,9 @@ def _count(
             for dialogue, turns in zip(data.dialogues, pairs, strict=True)
             if turns and all(label == state for label, state in turns)
         ),
+        layout=data.layout,
+        normalisation=data.normalisation,
+        notes=data.notes,
     )
 
 

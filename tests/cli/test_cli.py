@@ -52,6 +52,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("evaluate --model x --splt test", "unknown argument '--splt'; did you mean --split?"),
         ("evaluate --model x more", "unknown argument 'more'"),
         ("evaluate --model x --split tset", "--split: unknown split 'tset'. Did you mean 'test'?"),
+        ("evaluate --model x --layout shraded", "unknown layout 'shraded'. Did you mean 'sharded'"),
+        (
+            "evaluate --model cli_bot:track --layout jsonl",
+            "does not hold the split 'test' in the layout 'jsonl'",
+        ),
         ("evaluate --model x --batch-size 0", "--batch-size: '0' must be a whole number from 1"),
         ("evaluate --model trad", "unknown tracker 'trad'. Did you mean 'trade'?"),
         ("evaluate --model cli_bot:trakc", "no attribute 'trakc'. Did you mean 'track'?"),
@@ -114,6 +119,25 @@ def test_evaluate_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     figures = json.loads(capsys.readouterr().out)
     assert figures["slots"] == 30
     assert set(figures["domains"]) == {"attraction", "hotel", "restaurant", "taxi", "train"}
+
+
+def test_evaluate_says_how_the_data_was_read(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    line = {"dialogue_id": "a", "turns": [{"user": "up north", "state": {"hotel-area": "north"}}]}
+    log = [{"text": "up north", "metadata": {}}, {"text": "yes ?", "metadata": {}}]
+    (folder / "mine").mkdir()
+    (folder / "mine" / "test.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    (folder / "mine" / "test.json").write_text(json.dumps({"b": {"log": log}}), encoding="utf-8")
+    command = ["evaluate", "--model", "cli_bot:track", "--data", "mine"]
+    assert cli.main(command) == 0
+    shown = capsys.readouterr().out
+    assert "layout                original\nnormalisation         multiwoz\nnote      " in shown
+    assert "in several layouts: read in the layout 'original', not in 'jsonl'" in shown
+    assert cli.main([*command, "--layout", "jsonl", "--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["layout"], figures["normalisation"], figures["notes"]) == ("jsonl", "plain", [])
+    assert figures["joint_goal_accuracy"] == 1.0
 
 
 def test_fetch_prints_the_folder(

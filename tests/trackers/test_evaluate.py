@@ -33,6 +33,9 @@ DATA = DialogueSet(
         ),
     ),
     Ontology({"hotel-area": ("north",), "hotel-stars": ("4",), "taxi-destination": ("airport",)}),
+    normalisation="multiwoz",
+    layout="sharded",
+    notes=("Read in the layout 'sharded'.",),
 )
 
 
@@ -60,6 +63,9 @@ def test_the_figures_as_json_and_as_text() -> None:
     assert found.to_json() == {
         "data": "mine",
         "split": "test",
+        "layout": "sharded",
+        "normalisation": "multiwoz",
+        "notes": ["Read in the layout 'sharded'."],
         "dialogues": 2,
         "turns": 4,
         "right": 3,
@@ -73,6 +79,9 @@ def test_the_figures_as_json_and_as_text() -> None:
         "right_dialogues": ["a"],
     }
     text = "\n".join(found.lines())
+    assert "layout                sharded\n" in text
+    assert "normalisation         multiwoz\n" in text
+    assert "note                  Read in the layout 'sharded'.\n" in text
     assert "joint goal accuracy    75.00%  (3 of 4 turns)" in text
     assert "right throughout      1 of 2 dialogues" in text
     assert "  taxi                 66.67%  (2 of 3 turns)" in text
@@ -82,7 +91,7 @@ def test_slots_without_a_dash_have_no_domain() -> None:
     data = DialogueSet("p", "test", (Dialogue("a", (Turn(0, "", "x", BeliefState({"s": "y"})),)),))
     found = evaluate(as_tracker(lambda _: {"s": "y", "t": "z"}), data, 1)
     assert (found.domains, found.slots, found.slot_accuracy) == ((), 2, 0.5)
-    assert len(found.lines()) == 4
+    assert len(found.lines()) == 6
 
 
 def test_labels_are_needed() -> None:
