@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from pytest_dstfuzz.dialogue.types import Ontology
+from pytest_dstfuzz.dialogue.types import Context, Ontology
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.checks import check_prediction
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -16,9 +17,17 @@ class Failure:
 
     #: What it did, in one line, the same in every process.
     reason: str
+    #: ``False`` where the tracker was not even asked, because it never answers.
+    asked: bool = True
 
 
 Answer = Prediction | Failure
+
+
+def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]) -> int:
+    """Return how many of some distinct contexts the tracker was asked for."""
+    found = (answers.get(context) for context in contexts)
+    return sum(answer is not None and getattr(answer, "asked", True) for answer in found)
 
 
 def check_answer(answered: object, ontology: Ontology | None) -> Answer:

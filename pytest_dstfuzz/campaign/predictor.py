@@ -11,9 +11,14 @@ from pytest_dstfuzz.dialogue.types import Context, Ontology
 from pytest_dstfuzz.trackers.checks import as_list, describe_error
 from pytest_dstfuzz.trackers.protocol import Tracker
 
-#: So many failures in a row, and the tracker is not asked any more: a service that is
-#: down would otherwise cost two calls for every context that is left.
+#: A tracker that has not answered once in so many contexts is not asked any more: a
+#: service that is down would otherwise cost two calls for every context that is left.
+#: One that ever answered is asked to the end, whatever it fails on: which contexts come
+#: first depends on windows and batches, and results must not.
 GIVE_UP_AFTER = 256
+#: So many more are tried before that, spread over all lengths: contexts are asked for by
+#: length, and a tracker may fail on the short ones alone.
+LAST_TRIES = 16
 #: Answers kept; far more than a window needs, and a few hundred MB at most.
 MEMORY = 200_000
 
@@ -47,7 +52,9 @@ class Predictor:
         self._listener = listener or ignore
         self._memory = memory
         self._known: dict[Context, Answer] = {}
-        self._failed_in_a_row = 0
+        self._answered = False
+        self._failed = self._tries = 0
+        self._last_failure = ""
         self._given_up = ""
         self._told_budget = False
 
@@ -72,23 +79,33 @@ class Predictor:
         """Return the answer to every context.
 
         Contexts that are missing from the answer were not asked for, because the
-        budget ended. A batch on which the tracker raises is halved until the contexts
-        that it fails on are found; ``KeyboardInterrupt`` and ``SystemExit`` pass
-        through, and what was answered until then is kept.
+        budget ended; those of a tracker that never answers fail without being asked. A
+        batch on which the tracker raises is halved until the contexts that it fails on
+        are found; ``KeyboardInterrupt`` and ``SystemExit`` pass through, and what was
+        answered until then is kept.
         """
         wanted = dict.fromkeys(contexts)
         answers = self.known(wanted)
         # A stable sort by length: order within a length is that of the request.
-        missing = tuple(sorted((c for c in wanted if c not in answers), key=Context.size))
-        start = 0
+        missing = sorted((c for c in wanted if c not in answers), key=Context.size)
+        start, spread = 0, False
         while start < len(missing):
+            if self._given_up:
+                unasked = Failure(self._given_up, asked=False)
+                answers.update(dict.fromkeys(missing[start:], unasked))
+                break
             granted = self.budget.grant(min(self.batch_size, len(missing) - start))
             if not granted:
                 self.stopped()
                 break
-            batch = missing[start : start + granted]
-            answers.update(self._ask(batch))
+            doubtful = not self._answered and self._failed >= GIVE_UP_AFTER
+            if doubtful and not spread:
+                missing[start:] = _spread_first(missing[start:])
+                spread = True
+            answers.update(self._ask(tuple(missing[start : start + granted])))
             start += granted
+            if doubtful:
+                self._give_up_after(granted)
         return answers
 
     def _ask(self, batch: Sequence[Context]) -> dict[Context, Answer]:
@@ -106,8 +123,6 @@ class Predictor:
 
     def _answers(self, batch: Sequence[Context]) -> list[Answer]:
         """Return one answer each; a batch that fails as a whole is halved."""
-        if self._given_up:
-            return [Failure(self._given_up)] * len(batch)
         try:
             raw = as_list(self._tracker.predict(batch), len(batch))
         except Exception as error:  # noqa: BLE001  # whatever a user's tracker may raise
@@ -120,11 +135,27 @@ class Predictor:
         return self._answers(batch[:middle]) + self._answers(batch[middle:])
 
     def _noted(self, answer: Answer) -> Answer:
-        """Count failures in a row, and give up after too many."""
-        self._failed_in_a_row = self._failed_in_a_row + 1 if isinstance(answer, Failure) else 0
-        if self._failed_in_a_row >= GIVE_UP_AFTER and isinstance(answer, Failure):
-            self._given_up = (
-                f"not asked: the tracker had failed on {GIVE_UP_AFTER} contexts in a row, "
-                f"the last time with: {answer.reason}"
-            )
+        """Note whether the tracker ever answers."""
+        if isinstance(answer, Failure):
+            self._failed += 1
+            self._last_failure = answer.reason
+        else:
+            self._answered = True
         return answer
+
+    def _give_up_after(self, tries: int) -> None:
+        """Give up after enough of the last tries, unless one of them was answered."""
+        self._tries += tries
+        if self._tries >= LAST_TRIES and not self._answered:
+            self._given_up = (
+                f"not asked: the tracker had failed on all of the first {self._failed} "
+                f"contexts, the last time with: {self._last_failure}"
+            )
+
+
+def _spread_first(contexts: Sequence[Context]) -> list[Context]:
+    """Put some contexts, evenly spread and the last one among them, before the others."""
+    count = min(LAST_TRIES, len(contexts))
+    places = {(number + 1) * len(contexts) // count - 1 for number in range(count)}
+    chosen = [contexts[place] for place in sorted(places, reverse=True)]
+    return chosen + [c for place, c in enumerate(contexts) if place not in places]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from itertools import takewhile
 
-from pytest_dstfuzz.campaign.answers import Answer, Failure
+from pytest_dstfuzz.campaign.answers import Answer, Failure, count_asked
 from pytest_dstfuzz.campaign.attempts import Rules, TurnAttempts, perturb_dialogue
 from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.judge import (
@@ -60,7 +60,7 @@ def walk(rules: Rules, dialogue: Dialogue, last: int) -> Walk:
         asked = {contexts[index]}
         if index < len(turns):
             asked.update(attempt.context for attempt in turns[index].to_run)
-        results.append(_skipped(rules, dialogue, index, calls=len(asked & answers.keys())))
+        results.append(_skipped(rules, dialogue, index, calls=count_asked(asked, answers)))
     return results
 
 
@@ -105,7 +105,7 @@ def _turn_result(
         label=turn.state,
         reason=reason,
         # A context of another turn has another number of exchanges, so these are new.
-        calls=len(asked & answers.keys()),
+        calls=count_asked(asked, answers),
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from toybots import FussyBot, Play, WordBot, data_of, talk
 
+from pytest_dstfuzz.campaign import predictor as predictor_module
 from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.campaign.events import (
     BatchDone,
@@ -23,8 +24,10 @@ from pytest_dstfuzz.campaign.events import (
 )
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.trackers.protocol import Prediction
 
 RNG = random.Random(5)
 SOME = ["please", "where", "a", "cheap", "north", "chinese", "italian", "south", "place", "is"]
@@ -68,6 +71,31 @@ def test_batch_size_and_window_do_not_show(
 ) -> None:
     settings = Settings(validity="edit-rate", variants=4, batch_size=batch_size)
     assert list(campaign(lexicon, settings=settings, window=window).run()) == plain
+
+
+@pytest.mark.parametrize("batch_size", [4, 64])
+@pytest.mark.parametrize("fails", ["short", "long"])
+def test_a_tracker_that_fails_by_length_fails_alike_in_every_window(
+    lexicon: Lexicon, monkeypatch: pytest.MonkeyPatch, fails: str, batch_size: int
+) -> None:
+    monkeypatch.setattr(predictor_module, "GIVE_UP_AFTER", 20)
+    monkeypatch.setattr(predictor_module, "LAST_TRIES", 8)
+
+    class Picky(WordBot):
+        def answer(self, context: Context) -> Prediction:
+            if (context.size() > 90) == (fails == "long"):
+                raise ValueError("of this length?")
+            return super().answer(context)
+
+    settings = replace(SETTINGS, batch_size=batch_size)
+    runs = [
+        list(campaign(lexicon, Picky(), settings=settings, window=window).run())
+        for window in (1, 40, 200, 10_000)
+    ]
+    assert Counter(turn.outcome == "error" for turn in runs[0])[False] > 10
+    assert sum(turn.outcome == "error" for turn in runs[0]) > 10
+    for run in runs[1:]:
+        assert run == runs[0]
 
 
 @pytest.mark.parametrize("window", [1, 60, None])

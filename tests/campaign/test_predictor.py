@@ -12,7 +12,7 @@ import pytest
 from toybots import ONTOLOGY, FussyBot, WordBot, talk
 
 from pytest_dstfuzz.campaign import predictor as predictor_module
-from pytest_dstfuzz.campaign.answers import Failure, check_answer
+from pytest_dstfuzz.campaign.answers import Failure, check_answer, count_asked
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen
 from pytest_dstfuzz.campaign.predictor import Predictor
@@ -173,20 +173,53 @@ def test_interrupts_pass_through_and_keep_what_was_answered(stop: type[BaseExcep
 def test_a_tracker_that_always_fails_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictor_module, "GIVE_UP_AFTER", 20)
     bot = Says(lambda _: 1 / 0)
-    answers = Predictor(bot, 8).predict(contexts(*(f"north {i}" for i in range(500))))
+    monkeypatch.setattr(predictor_module, "LAST_TRIES", 4)
+    events: list[Any] = []
+    door = Predictor(bot, 8, listener=events.append)
+    asked = contexts(*(f"north {i}" for i in range(500)))
+    answers = door.predict(asked)
     assert len(answers) == 500
     assert all(isinstance(answer, Failure) for answer in answers.values())
-    assert bot.calls < 50
-    assert list(answers.values())[-1] == Failure(
-        "not asked: the tracker had failed on 20 contexts in a row, "
-        "the last time with: ZeroDivisionError: division by zero"
+    assert bot.calls == 4 * 15  # three batches, and one spread over what is left
+    unasked = Failure(
+        "not asked: the tracker had failed on all of the first 32 contexts, "
+        "the last time with: ZeroDivisionError: division by zero",
+        asked=False,
     )
+    assert list(answers.values())[32:] == [unasked] * 468
+    # Neither paid for nor counted, now or later.
+    more = contexts("a later one")
+    assert door.predict(more) == {more[0]: unasked}
+    assert door.calls == 32 == sum(e.contexts for e in events if isinstance(e, BatchDone))
+    assert count_asked(asked, answers) == 32
+    assert bot.calls == 4 * 15
+
+
+@pytest.mark.parametrize("batch_size", [1, 8, 64])
+@pytest.mark.parametrize("fails", ["short", "long", "all but the longest"])
+def test_a_tracker_that_answers_some_lengths_is_asked_to_the_end(
+    monkeypatch: pytest.MonkeyPatch, fails: str, batch_size: int
+) -> None:
+    monkeypatch.setattr(predictor_module, "GIVE_UP_AFTER", 20)
+    limits = {"short": range(1, 150), "long": range(150, 200), "all but the longest": range(199)}
+
+    class Picky(WordBot):
+        def answer(self, context: Context) -> Prediction:
+            if len(context.user) in limits[fails]:
+                raise ValueError(len(context.user))
+            return super().answer(context)
+
+    answers = Predictor(Picky(), batch_size).predict(contexts(*("x" * i for i in range(1, 200))))
+    wrong = [len(c.user) for c, a in answers.items() if isinstance(a, Failure)]
+    assert sorted(wrong) == [i for i in limits[fails] if i]
+    assert all(a.asked for a in answers.values() if isinstance(a, Failure))
 
 
 def test_failures_between_successes_are_no_reason_to_give_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(predictor_module, "GIVE_UP_AFTER", 3)
+    monkeypatch.setattr(predictor_module, "LAST_TRIES", 1)
     users = [("boom" if i % 3 else "fine") + f" {i:03}" for i in range(60)]
     answers = Predictor(FussyBot(), 1).predict(contexts(*users))
     assert sum(isinstance(answer, Failure) for answer in answers.values()) == 40
