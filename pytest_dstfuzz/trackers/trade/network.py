@@ -161,10 +161,12 @@ class TradeNetwork(nn.Module):
 
     def first_step(self, encoded: Encoded, inputs: Tensor) -> FirstStep:
         """Run the decoder's first step for the slots whose inputs are ``[S, E]``."""
-        x = self._drop(inputs) @ self.decoder_in + self.decoder_in_bias
+        slots = len(inputs)
+        x = self._drop(at_least(inputs)) @ self.decoder_in + self.decoder_in_bias
         g = encoded.final @ self.decoder + self.decoder_bias
         hidden = self._cell(x[None], g[:, None], encoded.final[:, None])
         attention, context = self.attend(hidden, encoded.outputs, encoded.padding)
+        hidden, attention, context = (part[:, :slots] for part in (hidden, attention, context))
         return FirstStep(hidden, attention, context, context @ self.gate + self.gate_bias)
 
     def _cell(self, x: Tensor, g: Tensor, h: Tensor) -> Tensor:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -20,6 +22,28 @@ from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, SPECIAL_WORDS, Vo
 
 #: Histories are padded to so many words, for the reason of ``LEAST_ROWS``.
 _LEAST_WORDS = 16
+
+#: A batch is not split into smaller ones than this for the sake of another thread.
+_LEAST_SHARE = 16
+
+
+@contextmanager
+def _one_thread_each(device: str) -> Iterator[int]:
+    """Let every operation run in the thread that calls it; yields how many may call.
+
+    The products of one step are too small to share: threads would wait for each other
+    some thousand times a batch, and very long where the machine has other work too
+    (several pytest workers). Batches are what threads can share without waiting.
+    """
+    if torch.device(device).type != "cpu":
+        yield 1
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
 
 
 class TradeTracker:
@@ -55,13 +79,30 @@ class TradeTracker:
         """Return one prediction for each context; equal histories are computed once."""
         histories = [history_words(context, self.reading.history_limit) for context in contexts]
         distinct = sorted(set(histories), key=lambda words: (len(words), words))
-        found: dict[tuple[str, ...], Prediction] = {}
-        for start in range(0, len(distinct), self.batch_size):
-            chunk = distinct[start : start + self.batch_size]
-            # See LEAST_ROWS; what the repeated ones come to is not used.
-            filled = chunk + chunk[:1] * (LEAST_ROWS - len(chunk))
-            found.update(zip(filled, self._predict(filled), strict=True))
+        with _one_thread_each(self.device) as workers:
+            share = max(_LEAST_SHARE, -(-len(distinct) // workers))
+            size = min(self.batch_size, share)
+            # Longest first, so that the workers end at about the same time.
+            starts = range(0, len(distinct), size)[::-1]
+            chunks = [distinct[start : start + size] for start in starts]
+            found = self._predict_all(chunks, workers)
         return [found[words] for words in histories]
+
+    def _predict_all(
+        self, chunks: Sequence[Sequence[tuple[str, ...]]], workers: int
+    ) -> dict[tuple[str, ...], Prediction]:
+        found: dict[tuple[str, ...], Prediction] = {}
+        # See LEAST_ROWS; what the repeated ones come to is not used.
+        filled = [[*chunk, *[chunk[0]] * (LEAST_ROWS - len(chunk))] for chunk in chunks]
+        if workers == 1 or len(filled) < 2:
+            answers = map(self._predict, filled)
+            for chunk, answer in zip(filled, answers, strict=True):
+                found.update(zip(chunk, answer, strict=True))
+            return found
+        with ThreadPoolExecutor(workers) as pool:
+            for chunk, answer in zip(filled, pool.map(self._predict, filled), strict=True):
+                found.update(zip(chunk, answer, strict=True))
+        return found
 
     def _predict(self, histories: Sequence[tuple[str, ...]]) -> list[Prediction]:
         vocabulary = self.vocabulary
