@@ -11,6 +11,9 @@ from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 
 #: How many contexts the preflight predicts; enough to fill a batch of mixed lengths.
 PREFLIGHT_CONTEXTS = 8
+#: The order in which contexts are predicted one by one: neither forwards nor backwards,
+#: however many of the eight there are (of two, backwards).
+_MIXED = (1, 6, 3, 0, 5, 2, 7, 4)
 #: Impurities may differ by so much: padding changes the order of float additions.
 _TOLERANCE = 1e-3
 #: Where trackers keep the module that has a training mode.
@@ -22,6 +25,9 @@ def preflight(
 ) -> None:
     """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
 
+    Each time in another order, none of them but the first that of the dialogue: a run asks
+    in the order of length, where state that is left from the turn before does harm.
+
     Args:
         tracker: the tracker of the run.
         contexts: contexts of the run; the first eight are used.
@@ -29,7 +35,7 @@ def preflight(
 
     Raises:
         UserError: the tracker is in training mode, raises, returns nonsense, is not
-            deterministic, or answers differently in another batch.
+            deterministic, or answers differently in another order or batch.
     """
     _refuse_training_mode(tracker)
     batch, singles = _answered_alone(tracker, contexts[:PREFLIGHT_CONTEXTS])
@@ -37,8 +43,15 @@ def preflight(
         return
     first = _predict(tracker, batch)
     _refuse_unknown_slots(first, ontology)
-    difference = _difference(first, _predict(tracker, batch))
-    if difference:
+    backwards = _predict(tracker, batch[::-1])[::-1]
+    if moved := _difference(first, backwards):
+        difference = _difference(first, _predict(tracker, batch))
+        if not difference:
+            raise UserError(
+                "the tracker's answer depends on what it was asked before: the same batch "
+                f"backwards gave different answers ({moved}). Keep nothing from one context to "
+                "the next; an object with reset() and update(system, user) may keep state."
+            )
         raise UserError(
             "the tracker is not deterministic: the same batch predicted twice gave different "
             f"answers ({difference}). Switch off dropout and sampling, and seed what is random."
@@ -72,22 +85,20 @@ def _answered_alone(
 ) -> tuple[list[Context], list[Prediction]]:
     """Return the contexts that the tracker has an answer to, and the answers.
 
-    A tracker that fails on some contexts can be tested: the campaign reports those. One
-    that fails on every one of them cannot.
+    They are asked for in a mixed order, and returned in their own. A tracker that fails
+    on some contexts can be tested: the campaign reports those. One that fails on every
+    one of them cannot.
     """
-    batch: list[Context] = []
-    answers: list[Prediction] = []
+    answers: dict[int, Prediction] = {}
     failure: UserError | None = None
-    for context in contexts:
+    for place in (place for place in _MIXED if place < len(contexts)):
         try:
-            answers += _predict(tracker, [context])
+            (answers[place],) = _predict(tracker, [contexts[place]])
         except UserError as error:
             failure = failure or error
-        else:
-            batch.append(context)
-    if failure is not None and not batch:
+    if failure is not None and not answers:
         raise failure
-    return batch, answers
+    return [contexts[place] for place in sorted(answers)], [answers[p] for p in sorted(answers)]
 
 
 def _predict(tracker: Tracker, batch: list[Context]) -> list[Prediction]:

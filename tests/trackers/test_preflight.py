@@ -78,8 +78,81 @@ def test_too_few_predictions_are_refused() -> None:
 
 def test_a_random_tracker_is_refused() -> None:
     numbers = itertools.count()
-    with pytest.raises(UserError, match=r"not deterministic: .*context 1: size: 5 -> 10"):
+    with pytest.raises(UserError, match=r"not deterministic: .*context 1: size: 5 -> 15"):
         preflight(each(lambda _: state(str(next(numbers)))), CONTEXTS)
+
+
+TALK = [("", "one hawaii"), ("size", "a large one"), ("ok", "and cola"), ("ok", "thanks")]
+
+
+class Leaky:
+    """Keeps its state from context to context, and reads the newest turn alone."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, str] = {}
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        return [self.answer(context) for context in contexts]
+
+    def answer(self, context: Context) -> Prediction:
+        if len(context.exchanges) == 1:
+            self.state = {}
+        self.state |= {word: "yes" for word in ("hawaii", "large", "cola") if word in context.user}
+        return Prediction(BeliefState(self.state))
+
+
+def growing(count: int) -> list[Context]:
+    exchanges = [Exchange(*pair) for pair in TALK]
+    return [Context(tuple(exchanges[: number + 1])) for number in range(count)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_state_that_leaks_from_context_to_context_is_refused(count: int) -> None:
+    with pytest.raises(UserError, match=r"'s answer depends on .*(hawaii|cola): .*eep nothing"):
+        preflight(Leaky(), growing(count))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_state_that_leaks_between_calls_alone_is_refused(count: int) -> None:
+    class LeaksBetweenCalls(Leaky):
+        def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+            if len(contexts) == 1:
+                return super().predict(contexts)
+            return [Leaky().predict(growing(len(c.exchanges)))[-1] for c in contexts]
+
+    with pytest.raises(UserError, match=r"depends on the batch: .*hawaii: yes -> none"):
+        preflight(LeaksBetweenCalls(), growing(count))
+
+
+def test_a_batch_asked_backwards_tells_state_from_chance() -> None:
+    class LeaksInBatches(Leaky):
+        def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+            return (
+                super().predict(growing(len(contexts[0].exchanges)))[-1:]
+                if (len(contexts) == 1)
+                else super().predict(contexts)
+            )
+
+    with pytest.raises(UserError, match=r"what it was asked before: .* cola: none -> yes"):
+        preflight(LeaksInBatches(), growing(4))
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_no_pass_but_the_first_batch_goes_forwards(count: int) -> None:
+    asked: list[int] = []
+    contexts = [Context((Exchange("", "x" * number),)) for number in range(1, count + 1)]
+
+    def note(context: Context) -> Prediction:
+        asked.append(len(context.user))
+        return state("x")
+
+    preflight(each(note), contexts)
+    forwards = list(range(1, count + 1))
+    alone, first, second = asked[:count], asked[count : 2 * count], asked[2 * count :]
+    assert (first, second) == (forwards, forwards[::-1])
+    assert sorted(alone) == forwards
+    assert count == 1 or alone != forwards
+    assert count < 3 or alone != forwards[::-1]
 
 
 def test_dropout_shows_in_the_impurities() -> None:
