@@ -144,8 +144,8 @@ class Campaign:
         )
         try:
             results = self._drive(window, self._predictor.predict)
-        except (KeyboardInterrupt, SystemExit):
-            # An interrupt must not lose dialogues whose answers are all there.
+        except BaseException:
+            # Whatever passes through must not lose dialogues whose answers are all there.
             kept = self._drive(window, self._predictor.known)
             done = [place for place, turns in enumerate(kept) if not _was_skipped(turns)]
             self._keep([window[place] for place in done], [kept[place] for place in done])

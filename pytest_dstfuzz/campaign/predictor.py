@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.types import Context, Ontology
-from pytest_dstfuzz.trackers.checks import as_list, describe_error
+from pytest_dstfuzz.trackers.checks import as_list, describe_error, passes_through
 from pytest_dstfuzz.trackers.protocol import Tracker
 
 #: A tracker that has not answered once in so many contexts is not asked any more: a
@@ -81,8 +81,8 @@ class Predictor:
         Contexts that are missing from the answer were not asked for, because the
         budget ended; those of a tracker that never answers fail without being asked. A
         batch on which the tracker raises is halved until the contexts that it fails on
-        are found; ``KeyboardInterrupt`` and ``SystemExit`` pass through, and what was
-        answered until then is kept.
+        are found; what is no failure of the tracker (``KeyboardInterrupt``, see
+        `passes_through`) passes through, and what was answered until then is kept.
         """
         wanted = dict.fromkeys(contexts)
         answers = self.known(wanted)
@@ -110,29 +110,43 @@ class Predictor:
 
     def _ask(self, batch: Sequence[Context]) -> dict[Context, Answer]:
         """Ask for one batch and keep the answers."""
-        answered = dict(zip(batch, self._answers(batch), strict=True))
-        self.budget.spend(len(batch))
+        answered: dict[Context, Answer] = {}
+        try:
+            self._answer(batch, answered)
+        finally:
+            if answered:
+                self._keep(answered)
+        return answered
+
+    def _keep(self, answered: Mapping[Context, Answer]) -> None:
+        """Keep and count answers, and tell the listener."""
+        self.budget.spend(len(answered))
         self._known.update(answered)
         while len(self._known) > self._memory:
             del self._known[next(iter(self._known))]
         failures = [(c, a) for c, a in answered.items() if isinstance(a, Failure)]
         for context, failure in failures:
             self._listener(ErrorSeen(failure.reason, context.user_utterances))
-        self._listener(BatchDone(len(batch), len(failures), self.calls))
-        return answered
+        self._listener(BatchDone(len(answered), len(failures), self.calls))
 
-    def _answers(self, batch: Sequence[Context]) -> list[Answer]:
-        """Return one answer each; a batch that fails as a whole is halved."""
+    def _answer(self, batch: Sequence[Context], answered: dict[Context, Answer]) -> None:
+        """Add one answer each; a batch that fails as a whole is halved."""
         try:
             raw = as_list(self._tracker.predict(batch), len(batch))
-        except Exception as error:  # noqa: BLE001  # whatever a user's tracker may raise
+        except BaseException as error:
+            if passes_through(error):
+                raise
             reason = describe_error(error)
         else:
-            return [self._noted(check_answer(answer, self._ontology)) for answer in raw]
+            for context, answer in zip(batch, raw, strict=True):
+                answered[context] = self._noted(check_answer(answer, self._ontology))
+            return
         if len(batch) == 1:
-            return [self._noted(Failure(reason))]
+            answered[batch[0]] = self._noted(Failure(reason))
+            return
         middle = len(batch) // 2
-        return self._answers(batch[:middle]) + self._answers(batch[middle:])
+        self._answer(batch[:middle], answered)
+        self._answer(batch[middle:], answered)
 
     def _noted(self, answer: Answer) -> Answer:
         """Note whether the tracker ever answers."""

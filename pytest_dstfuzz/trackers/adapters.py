@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
-from pytest_dstfuzz.trackers.checks import describe
+from pytest_dstfuzz.trackers.checks import describe, passes_through
 from pytest_dstfuzz.trackers.protocol import Prediction, StatefulTracker, Tracker
 
 
@@ -91,9 +91,9 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
 def _instantiate(kind: type) -> object:
     try:
         return kind()
-    except UserError:
-        raise
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, UserError) or passes_through(error):
+            raise
         raise UserError(
             f"the tracker class {kind.__qualname__!r} cannot be created without arguments: "
             f"{type(error).__name__}: {error}"

@@ -98,7 +98,19 @@ def describe(value: object) -> str:
     return shown if value is None else f"{type(value).__name__} {shown}"
 
 
-def describe_error(error: Exception) -> str:
+def passes_through(error: BaseException) -> bool:
+    """Whether an exception from a user's tracker is for Python or pytest, and no failure of it.
+
+    Not everything else is an `Exception`: a panic in Rust (tokenizers, safetensors)
+    reaches Python as a `BaseException` of its own.
+    """
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        return True
+    # pytest's own (exit, skip, fail: also what stops a test that takes too long).
+    return any(kind.__module__.split(".")[0] == "_pytest" for kind in type(error).__mro__)
+
+
+def describe_error(error: BaseException) -> str:
     """Return type and message of an exception in one line that is the same in every run.
 
     Of a `TrackerError` the message alone: it was written to be read.

@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.checks import check_predictions, describe_error
+from pytest_dstfuzz.trackers.checks import check_predictions, describe_error, passes_through
 from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 
 #: Called with the contexts predicted so far and their number in all.
@@ -163,7 +163,9 @@ def predict_all(
             answer = tracker.predict(batch)
         except TrackerError:
             raise
-        except Exception as error:
+        except BaseException as error:
+            if passes_through(error):
+                raise
             raise TrackerError(f"the tracker raised {describe_error(error)}") from error
         answers.update(zip(chunk, check_predictions(answer, len(batch)), strict=True))
         if progress is not None:

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 from pytest_dstfuzz.dialogue.types import Context, Ontology, diff_states
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.checks import check_predictions, describe_error, unknown_slot
+from pytest_dstfuzz.trackers.checks import (
+    check_predictions,
+    describe_error,
+    passes_through,
+    unknown_slot,
+)
 from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 
 #: How many contexts the preflight predicts; enough to fill a batch of mixed lengths.
@@ -106,7 +111,9 @@ def _predict(tracker: Tracker, batch: list[Context]) -> list[Prediction]:
         return check_predictions(tracker.predict(batch), len(batch))
     except (UserError, TrackerError) as error:
         raise UserError(f"the tracker cannot be tested: {error}") from error
-    except Exception as error:
+    except BaseException as error:
+        if passes_through(error):
+            raise
         some = "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
         raise UserError(f"the tracker raised on {some}: {describe_error(error)}") from error
 

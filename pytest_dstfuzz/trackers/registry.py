@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.checks import passes_through
 from pytest_dstfuzz.trackers.protocol import Tracker
 
 #: Packages register a tracker under this group as a factory that is called as
@@ -62,9 +63,9 @@ def resolve_tracker(
         raise UserError(f"{error} Your own tracker is named as package.module:attribute.")
     try:
         made = points[name].load()(checkpoint=checkpoint, device=device, batch_size=batch_size)
-    except UserError:
-        raise
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, UserError) or passes_through(error):
+            raise
         raise UserError(f"the tracker {name!r} cannot be created: {_cause(error)}") from error
     return as_tracker(made, normalisation=normalisation)
 
@@ -99,13 +100,15 @@ def _import_module(module_name: str, search_path: tuple[str, ...]) -> object:
         raise UserError(
             f"the module {module_name!r} cannot be imported: {_cause(error)}"
         ) from error
-    except Exception as error:
+    except BaseException as error:
+        if passes_through(error):
+            raise
         raise UserError(
             f"the module {module_name!r} cannot be imported: {_cause(error)}"
         ) from error
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: BaseException) -> str:
     """Return type, message and innermost place of an exception in the user's code."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""

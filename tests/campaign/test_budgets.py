@@ -97,7 +97,7 @@ def test_turns_before_the_one_asked_for_are_skipped_too(lexicon: Lexicon) -> Non
     assert len(campaign.finished()) == 60
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, pytest.fail.Exception])
 def test_an_interrupt_loses_no_finished_dialogue(
     lexicon: Lexicon, stop: type[BaseException]
 ) -> None:
@@ -121,16 +121,19 @@ def test_an_interrupt_loses_no_finished_dialogue(
     assert list(campaign.run()) == full
 
 
-def test_an_interrupt_keeps_the_dialogues_of_its_window_that_are_complete(play: Play) -> None:
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, GeneratorExit, pytest.exit.Exception])
+def test_an_interrupt_keeps_the_dialogues_of_its_window_that_are_complete(
+    play: Play, stop: type[BaseException]
+) -> None:
     class Stops(WordBot):
         def answer(self, context: Context) -> Prediction:
             if "a very long" in context.user:
-                raise KeyboardInterrupt
+                raise stop
             return super().answer(context)
 
     short, long = talk("short", "cheap"), talk("long", "north")
     texts = {"cheap": ["chaep"], "north": ["north in a very long utterance"]}
     run = play((short, long), texts, Stops(), batch_size=1)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(stop):
         run.campaign.result("short", 0)
     assert [result.id for result in run.campaign.finished()] == ["toy-test-short-t0"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from toybots import ONTOLOGY, FussyBot, WordBot, talk
+from toybots import ONTOLOGY, FussyBot, PanicError, WordBot, talk
 
 from pytest_dstfuzz.campaign import predictor as predictor_module
 from pytest_dstfuzz.campaign.answers import Failure, check_answer, count_asked
@@ -20,6 +20,16 @@ from pytest_dstfuzz.dialogue.types import BeliefState, Context
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.checks import describe_error
 from pytest_dstfuzz.trackers.protocol import Prediction
+
+#: What ends a test or the run, and is no failure of the tracker.
+STOPS = [
+    KeyboardInterrupt,
+    SystemExit,
+    GeneratorExit,
+    pytest.exit.Exception,
+    pytest.fail.Exception,
+    pytest.skip.Exception,
+]
 
 
 def contexts(*users: str) -> list[Context]:
@@ -149,7 +159,38 @@ def test_reasons_are_one_short_line_without_addresses() -> None:
     assert len(describe_error(ValueError("x" * 1000))) == 300
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_panic_is_a_failure_like_any_other() -> None:
+    class Panics(FussyBot):
+        def answer(self, context: Context) -> Prediction:
+            try:
+                return super().answer(context)
+            except ValueError as error:
+                raise PanicError(str(error)) from None
+
+    asked = contexts("north", "boom", "cheap")
+    answers = Predictor(Panics(), 64).predict(asked)
+    assert answers[asked[1]] == Failure("PanicError: cannot read 'boom'")
+    assert [isinstance(answers[context], Failure) for context in asked] == [0, 1, 0]
+
+
+def test_halves_that_were_answered_survive_an_interrupt() -> None:
+    class Stops(FussyBot):
+        def answer(self, context: Context) -> Prediction:
+            if context.user == "the longest of all":
+                raise KeyboardInterrupt
+            return super().answer(context)
+
+    bot, events = Stops(), []
+    door = Predictor(bot, 8, listener=events.append)
+    asked = contexts("boom", "north", "south!", "the longest of all")
+    with pytest.raises(KeyboardInterrupt):
+        door.predict(asked)
+    assert list(door.known(asked)) == asked[:2]
+    assert door.calls == 2
+    assert events[-1] == BatchDone(2, 1, 2)
+
+
+@pytest.mark.parametrize("stop", STOPS)
 def test_interrupts_pass_through_and_keep_what_was_answered(stop: type[BaseException]) -> None:
     class Stops(WordBot):
         armed = True

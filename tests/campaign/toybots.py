@@ -80,6 +80,10 @@ class FussyBot(WordBot):
         return super().answer(context)
 
 
+class PanicError(BaseException):
+    """What a panic in Rust looks like from Python: no `Exception`."""
+
+
 def talk(name: str, *users: str, labels: Sequence[Mapping[str, str] | None] = ()) -> Dialogue:
     """Return a dialogue of user utterances, with the labels where given."""
     states = [None if label is None else BeliefState(label) for label in labels]

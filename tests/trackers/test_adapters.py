@@ -49,6 +49,10 @@ class Whole:
         return [Prediction(BeliefState({"n": str(len(c.exchanges))})) for c in contexts]
 
 
+class PanicError(BaseException):
+    """What a panic in Rust looks like from Python: no `Exception`."""
+
+
 def states(tracker: Any, *contexts: Context) -> list[dict[str, str]]:
     return [dict(prediction.state) for prediction in tracker.predict(contexts)]
 
@@ -103,6 +107,12 @@ def test_a_class_that_refuses_tells_why() -> None:
         def __init__(self) -> None:
             raise OSError("disk on fire")
 
+    class Panics:
+        def __init__(self) -> None:
+            raise PanicError("no vocabulary")
+
+    with pytest.raises(UserError, match=r"without arguments: PanicError: no vocabulary"):
+        as_tracker(Panics)
     with pytest.raises(UserError, match=r"^no weights here$"):
         as_tracker(Picky)
     with pytest.raises(UserError, match=r"cannot be created without arguments: OSError: disk on"):
@@ -174,10 +184,20 @@ def broken_factory(**_: object) -> object:
     raise KeyError("weights")
 
 
+def panicking_factory(**_: object) -> object:
+    raise PanicError("bad merges")
+
+
+def interrupted_factory(**_: object) -> object:
+    raise KeyboardInterrupt
+
+
 FACTORIES: dict[str, Any] = {
     "whole": lambda **given: given and Whole(),
     "picky": picky_factory,
     "broken": broken_factory,
+    "panics": panicking_factory,
+    "interrupted": interrupted_factory,
 }
 
 
@@ -189,12 +209,16 @@ def points(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("points")
 def test_registered_names_call_their_factory() -> None:
-    assert registered_trackers() == ("broken", "picky", "whole")
+    assert registered_trackers() == ("broken", "interrupted", "panics", "picky", "whole")
     assert states(resolve_tracker("whole", device="cuda"), CONTEXT) == [{"n": "2"}]
     with pytest.raises(UserError, match=r"^the checkpoint is empty$"):
         resolve_tracker("picky")
     with pytest.raises(UserError, match=r"'broken' cannot be created: KeyError: 'weights'"):
         resolve_tracker("broken")
+    with pytest.raises(UserError, match=r"'panics' cannot be created: PanicError: bad merges"):
+        resolve_tracker("panics")
+    with pytest.raises(KeyboardInterrupt):
+        resolve_tracker("interrupted")
 
 
 def test_trade_without_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,3 +112,19 @@ def test_answers_keep_the_order_of_the_contexts() -> None:
 def test_a_tracker_that_raises_is_told() -> None:
     with pytest.raises(TrackerError, match="the tracker raised ZeroDivisionError: division by"):
         evaluate(as_tracker(lambda _: {"a": str(1 / 0)}), DATA, 2)
+
+
+def test_a_panic_is_a_tracker_error_and_an_interrupt_is_none() -> None:
+    class PanicError(BaseException):
+        pass
+
+    def raises(error: type[BaseException]) -> None:
+        def track(_: Context) -> dict[str, str]:
+            raise error
+
+        evaluate(as_tracker(track), DATA, 2)
+
+    with pytest.raises(TrackerError, match=r"the tracker raised PanicError"):
+        raises(PanicError)
+    with pytest.raises(KeyboardInterrupt):
+        raises(KeyboardInterrupt)

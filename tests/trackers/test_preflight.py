@@ -71,6 +71,30 @@ def test_a_tracker_that_fails_on_batches_alone_is_refused() -> None:
         preflight(Model(alone), CONTEXTS)
 
 
+class PanicError(BaseException):
+    """What a panic in Rust looks like from Python: no `Exception`."""
+
+
+def test_a_panic_is_an_error_like_any_other() -> None:
+    def panics(context: Context) -> Prediction:
+        if len(context.user) > 12:
+            raise PanicError("index out of bounds")
+        return state("x")
+
+    preflight(each(panics), CONTEXTS)
+    with pytest.raises(UserError, match=r"raised on a clean context: PanicError: index out"):
+        preflight(each(panics), CONTEXTS[3:])
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, pytest.skip.Exception])
+def test_what_is_no_failure_of_the_tracker_passes_through(stop: type[BaseException]) -> None:
+    def stops(_: Context) -> Prediction:
+        raise stop
+
+    with pytest.raises(stop):
+        preflight(each(stops), CONTEXTS)
+
+
 def test_too_few_predictions_are_refused() -> None:
     with pytest.raises(UserError, match=r"returned 1 prediction for 5 contexts"):
         preflight(Model(lambda _: [state("x")]), CONTEXTS)
