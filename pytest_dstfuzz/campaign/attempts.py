@@ -138,11 +138,13 @@ def lock_values(data: DialogueSet, turn: Turn, clean: Answer) -> tuple[str, ...]
     """Return the slot values that no edit of this turn may touch, sorted, each once.
 
     The label's; where the data has no labels or no ontology, also those which the
-    tracker itself predicts for the clean turn.
+    tracker itself predicts for the clean turn, and those that it predicts for slots of
+    which the ontology, if not complete, knows nothing.
     """
     values = set() if turn.state is None else set(turn.state.values())
-    if (turn.state is None or data.ontology is None) and isinstance(clean, Prediction):
-        values.update(clean.state.values())
+    if isinstance(clean, Prediction):
+        known = {} if turn.state is None or data.ontology is None else data.ontology.values
+        values.update(value for slot, value in clean.state.items() if slot not in known)
     return tuple(sorted(values))
 
 

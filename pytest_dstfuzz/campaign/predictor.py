@@ -29,7 +29,7 @@ class Predictor:
     Args:
         tracker: who is asked.
         batch_size: contexts asked for at once.
-        ontology: slots which a prediction may have; ``None`` = any.
+        ontology: slots which a prediction may have, if it is complete; ``None`` = any.
         budget: what may be spent; ``None`` = no limit.
         listener: told of batches, errors and the end of the budget.
         memory: number of answers that are kept; the oldest go first.

@@ -35,7 +35,8 @@ def complete_ontology(
 
     MultiWOZ's closed slots get all of their values, and slots that are neither among its
     30 nor in a label are left out (its schemas have phone numbers). ``None`` where there
-    is nothing to know: no ontology, no label, and slots that are not MultiWOZ's.
+    is nothing to know: no ontology, no label, and slots that are not MultiWOZ's. Complete
+    unless the labels are all there is.
     """
     labels = _collect(_of_labels(dialogues), normalisation, "the labels")
     values = dict(labels.values)
@@ -47,7 +48,10 @@ def complete_ontology(
             for slot, found in known.values.items()
             if normalisation != "multiwoz" or slot in values
         }
-    return Ontology(dict(sorted(values.items()))) if values else None
+    if not values:
+        return None
+    complete = known is not None or normalisation == "multiwoz"
+    return Ontology(dict(sorted(values.items())), complete)
 
 
 def _of_labels(dialogues: Iterable[Dialogue]) -> Iterator[tuple[str, object]]:

@@ -146,6 +146,9 @@ class Ontology:
     """The slots of the data at hand and the values known for each of them."""
 
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Whether there are no other slots. ``False`` where all that is known are labels: a
+    #: tracker may rightly predict a slot that none of them happens to use.
+    complete: bool = True
 
     @property
     def slots(self) -> tuple[str, ...]:

@@ -56,7 +56,8 @@ def check_prediction(answered: object, ontology: Ontology | None = None) -> Pred
     Args:
         answered: a prediction, or a mapping ``slot -> value``, which is taken for one
             without probabilities.
-        ontology: the slots which the data knows; ``None`` = any slot will do.
+        ontology: the slots which the data knows; where it is ``None`` or not complete, any
+            slot will do.
 
     Raises:
         TrackerError: it is neither, or holds something that is no belief state or no
@@ -80,8 +81,8 @@ def check_prediction(answered: object, ontology: Ontology | None = None) -> Pred
 
 
 def unknown_slot(state: object, ontology: Ontology | None) -> str:
-    """Return which slot of a state the ontology does not have, or ``""``."""
-    if ontology is None or not isinstance(state, Mapping):
+    """Return which slot of a state a complete ontology does not have, or ``""``."""
+    if ontology is None or not ontology.complete or not isinstance(state, Mapping):
         return ""
     for slot in state:
         if slot not in ontology.values:

@@ -24,7 +24,7 @@ from pytest_dstfuzz.campaign.events import (
 )
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.types import Context, Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -218,6 +218,14 @@ def test_without_ontology_label_and_prediction_are_locked(play: Play) -> None:
     run = play(dialogue, {}, ontology=None)
     list(run.campaign.run())
     assert run.script.prepared[0][1] == ("cheap", "north", "south")
+
+
+def test_of_slots_that_no_label_uses_the_prediction_is_locked(play: Play) -> None:
+    dialogue = talk("d", "cheap north", labels=[{"hotel-area": "south"}])
+    run = play(dialogue, {}, ontology=Ontology({"hotel-area": ("south",)}, complete=False))
+    (result,) = run.campaign.run()
+    assert result.clean_state == {"hotel-area": "north", "hotel-price": "cheap"}
+    assert run.script.prepared[0][1] == ("cheap", "south")
 
 
 def test_a_failed_clean_turn_has_no_prediction_to_lock(play: Play) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,11 @@ def test_mappings_numpy_numbers_and_iterables_are_fine() -> None:
 
 def test_any_slot_will_do_without_an_ontology() -> None:
     assert isinstance(check_answer({"pizza": "yes"}, None), Prediction)
+
+
+def test_any_slot_will_do_where_the_ontology_is_not_complete() -> None:
+    labels_only = replace(ONTOLOGY, complete=False)
+    assert isinstance(check_answer({"pizza": "yes"}, labels_only), Prediction)
 
 
 def test_reasons_are_one_short_line_without_addresses() -> None:

@@ -147,6 +147,25 @@ def test_unlabelled_json_lines_have_no_ontology(write: Callable[[str, Any], Path
     assert found.ontology is None
 
 
+def test_labels_alone_are_no_complete_ontology(
+    write: Callable[[str, Any], Path], pizza: str, original: dict[str, Any]
+):
+    def complete(path: Path, **given: Any) -> bool:
+        ontology = load_dialogues(path, **given).ontology
+        assert ontology is not None
+        return ontology.complete
+
+    bot = write("bot.jsonl", pizza)
+    assert not complete(bot)
+    assert complete(bot, normalisation="multiwoz")
+    assert complete(bot, ontology=write("elsewhere/x.json", {"pizza-size": ["huge"]}))
+    assert complete(write("m/test.json", original))
+    assert not complete(write("m/test.json", original), normalisation="plain")
+    schema = [{"service_name": "pizza", "slots": [{"name": "pizza-size"}]}]
+    write("schema.json", schema)
+    assert complete(bot)
+
+
 @pytest.mark.parametrize("name", ["bot.ontology.json", "ontology.json"])
 def test_ontology_beside_json_lines(write: Callable[[str, Any], Path], pizza: str, name: str):
     write("other.ontology.json", {"wrong": ["one"]})

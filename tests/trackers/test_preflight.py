@@ -198,6 +198,7 @@ def test_an_answer_that_depends_on_the_batch_is_refused() -> None:
 def test_an_unknown_slot_is_refused_where_slots_are_known() -> None:
     tracker = each(lambda _: Prediction(BeliefState({"siez": "x"})))
     preflight(tracker, CONTEXTS)
+    preflight(tracker, CONTEXTS, ontology=Ontology({"size": ("large",)}, complete=False))
     with pytest.raises(
         UserError, match=r"'siez', which the ontology of the data does not have; did you mean 'siz"
     ):
