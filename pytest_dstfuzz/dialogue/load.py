@@ -7,13 +7,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.choose import Catalogue, Choice, catalogue, choose
 from pytest_dstfuzz.dialogue.locate import locate
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, read_ontology
 from pytest_dstfuzz.dialogue.readers import jsonl, original, sharded, trade
-from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS, canonical_split
+from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.errors import DataError, unknown_name
@@ -102,23 +103,27 @@ def _read(choice: Choice, rules: str) -> tuple[Dialogue, ...]:
 def _ontology(
     files: Catalogue, choice: Choice, given: str | Path | None, rules: str
 ) -> tuple[Ontology | None, tuple[str, ...]]:
-    """Return the ontology that was given, or that lies with the data, if any; and notes."""
+    """Return the ontology that was given, or that lies with the data, if any; and notes.
+
+    ``<stem>.ontology.json`` of JSON Lines was written for them and must be sound. Of what
+    else lies there, published archives or files about something else, the first that can be
+    read is taken; the user is told which were not.
+    """
     if given is not None:
         path = Path(given)
         return read_ontology(SourceFile(path.name, path), rules), ()
     candidates = [file for _, file in (*files.of("ontology"), *files.of("schema"))]
     stems = {file.stem for _, file in choice.files}
     own = [file for file in candidates if file.stem in stems]
-    best = next(iter((*own, *filter(_is_general, candidates))), None)
-    if best is None:
-        return None, ()
-    try:
-        return read_ontology(best, rules), ()
-    except DataError as error:
-        if choice.layout == "jsonl":
-            raise
-        # Published archives differ; the labels serve as well, and the user is told.
-        return None, (f"The values of the labels serve as ontology: {error}.",)
+    notes: list[str] = []
+    for file in dict.fromkeys((*own, *filter(_is_general, candidates))):
+        try:
+            return read_ontology(file, rules), tuple(notes)
+        except DataError as error:
+            if choice.layout == "jsonl" and not _is_general(file):
+                raise
+            notes.append(f"Not taken as the ontology: {error}.")
+    return None, tuple(notes)
 
 
 def _is_general(file: SourceFile) -> bool:

@@ -1,4 +1,5 @@
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.config import SPLIT_ALIASES, parse_option
 from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.readers import jsonl
@@ -176,6 +178,53 @@ def test_ontology_beside_json_lines(write: Callable[[str, Any], Path], pizza: st
     assert "pizza-crust" in found.ontology.slots
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("ontology-notes.txt", "what we know"),
+        ("our_ontology.json", {"pizza-size": ["giant"]}),
+        ("ontology.jsonl", '{"pizza-size": ["giant"]}'),
+        ("ontology-talks.jsonl", '{"dialogue_id": "x", "utterances": ["hi"]}'),
+        ("ontology.json", ""),
+        ("ontology.json", "[1, 2]"),
+        ("other.ontology.json", '{"pizza'),
+    ],
+)
+def test_neighbours_that_are_no_ontology_are_ignored(
+    write: Callable[[str, Any], Path], pizza: str, name: str, content: Any
+):
+    write(name, content)
+    found = load_dialogues(write("bot.jsonl", pizza))
+    assert found.notes == ()
+    assert found.ontology is not None
+    assert found.ontology.values["pizza-size"] == ("big",)
+    assert not found.ontology.complete
+
+
+@pytest.mark.parametrize("content", [{"@context": {"owl": "x"}}, '{"pizza-size": ["gi'])
+def test_a_broken_neighbour_gives_way_to_the_next_and_is_told(
+    write: Callable[[str, Any], Path], pizza: str, content: Any
+):
+    write("ontology-a.json", content)
+    bot = write("bot.jsonl", pizza)
+    found = load_dialogues(bot)
+    assert found.ontology is not None
+    assert found.ontology.values["pizza-size"] == ("big",)
+    assert re.match(r"Not taken as the ontology: .*ontology-a\.json", found.notes[0])
+    write("ontology-modified.json", {"pizza-size": ["giant"]})
+    found = load_dialogues(bot)
+    assert found.ontology is not None
+    assert found.ontology.values["pizza-size"] == ("giant",)
+    assert "ontology-a.json" in found.notes[0]
+
+
+def test_dialogues_in_a_file_called_ontology_are_dialogues(
+    write: Callable[[str, Any], Path], original: dict[str, Any], pizza: str
+):
+    assert load_dialogues(write("ontology-test.json", original)).layout == "original"
+    assert load_dialogues(write("ontology-bot.jsonl", pizza)).layout == "jsonl"
+
+
 def test_ontology_given_by_path(write: Callable[[str, Any], Path], pizza: str):
     mine = write("elsewhere/values.json", {"pizza-size": ["huge"]})
     found = load_dialogues(write("bot.jsonl", pizza), ontology=mine, name="mine")
@@ -192,6 +241,20 @@ def test_an_odd_ontology_of_multiwoz_gives_way_to_the_labels(
     assert found.ontology is not None
     assert found.ontology.values["taxi-destination"] == ("abc",)
     assert "values of slot 'hotel-area' must be a list" in found.notes[0]
+
+
+@pytest.mark.parametrize("name", ["dev", "valid", "VALIDATION", " Val "])
+def test_a_split_has_one_set_of_names_everywhere(
+    write: Callable[[str, Any], Path], original: dict[str, Any], name: str
+):
+    """The same table serves the options, ``load_dialogues`` and the names of files."""
+    path = write("mini/dev_dials.json", original).parent
+    assert load_dialogues(path, name).split == "val"
+    assert parse_option("split", name, "--split") == "val"
+    for alias, split in SPLIT_ALIASES.items():
+        assert parse_option("split", alias.title(), "--split") == split
+        folder = write(f"{alias}/{alias.upper()}.json", original).parent
+        assert load_dialogues(folder, alias).split == split
 
 
 @pytest.mark.parametrize("suffix", ["txt", "json"])

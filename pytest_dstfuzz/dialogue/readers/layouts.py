@@ -4,48 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
+from pytest_dstfuzz.config import SPLIT_ALIASES, canonical_split
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
-from pytest_dstfuzz.errors import unknown_name
 
 #: Layouts, the preferred first where a source holds several of one split.
 LAYOUTS: Final = ("original", "sharded", "trade", "jsonl")
 
-SPLITS: Final = ("train", "val", "test")
-
-_ALIASES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "train": "train",
-        "training": "train",
-        "dev": "val",
-        "val": "val",
-        "valid": "val",
-        "validation": "val",
-        "test": "test",
-        "testing": "test",
-    }
-)
-
 #: Enough for the first dialogue of every published file.
 _HEAD: Final = 1 << 16
-_SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(_ALIASES)})(?:[^a-z]|$)")
+_SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_ALIASES)})(?:[^a-z]|$)")
 _LIST_NAME = re.compile(r"(train|val|test)_?list_?file", re.IGNORECASE)
-
-
-def canonical_split(name: str) -> str:
-    """Return ``train``, ``val`` or ``test`` for a split or one of its aliases.
-
-    Raises:
-        UserError: no such split.
-    """
-    split = _ALIASES.get(name.strip().lower())
-    if split is None:
-        raise unknown_name("split", name, _ALIASES)
-    return split
 
 
 def split_of(file: SourceFile) -> str | None:
@@ -53,7 +24,7 @@ def split_of(file: SourceFile) -> str | None:
     for part in reversed(file.name.lower().split("/")):
         match = _SPLIT_WORD.search(part)
         if match and not _LIST_NAME.search(part):
-            return _ALIASES[match[1]]
+            return SPLIT_ALIASES[match[1]]
     return None
 
 
@@ -66,12 +37,15 @@ def listed_split(file: SourceFile) -> str | None:
 def classify(file: SourceFile) -> str | None:
     """Return what ``file`` holds, from the beginning of its content.
 
+    Ontologies look like nothing in particular, so they go by name too: JSON called
+    ``<stem>.ontology.json`` or ``ontology*.json`` (MultiWOZ: ``ontology-modified.json``).
     One of ``original``, ``sharded``, ``trade`` (JSON), ``trade-tsv``, ``jsonl``,
     ``ontology``, ``schema``, ``list`` (of dialogue ids), or ``None``.
     """
     if listed_split(file):
         return "list"
-    if "ontology" in file.name.rsplit("/", 1)[-1].lower():
+    name = file.name.rsplit("/", 1)[-1].lower()
+    if name.endswith(".ontology.json"):
         return "ontology"
     head = file.head(_HEAD).lstrip()
     if head.startswith(COLUMNS[0]):
@@ -79,7 +53,8 @@ def classify(file: SourceFile) -> str | None:
     if head.startswith("["):
         return _of_array(head)
     if head.startswith("{"):
-        return _of_object(head)
+        named = name.startswith("ontology") and name.endswith(".json")
+        return _of_object(head) or ("ontology" if named else None)
     return None
 
 
