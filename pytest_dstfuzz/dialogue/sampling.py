@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
-from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.seeding import derive
 
 
 def sample_turns(
@@ -17,7 +17,8 @@ def sample_turns(
 
     The last dialogue drawn is cut: its first turns are kept, so that exactly ``count``
     turns result (all there are, where there are fewer). The same seed draws the same
-    dialogues first, whatever the count.
+    dialogues first, whatever the count, wherever the data lies, and whichever other
+    dialogues are there: each has a rank that its id and the seed alone decide.
 
     Args:
         dialogues: the data set.
@@ -38,10 +39,11 @@ def sample_turns(
     kept = _of_domains(dialogues, domains)
     if count is None:
         return tuple((dialogue, len(dialogue.turns) - 1) for dialogue in kept)
-    order = stream(seed, "sample_turns", dialogues.name, dialogues.split).permutation(len(kept))
+    # By id and not by position or name of the data: a copy elsewhere is the same data.
+    order = sorted(range(len(kept)), key=lambda at: (derive(seed, "sample", kept[at].id), at))
     last: dict[int, int] = {}
     remaining = count
-    for position in order.tolist():
+    for position in order:
         if remaining == 0:
             break
         turns = min(remaining, len(kept[position].turns))

@@ -58,11 +58,25 @@ def test_a_larger_count_keeps_the_dialogues_of_a_smaller_one():
     assert small < large
 
 
-def test_seeds_and_splits_draw_differently():
+def test_seeds_draw_differently():
     data = dataset(*[1] * 40)
-    other = DialogueSet("s", "val", data.dialogues)
-    samples = {sample_turns(data, 5, 0), sample_turns(data, 5, 1), sample_turns(other, 5, 0)}
-    assert len(samples) == 3
+    assert len({sample_turns(data, 5, seed) for seed in range(3)}) == 3
+
+
+def test_the_same_dialogues_under_another_name_give_the_same_sample():
+    data = dataset(*[2] * 40)
+    copy = DialogueSet("copy_of_s", "val", data.dialogues)
+    assert sample_turns(copy, 9, 0) == sample_turns(data, 9, 0)
+
+
+def test_order_and_other_dialogues_leave_the_ranks_alone():
+    data = dataset(*[1] * 40)
+    drawn = [found for found, _ in sample_turns(data, 10, 0)]
+    backwards = DialogueSet("s", "test", data.dialogues[::-1])
+    assert [found for found, _ in sample_turns(backwards, 10, 0)] == drawn[::-1]
+    others = tuple(found for found in data.dialogues if found not in drawn[:4])
+    fewer = sample_turns(DialogueSet("s", "test", others), 6, 0)
+    assert [found for found, _ in fewer] == drawn[4:]
 
 
 def test_domains_keep_dialogues_that_touch_one_of_them():
