@@ -173,7 +173,8 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
         DataError: it cannot be read, or a line is no object with an ``id``.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines: a text may hold separators that JSON does not escape.
+        lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}") from None
     rows = []

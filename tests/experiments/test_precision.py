@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,6 +136,21 @@ def test_sheet_and_key_as_files(turns: Turns, tmp_path: Path) -> None:
     assert read_jsonl(tmp_path / "k.jsonl") == list(sheet.key)
     with pytest.raises(UserError, match="the same file"):
         write_sheet(path, tmp_path / "x", tmp_path / "." / "x")
+
+
+def test_separators_inside_a_text_end_no_line(turns: Turns, tmp_path: Path) -> None:
+    odd = [replace(turn, system="one\u2028two\u0085three\x1cfour") for turn in turns]
+    report = {
+        "schema_version": 1,
+        "summary": {},
+        "settings": {},
+        "turns": [turn.to_json() for turn in odd],
+    }
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(report), encoding="utf-8")
+    sheet = write_sheet(path, tmp_path / "s.jsonl", tmp_path / "k.jsonl", violations=5, decoys=0)
+    assert read_jsonl(tmp_path / "s.jsonl") == list(sheet.rows)
+    assert sheet.rows[0]["system"] == odd[0].system
 
 
 @pytest.mark.parametrize(
