@@ -50,6 +50,8 @@ class Step(NamedTuple):
         At most ``max(1, round(importance * min(m, cap)))``, where ``cap`` is a quarter
         of the words and at least one (method of the thesis).
         """
+        if len(self.repetitions) == 1:
+            return self.repetitions
         cap = max(1, math.floor(words * WORD_SHARE))
         return self.repetitions[: max(1, round(self.importance * min(self.slots, cap)))]
 

@@ -92,7 +92,7 @@ class Perturber:
             different = rates.distinct_words(utterance)
         limit = rates.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
         draft = _draft(utterance, parts, mask)
-        return Source(utterance, parts.words, mask, draft, different, limit)
+        return Source(utterance, parts, mask, draft, different, limit)
 
     def apply(self, source: Source, action: Action) -> Variant:
         """Carry an action out on an utterance; whatever the utterance, this returns.
@@ -198,7 +198,7 @@ def _open_mask(parts: Parts) -> Mask:
 
 
 def _draft(text: str, parts: Parts, mask: Mask) -> Draft:
-    words, gaps = parts
+    words, gaps = parts.words, parts.gaps
     tokens = map(_token, [word.text for word in words], gaps, mask.roles, mask.open)
     quota = max(1, int(len(words) * WORD_SHARE))
     return Draft(text, tuple(tokens), gaps[-1], mask.open[-1], quota)

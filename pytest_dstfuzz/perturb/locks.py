@@ -139,13 +139,14 @@ class Locks:
         What an edit puts into an utterance must not have one.
         """
         lower = word.lower()
-        if any(character.isdigit() for character in lower):
+        if not lower.isalpha() and any(map(str.isdigit, lower)):
             return "number"
-        if reason := self._single.get(lower.replace("’", "'")):
+        if reason := self._single.get(lower if lower.isalpha() else lower.replace("’", "'")):
             return reason
         if canonical(lower) in self._values.words:
             return "value"
-        return "user" if any(p.fullmatch(word) for p in self._patterns) else ""
+        patterns = self._patterns
+        return "user" if patterns and any(p.fullmatch(word) for p in patterns) else ""
 
     def mask(self, text: str, parts: Parts, values: Iterable[str] = (), system: str = "") -> Mask:
         """Return what guards the words of an utterance.
@@ -156,7 +157,7 @@ class Locks:
             values: slot values of the turn's state, besides those of the ontology.
             system: the system utterance before it.
         """
-        words, gaps = parts
+        words, gaps = parts.words, parts.gaps
         facts = [self._facts(word.text) for word in words]
         reasons = [""] * len(words)
         glued = [False] * (len(words) + 1)
@@ -193,7 +194,7 @@ class Locks:
         system: str,
     ) -> set[int]:
         """Return the indices of words that look like names, and may still become one."""
-        words, gaps = parts
+        words, gaps = parts.words, parts.gaps
         found = set(names.quoted(text, words))
         found.update(names.called([fact.lower for fact in facts], gaps, self._closed))
         if not text.islower():

@@ -7,9 +7,8 @@ whether the words on its sides are one expression. `finish` makes a `Mask` of th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO
 from pytest_dstfuzz.perturb.facts import Entry, WordFacts
@@ -25,8 +24,7 @@ WEAK: Final = frozenset({"cue", "reference"})
 _CLOSING_QUOTES: Final = ('"', "'", "”", "’", "»")
 
 
-@dataclass(frozen=True, slots=True)
-class Mask:
+class Mask(NamedTuple):
     """What guards the words of one utterance, by position.
 
     Attributes:

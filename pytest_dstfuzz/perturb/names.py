@@ -78,7 +78,7 @@ def capitalised(
         plain: words that make no name.
         is_word: whether a lower-cased word is known.
     """
-    words, gaps = parts
+    words, gaps = parts.words, parts.gaps
     if sum(capitals) > _TITLE_CASE * len(words) and len(words) > 2 and text.isupper():
         return set()
     found: list[int] = []
@@ -111,10 +111,10 @@ def named_by_system(system: str, lowers: Collection[str]) -> set[str]:
     """
     if not _may_name(system, lowers):
         return set()
-    words, gaps = take_apart(system)
+    parts = take_apart(system)
     found = {
         word.lower
-        for word, gap in zip(words[1:], gaps[1:], strict=False)
+        for word, gap in zip(parts.words[1:], parts.gaps[1:], strict=False)
         if word.text[0].isupper() and not _SENTENCE_END.search(gap)
     }
     return found.intersection(lowers)

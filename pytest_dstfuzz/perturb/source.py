@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pytest_dstfuzz.perturb.draft import Draft
 from pytest_dstfuzz.perturb.masks import Mask
-from pytest_dstfuzz.perturb.words import Word
+from pytest_dstfuzz.perturb.words import Parts, Word
 
 
 class Source(NamedTuple):
@@ -14,7 +14,7 @@ class Source(NamedTuple):
 
     Attributes:
         text: the utterance as typed.
-        words: its words.
+        parts: its words, and where they are.
         mask: what guards them; all free in the profile ``edit-rate``.
         draft: what every variant starts from.
         different: its different words, as `rates.edit_w` compares them.
@@ -22,8 +22,13 @@ class Source(NamedTuple):
     """
 
     text: str
-    words: tuple[Word, ...]
+    parts: Parts
     mask: Mask
     draft: Draft
     different: frozenset[str]
     word_limit: float
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words of the utterance."""
+        return self.parts.words

@@ -84,13 +84,13 @@ class Typist:
         if not self.strict:
             return tuple(slip for slip in slips if slip.choices)
         kept = []
+        # Few of these texts come again: to remember each would crowd out those that do.
+        harmless = self._harmless
         for start, end, choices in slips:
             head, tail = word[:start], word[end:]
             at_end = kind == "punctuation" and not tail
             good = (
-                choices
-                if at_end
-                else tuple(new for new in choices if self.harmless(head + new + tail))
+                choices if at_end else tuple(new for new in choices if harmless(head + new + tail))
             )
             if good:
                 kept.append(Slip(start, end, good))
@@ -103,7 +103,10 @@ class Typist:
         """
         if self._is_word is None:
             return True
-        return all(self._unreadable(piece) for piece in _PARTS.split(text.lower()))
+        lower = text.lower()
+        if lower.isalpha():  # One piece, like nearly all of them.
+            return self._unreadable(lower)
+        return all(self._unreadable(piece) for piece in _PARTS.split(lower))
 
     def _unreadable(self, piece: str) -> bool:
         if len(piece) < 2:

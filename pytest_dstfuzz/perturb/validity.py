@@ -12,7 +12,6 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from operator import attrgetter
 from typing import Final
 
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED
@@ -27,10 +26,6 @@ from pytest_dstfuzz.perturb.words import Word, is_word_character, marks, word_li
 
 _ADDED_MARKS: Final = frozenset((*ENDINGS, *SEPARATORS)) - {" "}
 _IMPOSSIBLE: Final = 1 << 20
-
-
-_START: Final = attrgetter("start")
-_END: Final = attrgetter("end")
 
 
 class StrictCheck:
@@ -67,7 +62,7 @@ class StrictCheck:
         """Return the lock of a word that is not intact, or that something sticks to."""
         words, roles = source.words, source.mask.roles
         for hunk in changed:
-            for index in range(bisect_left(words, hunk.start, key=_END), len(words)):
+            for index in range(bisect_left(source.parts.ends, hunk.start), len(words)):
                 word = words[index]
                 if word.start > hunk.end:
                     break
@@ -82,13 +77,15 @@ class StrictCheck:
         """Return how many words a hunk touches, and the lock that vetoes it."""
         old_text = source.text[hunk.start : hunk.end]
         new_text = text[hunk.new_start : hunk.new_end]
-        first = bisect_right(source.words, hunk.start, key=_END)
-        last = max(first, bisect_left(source.words, hunk.end, key=_START))
-        new = word_list(new_text)
+        first = bisect_right(source.parts.ends, hunk.start)
+        last = max(first, bisect_left(source.parts.starts, hunk.end))
+        # Letters alone are one word, and no marks: nearly always so.
+        plain = new_text.isalpha()
+        new = [new_text.lower()] if plain else word_list(new_text)
         cost = self._align(source, first, last, new)
         if cost >= _IMPOSSIBLE:
             return 0, self._why(source, first, last, new)
-        if not _marks_kept(old_text, new_text):
+        if not (plain and old_text.isalpha()) and not _marks_kept(old_text, new_text):
             return 0, "punctuation"
         return max(cost, int(old_text != new_text)), ""
 

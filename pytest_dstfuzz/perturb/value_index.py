@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -24,13 +23,13 @@ _STEM: Final = 6
 _SPELLINGS: Final = {"saint": "st", "center": "centre", "theater": "theatre", "&": "and"}
 
 
-@lru_cache(maxsize=65536)
 def canonical(word: str) -> str:
     """Return the form in which a lower-cased word is compared; ``""`` for one that is skipped."""
-    bare = word.replace("’", "'")
+    bare = word if word.isalpha() else word.replace("’", "'")
     if bare in _TRANSPARENT:
         return ""
-    bare = bare.removesuffix("'s").replace("'", "").replace("-", "")
+    if not bare.isalpha():
+        bare = bare.removesuffix("'s").replace("'", "").replace("-", "")
     bare = _SPELLINGS.get(bare, bare)
     return bare[:-1] if len(bare) > 3 and bare.endswith("s") else bare
 

@@ -48,6 +48,9 @@ class Parts(NamedTuple):
     words: tuple[Word, ...]
     #: What is before each word, and after the last one.
     gaps: list[str]
+    #: Offsets at which words start, and at which they end.
+    starts: list[int]
+    ends: list[int]
 
 
 def take_apart(text: str) -> Parts:
@@ -55,8 +58,9 @@ def take_apart(text: str) -> Parts:
     pieces = _CAPTURED_WORD.split(text)
     words = pieces[1::2]
     offsets = list(accumulate(map(len, pieces)))
-    spans = (offsets[::2], offsets[1::2])
-    return Parts(tuple(map(Word, words, *spans, map(str.lower, words))), pieces[::2])
+    starts, ends = offsets[:-1:2], offsets[1::2]
+    spelled = tuple(map(Word, words, starts, ends, map(str.lower, words)))
+    return Parts(spelled, pieces[::2], starts, ends)
 
 
 def split_words(text: str) -> list[Word]:

@@ -18,7 +18,7 @@ from pytest_dstfuzz.perturb.draft import LOCKED
 from pytest_dstfuzz.perturb.edits import apply_edits, source_spans, without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import Lexicon
-from pytest_dstfuzz.perturb.operators import OPERATORS
+from pytest_dstfuzz.perturb.operators import OPERATORS, transform
 from pytest_dstfuzz.perturb.types import Action, Variant
 
 SPACE = ActionSpace()
@@ -134,6 +134,21 @@ def test_every_operator_of_a_transformation_occurs(name: str, lexicon: Lexicon) 
     variants = [perturber.apply(source, SPACE.sample(rng, 3)) for _ in range(300)]
     seen = {(edit.transformation, edit.operator) for v in variants for edit in v.edits}
     assert seen == {(name, operator.name) for operator in OPERATORS[name]}
+
+
+@LAWS
+@given(UTTERANCES, ACTIONS, st.sampled_from(["strict", "edit-rate"]))
+def test_a_draft_has_the_text_of_its_words(
+    strict: Perturber, edit_rate: Perturber, utterance: str, action: Action, validity: str
+) -> None:
+    perturber = strict if validity == "strict" else edit_rate
+    draft = perturber.prepare(utterance).draft
+    for step in SPACE.decode(action):
+        for parameters in step.repetitions:
+            made = transform(draft, perturber._rules, step.transformation, parameters)
+            draft = draft if made is None else made.draft
+            words = [part for token in draft.tokens for part in (token.gap, token.text)]
+            assert draft.text == "".join(words) + draft.tail
 
 
 def test_a_flat_rate_allows_short_utterances_no_substitution(lexicon: Lexicon) -> None:

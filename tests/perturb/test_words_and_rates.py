@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.perturb.rates import distinct_words, edit_c, edit_w, word_limit
-from pytest_dstfuzz.perturb.words import match_case, split_words, word_list
+from pytest_dstfuzz.perturb.words import match_case, split_words, take_apart, word_list
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,25 @@ def test_replacements_take_the_case_of_the_word(model: str, word: str, result: s
     assert match_case(model, word) == result
 
 
+@given(st.text(alphabet="aB1'’-., \n£é😀", max_size=20) | st.text(max_size=40))
+def test_the_parts_of_a_text_make_the_text(text: str) -> None:
+    words, gaps, starts, ends = take_apart(text)
+    assert (
+        "".join([part for w, gap in zip(words, gaps, strict=False) for part in (gap, w.text)])
+        + (gaps[-1])
+        == text
+    )
+    assert [(w.start, w.end) for w in words] == list(zip(starts, ends, strict=True))
+    assert all(text[w.start : w.end] == w.text and w.lower == w.text.lower() for w in words)
+
+
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_rates_lie_between_0_and_1_and_are_0_for_the_same(one: str, other: str) -> None:
-    for rate in (edit_w, edit_c):
-        assert 0 <= rate(one, other) <= 1
-        assert rate(one, one) == 0
+    assert 0 <= edit_c(one, other) <= 1
+    assert edit_c(one, one) == 0
+    words = distinct_words(one)
+    assert 0 <= edit_w(words, other) <= 1
+    assert edit_w(words, one) == 0
 
 
 def test_edit_w_ignores_case_and_punctuation() -> None:
