@@ -23,7 +23,12 @@ VALIDITIES = ("strict", "edit-rate")
 RELATIONS = ("metamorphic", "gold")
 FAIL_ON = ("violation", "gate")
 SPLITS = ("train", "val", "test")
-SPLIT_ALIASES = {"dev": "val", "valid": "val", "validation": "val"}
+#: What files and people call a split, in lower case -> split.
+SPLIT_ALIASES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +115,11 @@ def _choice(kind: str, valid: tuple[str, ...]) -> Callable[[str], str]:
     return parse
 
 
-def _split(value: str) -> str:
-    name = SPLIT_ALIASES.get(value, value)
-    if name not in SPLITS:
-        raise unknown_name("split", value, SPLITS)
-    return name
+def canonical_split(name: str) -> str:
+    """Return the split of that name or alias, in any case; without one, a ``UserError``."""
+    if name.strip().lower() not in SPLIT_ALIASES:
+        raise unknown_name("split", name, SPLITS)
+    return SPLIT_ALIASES[name.strip().lower()]
 
 
 def _only(value: str) -> tuple[str, ...]:
@@ -193,13 +198,8 @@ OPTIONS: tuple[Option, ...] = (
         "PATH",
         "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)",
     ),
-    Option("split", _split, "SPLIT", "split of the data: train, val or test (default: test)"),
-    Option(
-        "turns",
-        _turns,
-        "N|all",
-        "how many turns to test; whole dialogues are drawn by seed (default: 300)",
-    ),
+    Option("split", canonical_split, "SPLIT", "train, val or test (default: test)"),
+    Option("turns", _turns, "N|all", "turns to test, of dialogues drawn by seed (default: 300)"),
     Option(
         "domains",
         _names,

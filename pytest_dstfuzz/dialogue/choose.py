@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pytest_dstfuzz.config import SPLITS
 from pytest_dstfuzz.dialogue.readers.checks import strip_json
 from pytest_dstfuzz.dialogue.readers.layouts import (
     LAYOUTS,
-    SPLITS,
     classify,
     listed_split,
     split_of,
