@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors import safe_open  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 from trade_data import dialogues, small_config, write_folder  # noqa: E402
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
+from pytest_dstfuzz.trackers.trade import train  # noqa: E402
 from pytest_dstfuzz.trackers.trade.load import load_trade  # noqa: E402
 from pytest_dstfuzz.trackers.trade.tracker import TradeTracker  # noqa: E402
 from pytest_dstfuzz.trackers.trade.train import train_trade  # noqa: E402
@@ -96,12 +103,91 @@ def test_patience_ends_a_run(data: Path, tmp_path: Path) -> None:
     assert len(result.history) == 2
 
 
-def test_another_run_cannot_be_resumed(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot resume"):
+def test_a_run_that_is_not_there_cannot_be_resumed(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot resume from .*none: No such file"):
         train_trade(small_config(data, tmp_path / "none", resume=True), silent)
-    train_trade(small_config(data, tmp_path, epochs=1), silent)
-    with pytest.raises(UserError, match="hidden was 32, is now 48"):
-        train_trade(small_config(data, tmp_path, resume=True, hidden=48), silent)
+
+
+@pytest.fixture(scope="module")
+def begun(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of one epoch."""
+    output = tmp_path_factory.mktemp("begun")
+    train_trade(small_config(data, output, epochs=1), silent)
+    return output
+
+
+@pytest.fixture
+def copy(begun: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(begun, tmp_path / "copy"))
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "now"),
+    [
+        ("seed", 0, 1),
+        ("batch_size", 4, 8),
+        ("hidden", 32, 48),
+        ("embedding", 32, 16),
+        ("learning_rate", 0.02, 0.01),
+        ("warmup_steps", 300, 30),
+        ("gradient_clip", 10.0, 1.0),
+        ("dropout", 0.2, 0.1),
+        ("word_mask", 0.15, 0.0),
+        ("average_decay", 0.9, 0.99),
+        ("history_limit", 400, 100),
+        ("pretrained_vectors", False, True),
+        ("max_dialogues", None, 9),
+        ("bfloat16", False, True),
+    ],
+)
+def test_another_run_cannot_be_resumed(
+    data: Path, begun: Path, name: str, before: object, now: object
+) -> None:
+    with pytest.raises(UserError, match=f": {name} was {before}, is now {now}$"):
+        train_trade(small_config(data, begun, resume=True, epochs=2, **{name: now}), silent)
+
+
+def test_every_setting_is_fixed_may_change_or_says_nothing_about_the_model() -> None:
+    config = small_config(Path(), Path())
+    told = {*config.fixed(), *config.changeable()}
+    left = {field.name for field in dataclasses.fields(config)} - told
+    assert left == {"data", "output", "layout", "resume", "report_every"}
+    assert set(config.changeable()) == {"epochs", "patience", "max_minutes", "device"}
+
+
+def test_other_data_cannot_be_resumed_with(begun: Path, tmp_path: Path) -> None:
+    other = write_folder(tmp_path / "other")
+    table = (other / "train.tsv").read_text(encoding="utf-8")
+    (other / "train.tsv").write_text(table.replace("leave at", "be off at"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"vocabulary was '\d+ words, sha256 .*', is now '\d+ wo"):
+        train_trade(small_config(other, begun, resume=True), silent)
+    fewer = [line for line in table.split("\n") if not line.startswith("D9\t")]
+    (other / "train.tsv").write_text("\n".join(fewer), encoding="utf-8")
+    with pytest.raises(UserError, match="number of training turns was 20, is now 18"):
+        train_trade(small_config(other, begun, resume=True), silent)
+
+
+def test_the_model_tells_the_settings_of_each_part_of_its_run(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    better = iter([0.1, 0.2, 0.3])
+    monkeypatch.setattr(train, "row_accuracy", lambda *_: (next(better), 0.5))
+
+    def trained_on(**changes: object) -> dict[str, Any]:
+        train_trade(small_config(data, tmp_path, max_minutes=1e-9, **changes), silent)
+        model = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
+        about: dict[str, Any] = model["about"]
+        return about
+
+    first = {"from_epoch": 0, "epochs": 9, "patience": 5, "max_minutes": 1e-9, "device": "cpu"}
+    about = trained_on(epochs=9)
+    assert about["parts"] == [first]
+    assert about["settings"]["learning_rate"] == 0.02
+    assert not {"epochs", "resume", "data", "output"} & set(about["settings"])
+    assert trained_on(epochs=9, resume=True)["parts"] == [first]
+    about = trained_on(epochs=12, patience=3, resume=True)
+    assert about["validation"]["epoch"] == 3
+    assert about["parts"] == [first, first | {"from_epoch": 2, "epochs": 12, "patience": 3}]
 
 
 def test_an_earlier_run_is_not_written_over(data: Path, tmp_path: Path) -> None:
@@ -116,12 +202,65 @@ def test_an_output_that_is_no_folder_is_told(data: Path, tmp_path: Path) -> None
         train_trade(small_config(data, tmp_path / "file"), silent)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"history": 1}'])
-def test_a_damaged_state_cannot_be_resumed(data: Path, tmp_path: Path, content: str) -> None:
-    train_trade(small_config(data, tmp_path, epochs=1), silent)
-    (tmp_path / "training.json").write_text(content)
-    with pytest.raises(UserError, match="cannot resume"):
-        train_trade(small_config(data, tmp_path, resume=True), silent)
+def test_the_state_of_a_run_is_one_file(begun: Path) -> None:
+    """A kill between two files would leave weights of another epoch than the history."""
+    model = {"config.json", "model.safetensors", "vocabulary.json"}
+    assert {path.name for path in begun.iterdir()} == {*model, "training.safetensors"}
+
+
+def damage(folder: Path, change: Callable[[dict[str, Any], dict[str, str]], object]) -> None:
+    """Change tensors and metadata of a run's state."""
+    path = folder / "training.safetensors"
+    with safe_open(path, "pt") as file:
+        about = dict(file.metadata())
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    change(tensors, about)
+    save_file(tensors, path, about)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda _, about: about.clear(), "an earlier version wrote it"),
+        (lambda _, about: about.update({"dstfuzz.run": "{"}), "Expecting property name"),
+        (lambda _, about: about.update({"dstfuzz.run": "[]"}), "does not say what run it is of"),
+        (lambda _, about: about.update({"dstfuzz.run": "{}"}), "is damaged .*identity"),
+        (
+            lambda _, about: about.update(
+                {"dstfuzz.run": '{"identity": {"seed": 0}, "parts": [], "history": []}'}
+            ),
+            "does not say what batch_size was",
+        ),
+        (
+            lambda _, about: about.update(
+                {"dstfuzz.run": '{"identity": {}, "parts": [], "history": 1}'}
+            ),
+            "is damaged",
+        ),
+        (lambda tensors, _: tensors.pop("step"), "has no tensor 'step'"),
+        (lambda tensors, _: tensors.pop("first.embedding"), "has no tensor 'first.embedding'"),
+        (
+            lambda tensors, _: tensors.update({"weight.embedding": torch.zeros(2, 2)}),
+            r"'weight.embedding' has the shape \[2, 2\], not",
+        ),
+    ],
+)
+def test_a_damaged_state_cannot_be_resumed(
+    data: Path,
+    copy: Path,
+    change: Callable[[dict[str, Any], dict[str, str]], object],
+    message: str,
+) -> None:
+    damage(copy, change)
+    with pytest.raises(UserError, match=f"cannot resume from .*{message}"):
+        train_trade(small_config(data, copy, resume=True), silent)
+
+
+def test_a_state_that_is_cut_off_cannot_be_resumed(data: Path, copy: Path) -> None:
+    path = copy / "training.safetensors"
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(UserError, match="cannot resume from "):
+        train_trade(small_config(data, copy, resume=True), silent)
 
 
 def test_the_learning_rate_rises_and_falls() -> None:

@@ -39,8 +39,21 @@ def write_whole(path: Path, content: bytes) -> None:
     part.replace(path)
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], half: bool = False) -> None:
-    """Write tensors as safetensors, floating ones in 16 bits when ``half``."""
+def write_tensors(
+    path: Path,
+    tensors: Mapping[str, Tensor],
+    *,
+    half: bool = False,
+    about: Mapping[str, str] | None = None,
+) -> None:
+    """Write tensors as safetensors, floating ones in 16 bits when ``half``.
+
+    Args:
+        path: the file.
+        tensors: by name.
+        half: whether to write floating ones in 16 bits.
+        about: the file's metadata.
+    """
     ready = {
         name: (tensor.half() if half and tensor.is_floating_point() else tensor)
         .detach()
@@ -48,7 +61,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], half: bool = False)
         .contiguous()
         for name, tensor in tensors.items()
     }
-    write_whole(path, save(ready))
+    write_whole(path, save(ready, dict(about) if about else None))
 
 
 def write_json(path: Path, value: object) -> None:

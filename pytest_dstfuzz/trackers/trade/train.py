@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue
@@ -81,7 +80,9 @@ def _run(trainer: Trainer, valid_rows: Sequence[Row], reading: Reading, progress
         progress(figures.line())
         if _best(trainer.history) is figures:
             about = {
-                "settings": _plain(config),
+                "settings": config.fixed(),
+                # The epochs decide the learning rate too, so each part tells its own.
+                "parts": trainer.parts,
                 "validation": asdict(figures),
                 "history": [asdict(earlier) for earlier in trainer.history],
                 "dialogues": "training split of " + config.data.name,
@@ -138,13 +139,3 @@ def _best(history: Sequence[EpochFigures]) -> EpochFigures:
 
 def _impatient(history: Sequence[EpochFigures], patience: int) -> bool:
     return history[-1].epoch - _best(history).epoch >= patience
-
-
-def _plain(config: TradeTrainingConfig) -> dict[str, object]:
-    """Return the settings without paths."""
-    left_out = {"data", "output", "resume"}
-    return {
-        name: value.name if isinstance(value, Path) else value
-        for name, value in asdict(config).items()
-        if name not in left_out
-    }

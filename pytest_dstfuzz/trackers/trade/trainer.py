@@ -7,23 +7,25 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import derive, stream
-from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConfig
+from pytest_dstfuzz.trackers.trade.config import CHANGEABLE, EpochFigures, TradeTrainingConfig
 from pytest_dstfuzz.trackers.trade.loss import batch_loss
 from pytest_dstfuzz.trackers.trade.network import TradeNetwork
 from pytest_dstfuzz.trackers.trade.rows import Batch, Row, bucket, collate
-from pytest_dstfuzz.trackers.trade.storage import build_network, move, write_json, write_tensors
+from pytest_dstfuzz.trackers.trade.storage import build_network, move, write_tensors
 from pytest_dstfuzz.trackers.trade.vocabulary import PAD, UNKNOWN, Vocabulary
 
-STATE_FILE, STATE_TENSORS = "training.json", "training.safetensors"
+#: What a resumed run needs; what is said about the run is in its metadata.
+STATE_FILE = "training.safetensors"
+_RUN = "dstfuzz.run"
 Progress = Callable[[str], None]
 
 
@@ -73,6 +75,8 @@ class Trainer:
         self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate, fused=True)
         self.average = Averaged(self.parameters, config.average_decay)
         self.history: list[EpochFigures] = []
+        #: What each part of the run trained under that another part might change.
+        self.parts: list[dict[str, Any]] = [self._part()]
         self.steps_per_epoch = -(-len(rows) // config.batch_size)
 
     def set_vectors(self, vectors: np.ndarray) -> None:
@@ -131,7 +135,7 @@ class Trainer:
         return network.to(self.config.device).eval()
 
     def save(self) -> None:
-        """Write all that a resumed run needs."""
+        """Write all that a resumed run needs, as one file: it is whole or not there."""
         tensors: dict[str, Tensor] = {}
         for (name, parameter), mean in zip(
             self.network.named_parameters(), self.average.values, strict=True
@@ -143,44 +147,90 @@ class Trainer:
                 state["exp_avg_sq"],
             )
             tensors["step"] = state["step"]
-        write_tensors(self.config.output / STATE_TENSORS, tensors)
-        write_json(
-            self.config.output / STATE_FILE,
-            {"history": [asdict(figures) for figures in self.history], **self.identity()},
-        )
+        run = {
+            "identity": self.identity(),
+            "parts": self.parts,
+            "history": [asdict(figures) for figures in self.history],
+        }
+        path = self.config.output / STATE_FILE
+        write_tensors(path, tensors, about={_RUN: json.dumps(run)})
 
-    def identity(self) -> dict[str, object]:
+    def identity(self) -> dict[str, Any]:
         """Return what must not change between the parts of a run."""
-        config = self.config
         return {
-            "seed": config.seed,
-            "batch_size": config.batch_size,
-            "rows": len(self.rows),
-            "hidden": config.hidden,
-            "embedding": config.embedding,
+            **self.config.fixed(),
+            "number of training turns": len(self.rows),
+            "vocabulary": self.vocabulary.fingerprint(),
         }
 
     def restore(self) -> None:
-        """Go back to the end of the last epoch that was saved."""
-        state_path = self.config.output / STATE_FILE
+        """Go back to the end of the last epoch that was saved.
+
+        Raises:
+            UserError: there is no such file, it is damaged, or the run is another one.
+        """
+        run, tensors = self._read()
         try:
-            state = json.loads(state_path.read_text(encoding="utf-8"))
-            tensors = load_file(self.config.output / STATE_TENSORS)
-            self.history = [EpochFigures(**figures) for figures in state["history"]]
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-            raise UserError(f"cannot resume from {self.config.output}: {error}") from error
+            earlier = dict(run["identity"])
+            parts = [dict(part) for part in run["parts"]]
+            history = [EpochFigures(**figures) for figures in run["history"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._cannot_resume(f"{STATE_FILE} is damaged ({error!r})") from error
         for name, value in self.identity().items():
-            if state.get(name) != value:
-                raise UserError(
-                    f"cannot resume from {self.config.output}: {name} was {state.get(name)!r}, "
-                    f"is now {value!r}"
+            if name not in earlier:
+                raise self._cannot_resume(f"{STATE_FILE} does not say what {name} was")
+            if earlier[name] != value:
+                raise self._cannot_resume(f"{name} was {earlier[name]!r}, is now {value!r}")
+        self._fill(tensors)
+        self.history = history
+        now = self._part()
+        if not parts or any(parts[-1].get(name) != now[name] for name in CHANGEABLE):
+            parts.append(now)
+        self.parts = parts
+
+    def _part(self) -> dict[str, Any]:
+        return {"from_epoch": len(self.history), **self.config.changeable()}
+
+    def _read(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
+        """Return what the file of an earlier part says about its run, and its tensors."""
+        try:
+            with safe_open(self.config.output / STATE_FILE, "pt") as file:
+                about = file.metadata() or {}
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            run = json.loads(about.get(_RUN, "null"))
+        except (OSError, ValueError, SafetensorError) as error:
+            raise self._cannot_resume(str(error)) from error
+        if not isinstance(run, dict):
+            raise self._cannot_resume(
+                f"{STATE_FILE} does not say what run it is of; an earlier version wrote it"
+            )
+        return run, tensors
+
+    def _fill(self, tensors: dict[str, Tensor]) -> None:
+        """Copy weights, their average and the optimiser's state."""
+        kinds = ("weight", "average", "first", "second")
+        shapes = {
+            f"{kind}.{name}": parameter.shape
+            for name, parameter in self.network.named_parameters()
+            for kind in kinds
+        }
+        for name, shape in {**shapes, "step": torch.Size([])}.items():
+            if name not in tensors:
+                raise self._cannot_resume(f"{STATE_FILE} has no tensor {name!r}")
+            if tensors[name].shape != shape:
+                raise self._cannot_resume(
+                    f"{name!r} has the shape {list(tensors[name].shape)}, not {list(shape)}"
                 )
         with torch.no_grad():
             for number, (name, parameter) in enumerate(self.network.named_parameters()):
                 parameter.copy_(tensors[f"weight.{name}"])
                 self.average.values[number].copy_(tensors[f"average.{name}"])
                 self.optimiser.state[parameter] = {
-                    "step": tensors["step"].clone(),
+                    # The fused optimiser wants its count where the weights are.
+                    "step": tensors["step"].clone().to(parameter.device),
                     "exp_avg": tensors[f"first.{name}"].to(parameter.device),
                     "exp_avg_sq": tensors[f"second.{name}"].to(parameter.device),
                 }
+
+    def _cannot_resume(self, reason: str) -> UserError:
+        return UserError(f"cannot resume from {self.config.output}: {reason}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +44,12 @@ class Vocabulary:
     def names(self) -> tuple[str, ...]:
         """Slot names without their domains, sorted."""
         return tuple(sorted({slot.partition("-")[2] for slot in self.slots}))
+
+    def fingerprint(self) -> str:
+        """Return a short text that another vocabulary does not have."""
+        parts = [self.words, self.outputs, self.slots, sorted(self.spellings.items())]
+        digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return f"{len(self.words)} words, sha256 {digest[:16]}"
 
     def encode(self, words: Sequence[str]) -> list[int]:
         """Return the numbers of words; unknown ones give ``UNKNOWN``."""
