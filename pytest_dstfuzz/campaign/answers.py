@@ -30,9 +30,11 @@ def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]
     return sum(answer is not None and getattr(answer, "asked", True) for answer in found)
 
 
-def check_answer(answered: object, ontology: Ontology | None) -> Answer:
+def check_answer(
+    answered: object, ontology: Ontology | None, normalisation: str = "plain"
+) -> Answer:
     """Return the prediction, or why it is none; see `check_prediction`."""
     try:
-        return check_prediction(answered, ontology)
+        return check_prediction(answered, ontology, normalisation=normalisation)
     except TrackerError as error:
         return Failure(str(error))

@@ -41,6 +41,7 @@ def predictor_for(
         tracker,
         settings.batch_size,
         ontology=data.ontology,
+        normalisation=data.normalisation,
         budget=Budget(settings.max_seconds, settings.max_calls),
         listener=listener,
     )

@@ -30,6 +30,7 @@ class Predictor:
         tracker: who is asked.
         batch_size: contexts asked for at once.
         ontology: slots which a prediction may have, if it is complete; ``None`` = any.
+        normalisation: of the data: what predicted slots and values are brought to.
         budget: what may be spent; ``None`` = no limit.
         listener: told of batches, errors and the end of the budget.
         memory: number of answers that are kept; the oldest go first.
@@ -41,6 +42,7 @@ class Predictor:
         batch_size: int = 64,
         *,
         ontology: Ontology | None = None,
+        normalisation: str = "plain",
         budget: Budget | None = None,
         listener: Listener | None = None,
         memory: int = MEMORY,
@@ -49,6 +51,7 @@ class Predictor:
         self.budget = budget or Budget()
         self._tracker = tracker
         self._ontology = ontology
+        self._normalisation = normalisation
         self._listener = listener or ignore
         self._memory = memory
         self._known: dict[Context, Answer] = {}
@@ -139,7 +142,8 @@ class Predictor:
             reason = describe_error(error)
         else:
             for context, answer in zip(batch, raw, strict=True):
-                answered[context] = self._noted(check_answer(answer, self._ontology))
+                checked = check_answer(answer, self._ontology, self._normalisation)
+                answered[context] = self._noted(checked)
             return
         if len(batch) == 1:
             answered[batch[0]] = self._noted(Failure(reason))

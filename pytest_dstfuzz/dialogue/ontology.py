@@ -51,7 +51,7 @@ def complete_ontology(
     if not values:
         return None
     complete = known is not None or normalisation == "multiwoz"
-    return Ontology(dict(sorted(values.items())), complete)
+    return Ontology(dict(sorted(values.items())), complete, normalisation)
 
 
 def _of_labels(dialogues: Iterable[Dialogue]) -> Iterator[tuple[str, object]]:
@@ -90,4 +90,7 @@ def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
         value = state.get(slot, DONTCARE)
         if value != DONTCARE:
             known[value] = None
-    return Ontology({slot: tuple(sorted(known)) for slot, known in sorted(values.items())})
+    return Ontology(
+        {slot: tuple(sorted(known)) for slot, known in sorted(values.items())},
+        normalisation=normalisation,
+    )

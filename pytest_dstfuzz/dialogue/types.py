@@ -149,6 +149,8 @@ class Ontology:
     #: Whether there are no other slots. ``False`` where all that is known are labels: a
     #: tracker may rightly predict a slot that none of them happens to use.
     complete: bool = True
+    #: Name of the normalisation that slots and values went through.
+    normalisation: str = "plain"
 
     @property
     def slots(self) -> tuple[str, ...]:

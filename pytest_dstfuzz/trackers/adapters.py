@@ -69,7 +69,8 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
         candidate: a tracker, an object with ``reset`` and ``update``, a function from
             context to state, or a class of one of these that needs no arguments.
         normalisation: of the values that functions and stateful objects return: that
-            of the data they are compared with.
+            of the data they are compared with. They may return numbers and lists; what
+            ``predict`` returns are strings, normalised where answers are checked.
 
     Raises:
         UserError: it is none of these.

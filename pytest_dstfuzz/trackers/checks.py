@@ -1,7 +1,8 @@
 """Whether what a tracker returned is one prediction for each context.
 
 The preflight, ``dstfuzz evaluate`` and the campaign all ask here, so that none of them
-takes what another refuses.
+takes what another refuses. States are brought to the normalisation of the data here too,
+whoever made them: an answer of ``none`` is an absent slot.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from numbers import Real
 
+from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
 from pytest_dstfuzz.dialogue.types import BeliefState, Ontology
 from pytest_dstfuzz.errors import TrackerError, nearest
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -22,13 +24,18 @@ _ROUNDING = 1e-6
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
-def check_predictions(answered: object, expected: int) -> list[Prediction]:
+def check_predictions(
+    answered: object, expected: int, normalisation: str = "plain"
+) -> list[Prediction]:
     """Return what ``Tracker.predict`` returned as ``expected`` sound predictions.
 
     Raises:
         TrackerError: it is no sequence of so many predictions, or one of them is none.
     """
-    return [check_prediction(answer) for answer in as_list(answered, expected)]
+    return [
+        check_prediction(answer, normalisation=normalisation)
+        for answer in as_list(answered, expected)
+    ]
 
 
 def as_list(answered: object, expected: int) -> list[object]:
@@ -50,7 +57,9 @@ def as_list(answered: object, expected: int) -> list[object]:
     return answers
 
 
-def check_prediction(answered: object, ontology: Ontology | None = None) -> Prediction:
+def check_prediction(
+    answered: object, ontology: Ontology | None = None, *, normalisation: str = "plain"
+) -> Prediction:
     """Return what a tracker answered to one context.
 
     Args:
@@ -58,6 +67,7 @@ def check_prediction(answered: object, ontology: Ontology | None = None) -> Pred
             without probabilities.
         ontology: the slots which the data knows; where it is ``None`` or not complete, any
             slot will do.
+        normalisation: of the data: what slots and values are brought to.
 
     Raises:
         TrackerError: it is neither, or holds something that is no belief state or no
@@ -68,21 +78,39 @@ def check_prediction(answered: object, ontology: Ontology | None = None) -> Pred
             f"the tracker returned {_kind(answered)} where a prediction is expected: a Prediction, "
             "or a mapping slot -> value"
         )
-    state: object = answered.state if isinstance(answered, Prediction) else answered
-    impurities = answered.impurities if isinstance(answered, Prediction) else None
-    problem = (
-        _state_problem(state) or unknown_slot(state, ontology) or _impurity_problem(impurities)
+    raw, impurities = (
+        (answered.state, answered.impurities)
+        if isinstance(answered, Prediction)
+        else (answered, None)
     )
-    if problem:
+    if problem := _state_problem(raw):
         raise TrackerError(f"the tracker returned {problem}")
-    if isinstance(answered, Prediction) and isinstance(state, BeliefState):
+    state = _normalised(raw, normalisation)
+    if problem := unknown_slot(state, ontology) or _impurity_problem(impurities):
+        raise TrackerError(f"the tracker returned {problem}")
+    if isinstance(answered, Prediction) and state is raw:
         return answered
-    return Prediction(BeliefState(state), impurities)  # type: ignore[arg-type]  # was checked
+    return Prediction(state, impurities)
 
 
-def unknown_slot(state: object, ontology: Ontology | None) -> str:
+def _normalised(state: Mapping[str, str], normalisation: str) -> BeliefState:
+    """Return a state in the normalisation of the data; one that is, as it is.
+
+    A campaign asks for every prediction: what is canonical already costs two look-ups a
+    slot, as both functions remember.
+    """
+    for slot, value in state.items():
+        if (
+            normalise_slot(slot, normalisation) != slot
+            or normalise_value(slot, value, normalisation) != value
+        ):
+            return normalise_state(state, normalisation)
+    return state if isinstance(state, BeliefState) else BeliefState(state)
+
+
+def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
     """Return which slot of a state a complete ontology does not have, or ``""``."""
-    if ontology is None or not ontology.complete or not isinstance(state, Mapping):
+    if ontology is None or not ontology.complete:
         return ""
     for slot in state:
         if slot not in ontology.values:

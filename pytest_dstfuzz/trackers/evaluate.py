@@ -142,7 +142,7 @@ def evaluate(
     contexts = [
         dialogue.context(turn.index) for dialogue in data.dialogues for turn in dialogue.turns
     ]
-    predictions = iter(predict_all(tracker, contexts, batch_size, progress))
+    predictions = iter(predict_all(tracker, contexts, batch_size, progress, data.normalisation))
     predicted = [[next(predictions).state for _ in turns] for turns in labels]
     return _count(data, labels, predicted)
 
@@ -152,8 +152,12 @@ def predict_all(
     contexts: list[Context],
     batch_size: int,
     progress: Progress | None = None,
+    normalisation: str = "plain",
 ) -> list[Prediction]:
-    """Predict contexts in batches of similar length; the answers keep their order."""
+    """Predict contexts in batches of similar length; the answers keep their order.
+
+    Their states are brought to ``normalisation``.
+    """
     order = sorted(range(len(contexts)), key=lambda index: contexts[index].size())
     answers: dict[int, Prediction] = {}
     for start in range(0, len(order), batch_size):
@@ -167,7 +171,8 @@ def predict_all(
             if passes_through(error):
                 raise
             raise TrackerError(f"the tracker raised {describe_error(error)}") from error
-        answers.update(zip(chunk, check_predictions(answer, len(batch)), strict=True))
+        checked = check_predictions(answer, len(batch), normalisation)
+        answers.update(zip(chunk, checked, strict=True))
         if progress is not None:
             progress(len(answers), len(contexts))
     return [answers[index] for index in range(len(contexts))]

@@ -36,21 +36,22 @@ def preflight(
     Args:
         tracker: the tracker of the run.
         contexts: contexts of the run; the first eight are used.
-        ontology: the slots of the data, where it has any.
+        ontology: the slots of the data, where it has any, and their normalisation.
 
     Raises:
         UserError: the tracker is in training mode, raises, returns nonsense, is not
             deterministic, or answers differently in another order or batch.
     """
     _refuse_training_mode(tracker)
-    batch, singles = _answered_alone(tracker, contexts[:PREFLIGHT_CONTEXTS])
+    normalisation = "plain" if ontology is None else ontology.normalisation
+    batch, singles = _answered_alone(tracker, contexts[:PREFLIGHT_CONTEXTS], normalisation)
     if not batch:
         return
-    first = _predict(tracker, batch)
+    first = _predict(tracker, batch, normalisation)
     _refuse_unknown_slots(first, ontology)
-    backwards = _predict(tracker, batch[::-1])[::-1]
+    backwards = _predict(tracker, batch[::-1], normalisation)[::-1]
     if moved := _difference(first, backwards):
-        difference = _difference(first, _predict(tracker, batch))
+        difference = _difference(first, _predict(tracker, batch, normalisation))
         if not difference:
             raise UserError(
                 "the tracker's answer depends on what it was asked before: the same batch "
@@ -86,7 +87,7 @@ def _refuse_training_mode(tracker: Tracker) -> None:
 
 
 def _answered_alone(
-    tracker: Tracker, contexts: Sequence[Context]
+    tracker: Tracker, contexts: Sequence[Context], normalisation: str
 ) -> tuple[list[Context], list[Prediction]]:
     """Return the contexts that the tracker has an answer to, and the answers.
 
@@ -98,7 +99,7 @@ def _answered_alone(
     failure: UserError | None = None
     for place in (place for place in _MIXED if place < len(contexts)):
         try:
-            (answers[place],) = _predict(tracker, [contexts[place]])
+            (answers[place],) = _predict(tracker, [contexts[place]], normalisation)
         except UserError as error:
             failure = failure or error
     if failure is not None and not answers:
@@ -106,9 +107,9 @@ def _answered_alone(
     return [contexts[place] for place in sorted(answers)], [answers[p] for p in sorted(answers)]
 
 
-def _predict(tracker: Tracker, batch: list[Context]) -> list[Prediction]:
+def _predict(tracker: Tracker, batch: list[Context], normalisation: str) -> list[Prediction]:
     try:
-        return check_predictions(tracker.predict(batch), len(batch))
+        return check_predictions(tracker.predict(batch), len(batch), normalisation)
     except (UserError, TrackerError) as error:
         raise UserError(f"the tracker cannot be tested: {error}") from error
     except BaseException as error:

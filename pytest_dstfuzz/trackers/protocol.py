@@ -53,7 +53,10 @@ class Tracker(Protocol):
     def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
         """Return one prediction for each context, in their order.
 
-        Must be deterministic, and independent of what else is in the batch.
+        Must be deterministic, and independent of what else is in the batch and of what
+        was asked before. A mapping slot -> value is a prediction without probabilities.
+        States need no care with spellings: whoever asks brings them to the normalisation
+        of the data, which leaves out ``none`` and its like.
         """
         ...
 

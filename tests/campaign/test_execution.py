@@ -220,6 +220,18 @@ def test_without_ontology_label_and_prediction_are_locked(play: Play) -> None:
     assert run.script.prepared[0][1] == ("cheap", "north", "south")
 
 
+def test_spellings_of_a_prediction_are_no_violation(lexicon: Lexicon) -> None:
+    class Speller(WordBot):
+        def state(self, context: Context) -> dict[str, str]:
+            state = super().state(context)
+            odd = len(context.user) % 2
+            return {slot: value.upper() if odd else value for slot, value in state.items()} | (
+                {"hotel-price": state.get("hotel-price", "none")} if odd else {}
+            )
+
+    assert list(campaign(lexicon, Speller()).run()) == list(campaign(lexicon).run())
+
+
 def test_of_slots_that_no_label_uses_the_prediction_is_locked(play: Play) -> None:
     dialogue = talk("d", "cheap north", labels=[{"hotel-area": "south"}])
     run = play(dialogue, {}, ontology=Ontology({"hotel-area": ("south",)}, complete=False))

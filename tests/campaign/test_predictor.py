@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.answers import Failure, check_answer, count_asked
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.dialogue.types import BeliefState, Context
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, Ontology
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.checks import describe_error
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -144,6 +144,36 @@ def test_mappings_numpy_numbers_and_iterables_are_fine() -> None:
     assert all(isinstance(answer, Failure) for answer in answers.values())
     answers = Predictor(Says(lambda batch: ({} for _ in batch)), 3).predict(contexts("a", "b"))
     assert all(isinstance(answer, Prediction) for answer in answers.values())
+
+
+@pytest.mark.parametrize("wrap", [dict, BeliefState, lambda s: Prediction(BeliefState(s), {})])
+@pytest.mark.parametrize(
+    ("normalisation", "said", "meant"),
+    [
+        (
+            "plain",
+            {"Size": " LARGE ", "a": "none", "b": "", "c": "not mentioned"},
+            {"size": "large"},
+        ),
+        ("plain", {"size": "don't care"}, {"size": "dontcare"}),
+        ("plain", {"hotel-leaveAt": "5:45pm"}, {"hotel-leaveat": "5:45pm"}),
+        ("multiwoz", {"taxi-leaveAt": "5:45pm", "police-name": "x"}, {"taxi-leaveat": "17:45"}),
+        ("multiwoz", {"hotel-area": "center"}, {"hotel-area": "centre"}),
+    ],
+)
+def test_states_are_brought_to_the_normalisation_of_the_data(
+    wrap: Any, normalisation: str, said: dict[str, str], meant: dict[str, str]
+) -> None:
+    ontology = Ontology(dict.fromkeys(meant, ()))
+    checked = check_answer(wrap(said), ontology, normalisation)
+    assert isinstance(checked, Prediction)
+    assert checked.state == meant
+
+
+def test_a_canonical_prediction_is_taken_as_it_is() -> None:
+    prediction = Prediction(BeliefState({"hotel-area": "north"}), {"hotel-area": 0.5})
+    assert check_answer(prediction, ONTOLOGY, "multiwoz") is prediction
+    assert check_answer(prediction.state, ONTOLOGY) == Prediction(prediction.state)
 
 
 def test_any_slot_will_do_without_an_ontology() -> None:

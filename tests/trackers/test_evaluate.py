@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from pytest_dstfuzz.dialogue.types import (
@@ -15,6 +17,7 @@ from pytest_dstfuzz.dialogue.types import (
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all
+from pytest_dstfuzz.trackers.protocol import Prediction
 
 HOTEL = {"hotel-area": "north"}
 BOTH = {**HOTEL, "taxi-destination": "airport"}
@@ -128,3 +131,12 @@ def test_a_panic_is_a_tracker_error_and_an_interrupt_is_none() -> None:
         raises(PanicError)
     with pytest.raises(KeyboardInterrupt):
         raises(KeyboardInterrupt)
+
+
+def test_what_predict_returns_is_normalised() -> None:
+    class Speller:
+        def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+            spelt = ({"hotel-Area": "the North", "hotel-stars": "none"}, {})
+            return [Prediction(BeliefState(spelt[not track(c)])) for c in contexts]
+
+    assert evaluate(Speller(), DATA, 3) == evaluate(as_tracker(track), DATA, 3)

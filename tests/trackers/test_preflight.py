@@ -207,6 +207,14 @@ def test_an_unknown_slot_is_refused_where_slots_are_known() -> None:
         preflight(each(lambda _: Prediction(BeliefState({"q": "x"}))), CONTEXTS, ontology=ONTOLOGY)
 
 
+def test_slots_are_known_in_whatever_spelling_the_normalisation_takes() -> None:
+    tracker = Model(lambda batch: [{"Taxi-leaveAt": "9", "bus-day": "x", "z": "none"}] * len(batch))
+    known = Ontology({"taxi-leaveat": ()}, normalisation="multiwoz")
+    preflight(tracker, CONTEXTS, ontology=known)
+    with pytest.raises(UserError, match=r"the slot 'bus-day'"):
+        preflight(tracker, CONTEXTS, ontology=Ontology({"taxi-leaveat": ()}))
+
+
 @pytest.mark.parametrize("place", ["training", "model", "network"])
 def test_training_mode_is_refused(place: str) -> None:
     tracker = each(lambda _: state("x"))
