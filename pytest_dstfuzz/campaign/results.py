@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
@@ -29,7 +29,6 @@ TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", 
 Cause = Literal["turn", "context", "both"]
 
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
-VARIANT_OUTCOMES: tuple[VariantOutcome, ...] = get_args(VariantOutcome)
 
 
 @dataclass(frozen=True, slots=True)

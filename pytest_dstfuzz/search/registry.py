@@ -12,11 +12,6 @@ from pytest_dstfuzz.search.uniform import RandomSearch
 _SEARCHES: dict[str, Callable[[int, int], Search]] = {RandomSearch.name: RandomSearch}
 
 
-def search_names() -> tuple[str, ...]:
-    """Return the names that `search_by_name` knows, sorted."""
-    return tuple(sorted(_SEARCHES))
-
-
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
     """Build the search called ``name``.
 

@@ -10,7 +10,10 @@ from pytest_dstfuzz.dialogue.types import BeliefState, Context
 
 
 def gini_impurity(distribution: Sequence[float]) -> float:
-    """Gini impurity ``1 - sum p_i^2`` of a probability distribution, in [0, 1)."""
+    """Gini impurity ``1 - sum p_i^2`` of a probability distribution, in [0, 1).
+
+    Public, for trackers that build their own `Prediction.impurities`.
+    """
     return 1.0 - sum(p * p for p in distribution)
 
 
@@ -29,6 +32,8 @@ class Prediction:
     ) -> Prediction:
         """Build a prediction from each slot's probability distributions.
 
+        Public, for the adapter of a tracker that has probabilities (TRADE computes its
+        impurities on its device).
         Only the impurity is kept: a campaign holds many thousand predictions, and
         a distribution over a vocabulary is large.
         """
@@ -38,12 +43,6 @@ class Prediction:
             if parts
         }
         return cls(state, impurities)
-
-    def impurity(self) -> float | None:
-        """Mean impurity over the slots, or ``None`` without probabilities."""
-        if not self.impurities:
-            return None
-        return sum(self.impurities.values()) / len(self.impurities)
 
 
 @runtime_checkable

@@ -20,11 +20,6 @@ ENTRY_POINT_GROUP = "pytest_dstfuzz.trackers"
 _DEFAULT_DEVICE = "cpu"
 
 
-def registered_trackers() -> tuple[str, ...]:
-    """Return the names of the trackers that installed packages register, sorted."""
-    return tuple(sorted({point.name for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}))
-
-
 def resolve_tracker(
     name: str,
     *,

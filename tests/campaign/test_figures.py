@@ -6,7 +6,7 @@ import json
 import random
 from dataclasses import fields
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,9 +16,9 @@ from toybots import Play, talk
 
 from pytest_dstfuzz.campaign.ledger import Counts, count, ledger
 from pytest_dstfuzz.campaign.results import (
-    VARIANT_OUTCOMES,
     ChangedSlot,
     TurnResult,
+    VariantOutcome,
     VariantResult,
 )
 from pytest_dstfuzz.campaign.summary import (
@@ -33,6 +33,7 @@ from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.seeding import stream
 
+OUTCOMES = get_args(VariantOutcome)
 KEYS = [
     "turns",
     "generated",
@@ -89,7 +90,7 @@ variants = st.builds(
     lambda outcome, edits, cause: variant(
         outcome, *edits, cause=cause if outcome == "violation" else None
     ),
-    st.sampled_from(VARIANT_OUTCOMES),
+    st.sampled_from(OUTCOMES),
     st.lists(st.sampled_from([TYPO, SWAP, DROP]), max_size=3),
     st.sampled_from(["turn", "context", "both", None]),
 )
@@ -320,7 +321,7 @@ def test_the_ledger_of_a_random_campaign_adds_up(play_any: Play, data: st.DataOb
     assert adds_up(ledger(results).total)
     for result in results:
         for item in result.variants:
-            assert item.valid == (item.outcome not in VARIANT_OUTCOMES[:4])
+            assert item.valid == (item.outcome not in OUTCOMES[:4])
             assert (item.cause is not None) == (item.outcome == "violation")
             assert not (item.outcome == "violation" and all(c.carried for c in item.changed_slots))
             if attack == "non-cumulative":

@@ -9,7 +9,7 @@ By turns: ``{"dialogue_id": "a", "turns": [{"system": "", "user": "hi", "state":
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
@@ -27,25 +27,6 @@ def read(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
     for number, line in enumerate(file.text().split("\n"), start=1):
         if line.strip():
             yield _dialogue(line, file.place, f"line {number}", normalisation)
-
-
-def write(dialogues: Iterable[Dialogue]) -> str:
-    """Return ``dialogues`` as JSON Lines in the form by turns, for ``read`` to read."""
-    return "".join(
-        json.dumps(
-            {
-                "dialogue_id": dialogue.id,
-                "turns": [
-                    {"system": turn.system, "user": turn.user}
-                    | ({} if turn.state is None else {"state": turn.state.to_json()})
-                    for turn in dialogue.turns
-                ],
-            },
-            ensure_ascii=False,
-        )
-        + "\n"
-        for dialogue in dialogues
-    )
 
 
 def _dialogue(line: str, place: str, where: str, normalisation: str) -> Dialogue:
