@@ -31,7 +31,7 @@ TURNS = [
     "I 'm looking for a cheap restaurant in the centre , please .",
     "Can you tell me the phone number of frankie and bennys? I need a table for 4 people.",
     "i would like to leave ely after 17:15 and arrive in New York by tuesday",
-    "No , thank you . That 's all I need today .",
+    "No , thank you kindly . That 's plenty for one evening .",
     "Actually I really don't care about the price, but wifi would be great!!",
     "could you help me find information about trains",
     "help",
@@ -82,7 +82,7 @@ def check_laws(perturber: Perturber, utterance: str, variant: Variant) -> None:
 @LAWS
 @given(UTTERANCES, ACTIONS)
 def test_laws_hold_in_strict(strict: Perturber, utterance: str, action: Action) -> None:
-    source = strict.prepare(utterance, ["new york"], "How about The Missing Sock ?")
+    source = strict.prepare(utterance, ["new york"], "Would The Missing Sock suit you both ?")
     variant = strict.apply(source, action)
     check_laws(strict, utterance, variant)
     assert variant == strict.apply(strict.prepare(utterance, ["new york"], source_system()), action)
@@ -101,7 +101,7 @@ def test_laws_hold_in_strict(strict: Perturber, utterance: str, action: Action) 
 
 
 def source_system() -> str:
-    return "How about The Missing Sock ?"
+    return "Would The Missing Sock suit you both ?"
 
 
 @LAWS

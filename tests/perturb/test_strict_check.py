@@ -46,7 +46,9 @@ def test_values_of_the_state_are_locked_without_an_ontology(lexicon: Lexicon) ->
 
 
 def test_names_of_the_system_utterance_are_locked(strict: Perturber) -> None:
-    source = strict.prepare("the missing sock sounds nice", system="How about The Missing Sock ?")
+    source = strict.prepare(
+        "the missing sock sounds nice", system="Would The Missing Sock suit you both ?"
+    )
     assert source.mask.reasons[1:3] == ("name", "name")
 
 

@@ -16,9 +16,9 @@ from pytest_dstfuzz.trackers.trade.encode import (
 
 # Text as typed, the same as the TRADE layout writes it, the common form.
 SAME = [
-    ("I 'm looking for a guesthouse .", "i am looking for a guest house .",
-     "i am looking for a guesthouse ."),
-    ("I don't need parking", "i do not need parking", "i do not need parking"),
+    ("I 'm fond of a guesthouse with cats .", "i am fond of a guest house with cats .",
+     "i am fond of a guesthouse with cats ."),
+    ("I don't love parking", "i do not love parking", "i do not love parking"),
     ("We wo n't , we ca n't !", "we will not , we cannot !", "we will not , we can not !"),
     ("That 's all , thanks", "that s all , thanks", "thats all , thanks"),
     ("Saint Mary's church", "saint mary s church", "saint marys church"),
