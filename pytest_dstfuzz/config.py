@@ -98,7 +98,11 @@ def _text(value: str) -> str:
 
 
 def _names(value: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in value.split(",") if part.strip())
+    names = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not names:
+        # Nothing would be taken as everything.
+        raise ValueError("names nothing: leave the option out for all")
+    return names
 
 
 def _locks(value: str) -> tuple[str, ...]:
@@ -361,16 +365,31 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         UserError: values that contradict each other.
     """
     settings = replace(base or Settings(), **dict(given))
-    if settings.max_failure_rate is not None and "fail_on" not in given:
+    if given.get("max_failure_rate") is not None and "fail_on" not in given:
         settings = replace(settings, fail_on="gate")
+    if "variant" in given and "variants" in given:
+        check_variant(settings)
+    return settings
+
+
+def check_variant(settings: Settings, where: str = "") -> None:
+    """Refuse the number of a variant that there is not.
+
+    The number and how many there are may come from a session and from one of its tests,
+    and only then do they have to agree when that test is run.
+
+    Args:
+        settings: those in use.
+        where: who gave what, for the message.
+
+    Raises:
+        UserError: there are not so many variants.
+    """
     if settings.variant is not None and settings.variant >= settings.variants:
         raise UserError(
             f"there is no variant {settings.variant} of {settings.variants}: they are numbered "
-            f"from 0 to {settings.variants - 1}"
+            f"from 0 to {settings.variants - 1}{where}"
         )
-    if settings.only and settings.transformations > len(settings.only):
-        settings = replace(settings, transformations=len(settings.only))
-    return settings
 
 
 def settings_json(settings: Settings) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, WindowStarted
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, VariantResult
-from pytest_dstfuzz.config import OPTIONS, Settings
+from pytest_dstfuzz.config import OPTIONS, Settings, build_settings
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin import progress as progress_module
@@ -36,6 +37,14 @@ def test_the_command_line_wins_over_the_ini_file(pytester: pytest.Pytester) -> N
     pytester.makeini("[pytest]\ndst_turns = 5\ndst_variants = 2\n")
     settings = read_settings(pytester.parseconfig("--dst-turns=7"))
     assert (settings.turns, settings.variants, settings.seed) == (7, 2, 0)
+
+
+def test_a_limit_implies_the_gate_unless_a_policy_was_given(pytester: pytest.Pytester) -> None:
+    assert read_settings(pytester.parseconfig("--dst-max-failure-rate=0.1")).fail_on == "gate"
+    both = pytester.parseconfig("--dst-max-failure-rate=0.1", "--dst-fail-on=violation")
+    session = read_settings(both)
+    assert build_settings({"variants": 2}, session) == replace(session, variants=2)
+    assert session.fail_on == "violation"
 
 
 def test_nothing_given_means_the_defaults(pytester: pytest.Pytester) -> None:
