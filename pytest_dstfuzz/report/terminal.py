@@ -12,13 +12,16 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.edits import mark_edits, shorten, undo_edits
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.keyword import keyword
 from pytest_dstfuzz.report.page import Line, Page, Style
 from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
 
 _LABEL = 14
 _MOST_SLOTS = 10
 _MOST_REASONS = 5
+#: Violations that are shown. Under the gate no test shows its own.
 _PLAINEST = 3
+_PLAINEST_UNDER_GATE = 5
 #: Unchanged characters shown on each side of an edit.
 _MARGIN = 40
 
@@ -32,6 +35,7 @@ def terminal_lines(
     verbosity: int = 0,
     width: int = 100,
     encoding: str = "utf-8",
+    command: str = "",
 ) -> list[Line]:
     """Return the summary of a campaign.
 
@@ -43,6 +47,8 @@ def terminal_lines(
         verbosity: below 0 one line, 0 the summary, above 0 with all operators and locks.
         width: columns of the terminal.
         encoding: of the terminal; what it does not have is written by number.
+        command: what repeats this run and fails each violation with all that is known of
+            it; shown under the gate, with how to choose one violation.
     """
     page = Page(width, encoding)
     if verbosity < 0:
@@ -52,7 +58,7 @@ def terminal_lines(
     page.gap()
     _figures(page, summary, results)
     _tables(page, results, verbose=verbosity > 0)
-    _shown(page, results)
+    _shown(page, results, settings, command)
     _left_out(page, results, info, verbose=verbosity > 0)
     return page.lines
 
@@ -93,9 +99,10 @@ def _what(page: Page, settings: Settings, info: RunInfo) -> None:
     )
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     only = f" of {', '.join(settings.only)}" if settings.only else ""
+    together = min(settings.transformations, len(settings.only) or settings.transformations)
     page.field(
         _label("how"),
-        f"{settings.variants} variants a turn, {settings.transformations} transformations each"
+        f"{settings.variants} variants a turn, {together} transformations each"
         f"{only}; search {settings.search}, attack {settings.attack}, validity profile "
         f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}{flat}), relation "
         f"{settings.relation}, seed {settings.seed}",
@@ -189,14 +196,17 @@ def _table(page: Page, title: str, rows: Mapping[str, Counts], most: int | None 
     )
 
 
-def _shown(page: Page, results: Sequence[TurnResult]) -> None:
-    pairs = plainest(results, _PLAINEST)
+def _shown(page: Page, results: Sequence[TurnResult], settings: Settings, command: str) -> None:
+    gate = settings.fail_on == "gate"
+    pairs = plainest(results, _PLAINEST_UNDER_GATE if gate else _PLAINEST)
     if not pairs:
         return
     page.gap()
     page.line("the plainest violations", "heading")
     for turn, variant in pairs:
-        page.field("  ", f"{turn.id}, variant {variant.index}", "bad")
+        word = keyword(turn.id)
+        called = "" if word == turn.id else f" (ID {word})"
+        page.field("  ", f"{turn.id}{called}, variant {variant.index}", "bad")
         if turn.system:
             page.field("    system: ", shorten(turn.system, 160), "dim")
         source = undo_edits(variant.text, variant.edits)
@@ -209,6 +219,10 @@ def _shown(page: Page, results: Sequence[TurnResult]) -> None:
             page.field(f"    turn {earlier.turn_index}: ", marked)
         for line in change_lines(variant.changed_slots):
             page.field("    ", line)
+    if gate and command and settings.variant is None:
+        page.field(
+            "  ", f"to repeat variant I of turn ID alone: {command} --dst-variant=I -k ID", "dim"
+        )
 
 
 def _left_out(page: Page, results: Sequence[TurnResult], info: RunInfo, *, verbose: bool) -> None:
@@ -216,11 +230,13 @@ def _left_out(page: Page, results: Sequence[TurnResult], info: RunInfo, *, verbo
     reasons = failures(results)
     if skipped or info.ended or reasons:
         page.gap()
-    if skipped or info.ended:
+    if skipped:
         reason = info.ended or next((turn.reason for turn in skipped if turn.reason), "")
         dialogues = len({result.dialogue_id for result in skipped})
         text = f"{len(skipped):,} turns of {dialogues:,} dialogues"
         page.field(_label("not tested"), f"{text}{': ' if reason else ''}{reason}", "warning")
+    elif info.ended:
+        page.field(_label("ended early"), info.ended, "warning")
     most = None if verbose else _MOST_REASONS
     for reason, times in list(reasons.items())[:most]:
         page.field(_label("error"), f"{times:,} x {shorten(reason)}", "bad")

@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResu
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.keyword import keyword
 from pytest_dstfuzz.report.page import Line, Page
 from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
 from pytest_dstfuzz.report.terminal import terminal_lines
@@ -167,6 +168,31 @@ def test_plainest_are_of_distinct_dialogues(broken: TurnResult) -> None:
     order = [(found.dialogue_id, variant.index) for found, variant in plainest(turns, 9)]
     assert order == [("a", 5), ("b", 6), ("c", 1), ("d", 1)]
     assert len(plainest(turns, 3)) == 3
+
+
+def test_a_gate_shows_five_and_how_to_repeat_them(broken: TurnResult) -> None:
+    turns = [
+        replace(broken, dialogue_id=str(n), id=f"s-test-{n}-t1" if n else "s-test-call 0-t1")
+        for n in range(7)
+    ]
+    gate = Settings(fail_on="gate")
+    command = "pytest --dst-seed=0"
+    line = f"  to repeat variant I of turn ID alone: {command} --dst-variant=I -k ID"
+    text = shown(turns, settings=gate, command=command)
+    assert text.count(", variant 1") == 5
+    assert f"  s-test-call 0-t1 (ID {keyword('s-test-call 0-t1')}), variant 1\n" in text
+    assert "  s-test-4-t1, variant 1\n" in text
+    assert line in text.splitlines()
+    one = shown(turns, settings=replace(gate, variant=1), command=command)
+    for other in (one, shown(turns, command=command), shown(turns, settings=gate)):
+        assert "to repeat" not in other
+    assert shown(turns, command=command).count(", variant 1") == 3
+
+
+def test_a_run_that_ended_early_without_skipped_turns(broken: TurnResult) -> None:
+    text = shown([broken], replace(INFO, ended="stopping after 1 failures"))
+    assert "ended early   stopping after 1 failures" in text
+    assert "not tested" not in text
 
 
 def test_tallies(results: list[TurnResult]) -> None:
