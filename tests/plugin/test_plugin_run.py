@@ -195,8 +195,9 @@ def test_one_line_when_quiet(bot: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*by transformation*")
 
 
-def test_properties_for_junit(suite: pytest.Pytester) -> None:
-    suite.runpytest_inprocess("--dst-model=mybot:fragile", "--junitxml=out.xml", *FEW)
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_properties_for_junit(suite: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    suite.runpytest_inprocess("--dst-model=mybot:fragile", "--junitxml=out.xml", *FEW, *workers)
     text = (suite.path / "out.xml").read_text(encoding="utf-8")
     assert text.count('<property name="dst_outcome" value="violation" />') == 4
     assert '<property name="dst_violations"' in text
