@@ -37,8 +37,8 @@ class Operator:
 
 _WORD_INSERT: Final = (
     Operator("repeat", word_operators.repeatable, word_operators.repeat),
-    Operator("filler", word_operators.gaps, word_operators.insert_filler),
-    Operator("emoji", word_operators.gaps, word_operators.insert_emoji),
+    Operator("filler", word_operators.filler_gaps, word_operators.insert_filler),
+    Operator("emoji", word_operators.emoji_gaps, word_operators.insert_emoji),
     Operator("mlm", word_operators.proposal_gaps, word_operators.insert_proposal),
 )
 _WORD_REPLACE: Final = tuple(

@@ -33,6 +33,16 @@ def gaps(draft: Draft, rules: Rules) -> Iterator[int]:
         yield len(draft.tokens)
 
 
+def filler_gaps(draft: Draft, rules: Rules) -> Iterator[int]:
+    """Yield the gaps for a filler; a user's locks may leave none to put there."""
+    return gaps(draft, rules) if rules.fillers else iter(())
+
+
+def emoji_gaps(draft: Draft, rules: Rules) -> Iterator[int]:
+    """Yield the gaps for an emoji; a user's lexicon may have none."""
+    return gaps(draft, rules) if rules.emoji else iter(())
+
+
 def insert_filler(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
     """Insert a filler or a stop word."""
     word = rules.fillers[pick(choice, len(rules.fillers))]

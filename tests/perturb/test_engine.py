@@ -219,3 +219,19 @@ def test_nearly_all_strict_variants_of_real_turns_are_valid(
             vetoed += variant.status == "vetoed"
     assert valid / count > 0.95
     assert vetoed / count < 0.005
+
+
+@pytest.mark.parametrize("validity", ["strict", "edit-rate"])
+@pytest.mark.parametrize("lock", ["/.+/", "/[a-z]+/", "/ /"])
+def test_locks_on_everything_leave_no_variant_and_no_error(
+    validity: str, lock: str, lexicon: Lexicon
+) -> None:
+    perturber = Perturber(lexicon, validity=validity, locks=[lock])
+    source = perturber.prepare("could we have a table for three at noon tomorrow?")
+    rng = np.random.default_rng(0)
+    for k in range(1, 7):
+        for _ in range(20):
+            variant = perturber.apply(source, perturber.space.sample(rng, k))
+            assert variant.status in {"valid", "vacuous", "vetoed", "over_rate"}
+            if lock == "/.+/" and validity == "strict":
+                assert not variant.valid

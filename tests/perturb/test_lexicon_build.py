@@ -1,20 +1,32 @@
-"""The parts of the build that need no corpus: WordNet's format, inflection, own lists."""
+"""The build: WordNet's format, inflection, own lists, and a whole one of a tiny corpus."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import random
+import sys
+import zipfile
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.perturb.lexicon import build, own_lists
+from pytest_dstfuzz.errors import DataError, MissingExtraError, UserError
+from pytest_dstfuzz.perturb.lexicon import build, load_lexicon, own_lists
 from pytest_dstfuzz.perturb.lexicon.dictionary import Dictionary
 from pytest_dstfuzz.perturb.lexicon.inflect import Inflector
-from pytest_dstfuzz.perturb.lexicon.vectors import strict_neighbours
-from pytest_dstfuzz.perturb.lexicon.vocabulary import build_vocabulary
+from pytest_dstfuzz.perturb.lexicon.insertions import insertion_tables
+from pytest_dstfuzz.perturb.lexicon.masked_lm import SPECIAL, train_masked_model
+from pytest_dstfuzz.perturb.lexicon.vectors import (
+    neighbour_table,
+    strict_neighbours,
+    train_vectors,
+)
+from pytest_dstfuzz.perturb.lexicon.vocabulary import Vocabulary, build_vocabulary
 from pytest_dstfuzz.perturb.lexicon.wndb import SynsetId, read_wordnet
 
 LICENCE = "  1 Licence lines start with two blanks.  \n"
@@ -179,3 +191,147 @@ def test_a_missing_source_is_a_message_and_status_2(
     assert "data.noun" in capsys.readouterr().err
     with pytest.raises(DataError, match="stopwords/english"):
         build.read_stopwords(tmp_path / "absent.zip")
+
+
+def requests(count: int) -> list[str]:
+    """Return user utterances in which red and blue, and kite and boat, say the same."""
+    draw = random.Random(3)
+    return [
+        f"please help me find {draw.choice(['a red', 'a blue'])} {draw.choice(['kite', 'boat'])} "
+        f"{draw.choice(['with a rapid wind', 'or help the fast one', 'and aid us slow ones'])} ."
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[Any]:
+    """Torch, whose number of threads the training sets."""
+    pytest.importorskip("transformers")
+    torch = pytest.importorskip("torch")
+    threads = torch.get_num_threads()
+    yield torch
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def sources(folder: Path, tmp_path: Path) -> list[str]:
+    """Options of the command: a WordNet of a few words, a corpus of four sentences."""
+    head = ["# Dialogue ID", "Turn Index", "Last Turn", "System Response", "User Utterance"]
+    rows = [[*head, "kite-colour"]]
+    for number, text in enumerate(requests(90)):
+        rows.append([f"K{number}", "0", "False", "", text, "none"])
+        rows.append([f"K{number}", "1", "True", "which colour would you like ?", "any", "none"])
+    with zipfile.ZipFile(tmp_path / "corpus.zip", "w") as archive:
+        archive.writestr("train.tsv", "".join("\t".join(row) + "\n" for row in rows))
+        archive.writestr("test.tsv", "\t".join(rows[0]) + "\nT\t0\tTrue\t\tzzz zzz\tnone\n")
+    with zipfile.ZipFile(tmp_path / "stopwords.zip", "w") as archive:
+        archive.writestr("stopwords/english", "a\nme\nthe\nwith\nwould\n")
+    paths = {"wordnet": folder, "data": "corpus.zip", "stopwords": "stopwords.zip"}
+    return [part for name, path in paths.items() for part in (f"--{name}", str(tmp_path / path))]
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_a_tiny_corpus_gives_a_lexicon_of_the_same_bytes_each_time(
+    sources: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    pytest.importorskip("gensim")
+    paths = [tmp_path / name for name in ("one.json.gz", "other.json.gz")]
+    for path in paths:
+        assert build.main([*sources, "--output", str(path)]) == 0
+    shown = capsys.readouterr()
+    assert "90 dialogues, 180 user and 270 utterances" in shown.out
+    assert "epoch 8 of 8: loss" in shown.out
+    assert shown.err == ""
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    lexicon = load_lexicon(paths[0])
+    assert lexicon.stop_words == ("a", "me", "the", "with", "would")
+    assert lexicon.fillers == load_lexicon().fillers
+    assert lexicon.synonyms_all("help", "verb") == ("aid",)
+    assert lexicon.synonyms("helped") == ("aided",)
+    assert "hinder" in lexicon.antonyms("help")
+    assert {word for word, _ in lexicon.neighbours("red")} & {"blue", "kite", "boat"}
+    assert "red" not in dict(lexicon.neighbours("red"))
+    assert lexicon.insertions("help", "me")
+    assert set(lexicon.insertions_strict("", "please")) <= set(lexicon.safe_insertions)
+    assert lexicon.neighbours("zzz") == ()
+
+
+def test_a_masked_model_learns_what_stands_between_two_words(one_thread: Any):
+    utterances = [text.split() for text in requests(200)] + [[], ["rare"]]
+    lines: list[str] = []
+    before = one_thread.random.get_rng_state()
+    models = [train_masked_model(utterances, lines.append, epochs=12) for _ in range(2)]
+    assert one_thread.equal(before, one_thread.random.get_rng_state())
+    model = models[0]
+    assert model.words[: len(SPECIAL)] == SPECIAL
+    assert "rare" not in model.numbers
+    assert [model.words[number] for number in model.numbers.values()] == list(model.words)
+    places = [(["please", "me", "find"], 1), (["rare"], 0), (["a", "kite"], 1)]
+    found = model.probabilities(places)
+    assert found.shape == (3, len(model.words))
+    assert found.sum(1) == pytest.approx([1, 1, 1], abs=1e-5)
+    assert np.array_equal(found, models[1].probabilities(places))
+    assert model.words[found[0].argmax()] == "help"
+    losses = [float(line.rpartition(" ")[2]) for line in lines[:12]]
+    assert losses[-1] < losses[0] / 2
+
+
+class Guesses:
+    """In the place of a network: the same distribution everywhere."""
+
+    words = (*SPECIAL, ".", "a", "kindly", "kite", "please", "red")
+    shares = (0, 0, 0, 0, 0, 0.4, 0.2, 0.1, 0.15, 0.1499, 0.0001)
+
+    def probabilities(self, places: Sequence[tuple[Sequence[str], int]]) -> np.ndarray:
+        return np.array([self.shares for _ in places])
+
+
+def test_insertions_by_pairs_of_neighbours():
+    guesses: Any = Guesses()
+    guesses.numbers = {word: number for number, word in enumerate(guesses.words)}
+    rare, long = [["red", "kite", "a"]] * 9, [["a"] * 46] * 20
+    often = [["a", "kite"]] * 12
+    table, strict = insertion_tables(guesses, [*rare, *long, *often, []], ["please", "kindly"])
+    # The pair of the start and "red" is too rare, and places in endless utterances do not count.
+    backed_off = {"* *"}
+    assert set(table) == {" a", "a kite", "kite "} | backed_off
+    assert table["a kite"] == ["please", "kindly", "red"]
+    assert strict["a kite"] == ["please", "kindly"]
+    assert table["* *"] == ["a", "kite", "please", "kindly", "red"]
+    unsafe = insertion_tables(guesses, often, ["red"])[1]
+    assert unsafe == {}, "what is this improbable fits nowhere"
+
+
+def test_words_of_the_same_contexts_are_neighbours():
+    pytest.importorskip("gensim")
+    sentences = [text.split() for text in requests(300)] + [["seldom", "red", "kite"]] * 6
+    training = Counter(word for words in sentences for word in words)
+    ranked = tuple(sorted(training, key=lambda word: (-training[word], word)))
+    vocabulary = Vocabulary({}, {}, ranked, training)
+    vectors = train_vectors(sentences)
+    table = neighbour_table(vectors, vocabulary)
+    assert table == neighbour_table(train_vectors(sentences), vocabulary)
+    assert set(table) == {w for w, count in training.items() if count >= 10 and w != "."}
+    assert "seldom" not in table
+    for word, near in table.items():
+        cosines = [cosine for _, cosine in near]
+        assert word not in dict(near)
+        assert "." not in dict(near)
+        assert len(near) == 8
+        assert cosines == sorted(cosines, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra", "train"),
+    [
+        ("gensim.models", "lexicon", lambda: train_vectors([["a"]])),
+        ("transformers", "models", lambda: train_masked_model([["a"]], print)),
+    ],
+)
+def test_training_without_its_library_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, module: str, extra: str, train: Callable[[], object]
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(MissingExtraError) as caught:
+        train()
+    assert caught.value.extra == extra
