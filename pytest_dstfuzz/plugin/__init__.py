@@ -33,8 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and listen for results of tests."""
     config.addinivalue_line("markers", HELP)
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(_Intake(config), "dstfuzz-intake")
+    config.pluginmanager.register(_Intake(config), "dstfuzz-intake")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -72,15 +71,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Add the built-in suite where a tracker was named and no test is about it.
+    """Add the built-in suite where the command line names a tracker and no test is about it.
 
     Not where something could not be collected: that may have been the test that is about it.
+    Not for a tracker that an ini file names: that serves runs of other tests too.
     """
     started = config.stash.get(_SESSION, None)
     if started is None:
         return
-    if started.named and not session.testsfailed and not any(_is_ours(item) for item in items):
+    if started.insisted and not session.testsfailed and not any(_is_ours(item) for item in items):
         items.extend(started.builtin_items(session))
+    started.make_selectable(items)
     if started.problem is not None:
         raise pytest.UsageError(str(started.problem))
 
@@ -126,7 +127,7 @@ def dst_report(request: pytest.FixtureRequest) -> DstReport:
 
 
 class _Intake:
-    """Takes in what tests found out, in this process or in one of xdist's workers."""
+    """Takes in what tests found out: a worker of xdist its own, a controller all workers'."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -156,10 +157,10 @@ def _is_for_us(config: pytest.Config, given: tuple[Given, ...]) -> bool:
     """Whether this run will probably test a tracker, so that its data is worth reading.
 
     An ini file serves runs of unrelated tests too; those must not pay for it. With
-    workers there is no later moment at which an error could be a usage error.
+    workers there is no later moment at which an error in it could be a usage error.
     """
-    named = any(option.name == "model" or option.on_command_line for option in given)
-    return named or getattr(config.option, "dist", "no") != "no"
+    typed = any(option.on_command_line for option in given)
+    return typed or getattr(config.option, "dist", "no") != "no"
 
 
 def _is_ours(item: pytest.Item) -> bool:

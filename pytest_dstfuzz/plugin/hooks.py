@@ -9,6 +9,7 @@ import time
 from collections.abc import Generator
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.session import DstSession
+from pytest_dstfuzz.plugin.turn import session_command
 from pytest_dstfuzz.plugin.verdict import complaints
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import build_report, write_report
@@ -35,10 +37,11 @@ class SessionHooks:
         #: Why the session fails, apart from its single tests.
         self._complaints: list[str] = []
         self._ended = ""
+        self._crashed = False
 
     def pytest_report_header(self) -> list[str]:
         """Say what is going to be tested."""
-        if not self._dst.named:
+        if not self._dst.insisted:
             return []
         settings, data = self._dst.settings, self._dst.data
         turns = "all" if settings.turns is None else f"at most {settings.turns}"
@@ -50,8 +53,19 @@ class SessionHooks:
         return [f"dstfuzz: {what}"]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Let campaigns know which turns will be asked for."""
-        self._dst.plan(session.items)
+        """Let campaigns know which turns will be asked for, and test an ini file's tracker."""
+        dst = self._dst
+        dst.plan(session.items)
+        if dst.named and not dst.insisted and not session.testsfailed:
+            try:
+                dst.prepare()
+            except UserError as error:
+                raise pytest.UsageError(str(error)) from error
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, error: object) -> None:
+        """Note that a worker of xdist crashed."""
+        self._crashed = self._crashed or bool(error)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
@@ -93,7 +107,7 @@ class SessionHooks:
             self._dst.keep_finished()
         if exitstatus not in _ORDERLY or not (self._dst.named or self._results):
             return
-        self._ended = self._why_ended(exitstatus)
+        self._ended = self._why_ended(session, exitstatus)
         self._judge()
         self._write_report()
         if self._complaints and exitstatus == pytest.ExitCode.OK:
@@ -106,6 +120,10 @@ class SessionHooks:
             return
         if self._results:
             self._print_figures(terminalreporter)
+            if self._dst.record.missing:
+                why = f" ({self._ended})" if self._ended else ""
+                text = f"dstfuzz: {self._dst.record.missing:,} selected turns have no result{why}"
+                terminalreporter.write_line(text, yellow=True)
         for complaint in self._complaints:
             terminalreporter.write_line(f"dstfuzz: failed: {complaint}", red=True, bold=True)
 
@@ -153,11 +171,20 @@ class SessionHooks:
             seconds=time.monotonic() - dst.started,
         )
 
-    def _why_ended(self, exitstatus: int) -> str:
+    def _why_ended(self, session: pytest.Session, exitstatus: int) -> str:
         for result in self._results:
             if result.outcome == "skipped":
                 return result.reason
-        return "interrupted" if exitstatus == pytest.ExitCode.INTERRUPTED else ""
+        if not self._dst.record.missing:
+            return ""
+        # With workers it is xdist that counts failures.
+        spread: Any = session.config.pluginmanager.get_plugin("dsession")
+        for stop in (session.shouldfail, session.shouldstop, getattr(spread, "shouldstop", "")):
+            if stop:
+                return str(stop)
+        if exitstatus == pytest.ExitCode.INTERRUPTED:
+            return "interrupted"
+        return "a worker crashed" if self._crashed else ""
 
     def _print_figures(self, reporter: pytest.TerminalReporter) -> None:
         lines = terminal_lines(
@@ -169,6 +196,7 @@ class SessionHooks:
             width=min(shutil.get_terminal_size().columns, _WIDEST),
             # Not sys.stdout, which pytest may have replaced to capture it.
             encoding=getattr(sys.__stdout__, "encoding", None) or "utf-8",
+            command=session_command(reporter.config, self._dst.settings.seed),
         )
         if len(lines) > 1:
             reporter.section("dstfuzz", "=", bold=True)

@@ -9,15 +9,16 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.types import DialogueSet
 
 
-def result_payload(key: str, result: TurnResult, lexicon: str) -> dict[str, Any]:
+def result_payload(key: str, result: TurnResult, lexicon: str, planned: int = 0) -> dict[str, Any]:
     """Return what a test's report carries of a result: plain values, as xdist sends them.
 
     Args:
         key: tells the results of one turn under different settings or trackers apart.
         result: what was found.
         lexicon: fingerprint of the words that the variants were made with.
+        planned: how many results the selected tests of the whole session ask for.
     """
-    return {"key": key, "result": result.to_json(), "lexicon": lexicon}
+    return {"key": key, "result": result.to_json(), "lexicon": lexicon, "planned": planned}
 
 
 def problem_payload(problem: str) -> dict[str, Any]:
@@ -34,9 +35,16 @@ class Record:
         self.lexicons: set[str] = set()
         #: A mistake of the user that only showed while tests ran.
         self.problem = ""
+        #: How many results the selected tests ask for, as far as is known.
+        self.planned = 0
 
     def __len__(self) -> int:
         return len(self._found)
+
+    @property
+    def missing(self) -> int:
+        """How many results were asked for and did not come."""
+        return max(0, self.planned - len(self))
 
     def add(self, payload: Mapping[str, Any]) -> None:
         """Take in what `result_payload` or `problem_payload` made."""
@@ -46,6 +54,7 @@ class Record:
         result = TurnResult.from_json(payload["result"])
         self._found[payload["key"], result.id] = result
         self.lexicons.add(str(payload["lexicon"]))
+        self.planned = max(self.planned, int(payload["planned"]))
 
     def results(self, data: DialogueSet) -> tuple[TurnResult, ...]:
         """Return all results in the order of the data, whoever found them and when."""

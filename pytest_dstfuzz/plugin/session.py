@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from pytest_dstfuzz.campaign.attempts import Rules
-from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import Settings, build_settings
+from pytest_dstfuzz.config import Settings, build_settings, check_variant
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.plugin.options import read_settings
+from pytest_dstfuzz.plugin.items import (
+    TurnParam,
+    make_selectable,
+    param_of,
+    properties,
+    result_key,
+)
+from pytest_dstfuzz.plugin.options import given_options, read_settings
+from pytest_dstfuzz.plugin.origins import Origins, scope_of
 from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
 from pytest_dstfuzz.plugin.suite import builtin_items
@@ -41,22 +50,14 @@ _NO_TRACKER = (
 )
 
 
-class TurnParam(NamedTuple):
-    """What one item of a parametrised test is about."""
-
-    settings: Settings
-    #: Names of the settings that markers of the test gave.
-    marked: tuple[str, ...]
-    dialogue: Dialogue
-    turn_index: int
-
-
 class _Asked(NamedTuple):
     """What two tests must share to share a campaign."""
 
     #: Settings of the tests, and those with the search that the fixture names.
     settings: Settings
     effective: Settings
+    #: Where the tracker came from, and the tracker itself.
+    origin: str
     model_id: int
     #: Compared by identity.
     lexicon: Lexicon
@@ -75,7 +76,11 @@ class DstSession:
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.settings = read_settings(config)
-        self.named = self.settings.model is not None
+        #: Whether the command line names a tracker. An ini file that does serves runs of
+        #: other tests too.
+        self.insisted: Final = any(
+            given.name == "model" and given.on_command_line for given in given_options(config)
+        )
         self.record = Record()
         #: What the report of the running test is to carry.
         self.outbox: dict[str, Any] | None = None
@@ -85,10 +90,16 @@ class DstSession:
         self.started = time.monotonic()
         self.progress = Progress(config)
         self._workers = int(getattr(config, "workerinput", {}).get("workercount", 0))
-        #: What the selected tests are about.
-        self._params: list[TurnParam] = []
-        #: By the settings of tests: dialogue id -> dialogue, last turn that a test asks for.
-        self._plans: dict[Settings, dict[str, tuple[Dialogue, int]]] = {}
+        self._origins = Origins()
+        #: What the selected tests are about, and where their trackers come from.
+        self._params: list[tuple[TurnParam, str]] = []
+        #: By settings and origin: dialogue id -> dialogue, last turn that a test asks for.
+        self._plans: dict[tuple[Settings, str], dict[str, tuple[Dialogue, int]]] = {}
+        #: By origin and name of a fixture: what it made first.
+        self._made: dict[tuple[str, str], object] = {}
+        self._tracker: Tracker | None = None
+        #: Whether that one passed the preflight, here or in the controller.
+        self._tracker_tested = self.is_worker and self.insisted
         self._predictors: dict[int, tuple[object, Predictor]] = {}
         self._campaigns: dict[_Asked, Campaign] = {}
 
@@ -103,6 +114,12 @@ class DstSession:
         return load_lexicon()
 
     @property
+    def named(self) -> bool:
+        """Whether this run is to test a tracker that the settings name."""
+        concerned = self.insisted or bool(self._params) or len(self.record) > 0
+        return self.settings.model is not None and concerned
+
+    @property
     def is_worker(self) -> bool:
         """Whether this process is one of xdist's workers."""
         return self._workers > 0
@@ -110,7 +127,10 @@ class DstSession:
     # -- before tests run -------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Check everything that can be checked before collection.
+        """Check everything that can be checked before tests run.
+
+        That is before collection, or once it is known that the tracker of an ini file
+        is going to be tested.
 
         Raises:
             UserError: data, settings, tracker or report path will not do.
@@ -122,21 +142,24 @@ class DstSession:
             check_writable(Path(self.settings.report))
         if self.named:
             self._tested(self.tracker)
+            self._tracker_tested = True
 
-    @cached_property
+    @property
     def tracker(self) -> Tracker:
         """The tracker that the settings name."""
         if self.settings.model is None:
             raise UserError(_NO_TRACKER)
-        folders = (self.config.invocation_params.dir, self.config.rootpath)
-        return resolve_tracker(
-            self.settings.model,
-            checkpoint=self.settings.checkpoint,
-            device=self.settings.device,
-            batch_size=self.settings.batch_size,
-            normalisation=self.data.normalisation,
-            search_path=tuple(dict.fromkeys(str(folder) for folder in folders)),
-        )
+        if self._tracker is None:
+            folders = (self.config.invocation_params.dir, self.config.rootpath)
+            self._tracker = resolve_tracker(
+                self.settings.model,
+                checkpoint=self.settings.checkpoint,
+                device=self.settings.device,
+                batch_size=self.settings.batch_size,
+                normalisation=self.data.normalisation,
+                search_path=tuple(dict.fromkeys(str(folder) for folder in folders)),
+            )
+        return self._tracker
 
     def parametrise(self, metafunc: pytest.Metafunc, values: Mapping[str, Any]) -> None:
         """Make one item of a test for each turn that is sampled.
@@ -160,26 +183,34 @@ class DstSession:
                 settings = build_settings(values, self.settings)
                 self._check(settings)
             turns = self._turns(settings)
-        metafunc.parametrize(
-            "dst_turn",
-            [TurnParam(settings, tuple(sorted(values)), *turn) for turn in turns],
-            ids=[turn_id(self.data, dialogue.id, index) for dialogue, index in turns],
-            indirect=True,
-        )
+        marked = tuple(sorted(values))
+        params = [
+            TurnParam(settings, marked, *turn, turn_id(self.data, turn[0].id, turn[1]))
+            for turn in turns
+        ]
+        ids = [param.turn_id for param in params]
+        metafunc.parametrize("dst_turn", params, ids=ids, indirect=True)
 
-    def plan(self, items: Iterable[pytest.Item]) -> None:
+    def plan(self, items: Sequence[pytest.Item]) -> None:
         """Note which turns will be asked for, so that a campaign can look ahead."""
-        callspecs = (getattr(item, "callspec", None) for item in items)
-        params = (spec.params.get("dst_turn") for spec in callspecs if spec is not None)
-        self._params = [param for param in params if isinstance(param, TurnParam)]
-        for param in self._params:
-            last = self._plans.setdefault(param.settings, {})
+        about = [(item, param) for item in items if (param := param_of(item)) is not None]
+        self._origins.learn(item for item, _ in about)
+        self._params = [(param, self._origins.of(item)) for item, param in about]
+        for param, origin in self._params:
+            last = self._plans.setdefault((param.settings, origin), {})
             _, index = last.get(param.dialogue.id, (param.dialogue, -1))
             last[param.dialogue.id] = (param.dialogue, max(index, param.turn_index))
+        self.record.planned = len(
+            {(param.settings, origin, param.turn_id) for param, origin in self._params}
+        )
 
     def builtin_items(self, session: pytest.Session) -> Iterator[pytest.Item]:
         """Collect the built-in suite."""
         return builtin_items(session)
+
+    def make_selectable(self, items: Sequence[pytest.Item]) -> None:
+        """Let ``-k`` select every item that is about a turn."""
+        make_selectable(items)
 
     # -- while tests run --------------------------------------------------------------
 
@@ -197,27 +228,31 @@ class DstSession:
 
         def run() -> TurnResult:
             try:
-                result = self._result(param, model, search, lexicon)
+                asked = self._asked(request.node, param, model, search, lexicon)
+                result = self._result(param, model, asked)
             except UserError as error:
                 raise self.refusal(request.session, error) from None
-            self.outbox = result_payload(_key(param, model, lexicon), result, lexicon.fingerprint)
-            request.node.user_properties += _properties(result, param.settings)
+            self.outbox = self._payload(param, asked, result)
+            request.node.user_properties += properties(result, param.settings)
             return result
 
         return DstTurn(request.node, param.dialogue, param.turn_index, param.settings, run)
 
     def keep_finished(self) -> None:
-        """Record what campaigns had finished for tests that an interrupt did not let run."""
+        """Record what campaigns had finished for tests that an interrupt did not let run.
+
+        This is done in the process that runs the tests. With workers an interrupt reaches
+        the controller alone, which reports the tests whose reports had come in; what the
+        campaigns of its workers had computed ahead of their tests is lost with them.
+        """
         for asked, campaign in self._campaigns.items():
-            model = self._predictors[asked.model_id][0]
-            finished = {(turn.dialogue_id, turn.turn_index): turn for turn in campaign.finished()}
-            for param in self._params:
-                result = finished.get((param.dialogue.id, param.turn_index))
+            finished = {turn.id: turn for turn in campaign.finished()}
+            for param, origin in self._params:
+                result = finished.get(param.turn_id)
                 if result is None or result.outcome == "skipped":
                     continue
-                if param.settings == asked.settings:
-                    key = _key(param, model, asked.lexicon)
-                    self.record.add(result_payload(key, result, asked.lexicon.fingerprint))
+                if (param.settings, origin) == (asked.settings, asked.origin):
+                    self.record.add(self._payload(param, asked, result))
 
     def report(self) -> DstReport:
         """Return what the fixture ``dst_report`` gives to a test."""
@@ -235,47 +270,84 @@ class DstSession:
         session.shouldstop = "the robustness tests cannot be run"
         return pytest.fail.Exception(str(error), pytrace=False)
 
-    def _result(self, param: TurnParam, model: object, search: str, lexicon: Lexicon) -> TurnResult:
+    def _asked(
+        self, item: pytest.Item, param: TurnParam, model: object, search: str, lexicon: Lexicon
+    ) -> _Asked:
+        """Return what decides the result of a test, once all of it is known."""
         if not isinstance(lexicon, Lexicon):
             raise UserError(
                 "the fixture dst_lexicon must return a lexicon, such as "
                 f"load_lexicon().with_sources(...), not {describe(lexicon)}"
             )
         settings = param.settings
+        names = ("variant", "variants")
+        one, all_of = (_spelled(name, settings, name in param.marked) for name in names)
+        check_variant(settings, f" ({one} with {all_of} at {item.name})")
         if "search" not in param.marked:
             settings = replace(settings, search=search)
+        origin = self._origins.of(item)
+        for fixture, value in (("dst_model", model), ("dst_lexicon", lexicon)):
+            self._refuse_another(item, origin, fixture, value)
+        return _Asked(param.settings, settings, origin, id(model), lexicon)
+
+    def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
+        """Refuse a fixture that makes anew what a session shares.
+
+        Each tracker would be asked for all that the ones before it were asked.
+        """
+        first = self._made.setdefault((origin, fixture), value)
+        # Even a session's fixture is made anew, when its parameter changes to and fro.
+        if first is not value and (scope := scope_of(item, fixture)) != "session":
+            raise UserError(
+                f"make {fixture} session-scoped: @pytest.fixture(scope='session'). Its scope is "
+                f"'{scope}', and it made another {describe(value)} for {item.name}"
+            )
+
+    def _payload(self, param: TurnParam, asked: _Asked, result: TurnResult) -> dict[str, Any]:
+        words = asked.lexicon.fingerprint
+        key = result_key(param, self.settings, asked.origin, asked.effective.search, words)
+        return result_payload(key, result, words, self.record.planned)
+
+    def _result(self, param: TurnParam, model: object, asked: _Asked) -> TurnResult:
+        # A tracker that will not do is refused before the settings are looked at.
         predictor = self._predictor(model)
-        key = _Asked(param.settings, settings, id(model), lexicon)
-        if key not in self._campaigns:
-            self._campaigns[key] = Campaign(
-                settings,
+        if asked not in self._campaigns:
+            planned = self._plans[asked.settings, asked.origin]
+            self._campaigns[asked] = Campaign(
+                asked.effective,
                 self.data,
                 predictor,
-                lexicon,
-                plan=self._planned(param),
+                asked.lexicon,
+                plan=[planned[item.id] for item in self.data.dialogues if item.id in planned],
                 listener=self.progress,
                 # What a worker looks ahead to may be another worker's turn.
                 window=self.settings.batch_size if self.is_worker else None,
             )
-        return self._campaigns[key].result(param.dialogue.id, param.turn_index)
+        return self._campaigns[asked].result(param.dialogue.id, param.turn_index)
 
-    def _planned(self, param: TurnParam) -> list[tuple[Dialogue, int]]:
-        turns = self._plans[param.settings]
-        return [turns[dialogue.id] for dialogue in self.data.dialogues if dialogue.id in turns]
+    @cached_property
+    def _budget(self) -> Budget:
+        """What all trackers of this process may cost together."""
+        calls = self.settings.max_calls
+        if self.is_worker and calls is not None:
+            calls = max(1, calls // self._workers)
+        return Budget(self.settings.max_seconds, calls)
 
     def _predictor(self, model: object) -> Predictor:
         known = self._predictors.get(id(model))
         if known is None:
-            settings = self.settings
-            if self.is_worker and settings.max_calls is not None:
-                settings = replace(settings, max_calls=max(1, settings.max_calls // self._workers))
             tracker = as_tracker(model, normalisation=self.data.normalisation)
-            # What --dst-model names was tested before collection, by the controller.
-            if not (self.named and model is self.tracker):
+            if not (self._tracker_tested and model is self._tracker):
                 self._tested(tracker)
+            predictor = Predictor(
+                tracker,
+                self.settings.batch_size,
+                ontology=self.data.ontology,
+                budget=self._budget,
+                listener=self.progress,
+            )
             # The model is kept with it: a new one could be given the same id otherwise.
-            known = model, predictor_for(settings, self.data, tracker, self.progress)
-            self._predictors[id(model)] = known
+            known = self._predictors[id(model)] = (model, predictor)
         return known[1]
 
     def _tested(self, tracker: Tracker) -> None:
@@ -300,24 +372,6 @@ class DstSession:
         return set()
 
 
-def _key(param: TurnParam, model: object, lexicon: Lexicon) -> str:
-    """Return what tells results of one turn apart: the markers' settings, tracker, lexicon."""
-    named = model if hasattr(model, "__qualname__") else type(model)
-    marked = {name: getattr(param.settings, name) for name in param.marked}
-    return f"{named.__module__}.{named.__qualname__} {marked} {lexicon.fingerprint}"
-
-
-def _properties(result: TurnResult, settings: Settings) -> list[tuple[str, object]]:
-    """Return what --junitxml shows of a turn."""
-    outcomes = [variant.outcome for variant in result.variants]
-    properties: list[tuple[str, object]] = [
-        ("dst_turn", result.id),
-        ("dst_outcome", result.outcome),
-        ("dst_variants", len(outcomes)),
-        ("dst_valid", sum(variant.valid for variant in result.variants)),
-        ("dst_violations", outcomes.count("violation")),
-        ("dst_seed", settings.seed),
-    ]
-    if result.reason:
-        properties.append(("dst_reason", result.reason))
-    return properties
+def _spelled(name: str, settings: Settings, marked: bool) -> str:
+    text = f"{name}={getattr(settings, name)}"
+    return f"@pytest.mark.dst({text})" if marked else f"--dst-{text}"

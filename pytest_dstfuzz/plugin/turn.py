@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable
 from functools import cached_property
@@ -15,11 +14,9 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Dialogue, Turn
+from pytest_dstfuzz.plugin.items import KEYWORD
 from pytest_dstfuzz.plugin.options import repeat_options
 from pytest_dstfuzz.report.explain import explain
-
-#: What pytest's -k takes as one word.
-_KEYWORD = re.compile(r"[\w:+\-.\[\]\\/]+")
 
 
 class DstTurn:
@@ -125,8 +122,19 @@ def repeat_command(item: pytest.Item, seed: int) -> str:
         shown = path.relative_to(folder) if path.is_relative_to(folder) else path
         return f"pytest {shlex.quote(f'{Path(shown)}{separator}{name}')} {options}"
     # The built-in suite is no file that could be named; its items are chosen by keyword.
-    chosen = f" -k {shlex.quote(name)}" if _KEYWORD.fullmatch(name) else ""
-    return f"pytest{chosen} {options}"
+    return f"pytest -k {shlex.quote(item.stash.get(KEYWORD, name))} {options}"
+
+
+def session_command(config: pytest.Config, seed: int) -> str:
+    """Return the command that repeats a session, with each violation failing its test.
+
+    Args:
+        config: pytest's.
+        seed: of the session.
+    """
+    typed = config.args if config.args_source == pytest.Config.ArgsSource.ARGS else ()
+    words = shlex.join(["pytest", *typed])
+    return f"{words} {repeat_options(config, seed)} --dst-fail-on=violation"
 
 
 def _reason(result: TurnResult) -> str:

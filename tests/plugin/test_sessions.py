@@ -1,0 +1,254 @@
+"""What the tests of one session share, and what they must not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+FEW = ("--dst-turns=4", "--dst-variants=2", "--dst-report=out.json")
+TEST = "def {name}(dst_turn):\n    dst_turn.assert_unchanged()\n"
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+#: Two trackers of one class, one after the other, of which the first changes its mind.
+TWO = """
+import pytest
+
+class Bot:
+    def __init__(self, version):
+        self.version = version
+    def __call__(self, context):
+        return {"hotel-name": context.user if self.version == "old" else "el shaddai"}
+
+"""
+SESSION_PARAMS = (
+    TWO
+    + """
+@pytest.fixture(scope="session", params=["old", "new"])
+def dst_model(request):
+    return Bot(request.param)
+
+@pytest.mark.parametrize("other", [1, 2])
+def test_state(dst_turn, other):
+    dst_turn.assert_unchanged()
+
+@pytest.mark.dst(variants=2)
+def test_again(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+)
+NEEDED_PARAMS = (
+    TWO
+    + """
+@pytest.fixture(scope="session", params=["old", "new"])
+def version(request):
+    return request.param
+
+@pytest.fixture(scope="session")
+def dst_model(version):
+    return Bot(version)
+
+def test_state(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+)
+MARKED = (
+    TWO
+    + """
+BOTS = pytest.mark.parametrize("dst_model", [Bot("old"), Bot("new")])
+
+@BOTS
+def test_state(dst_turn):
+    dst_turn.assert_unchanged()
+
+@BOTS
+def test_again(dst_turn):
+    dst_turn.assert_unchanged()
+"""
+)
+#: A fixture that makes another tracker, or other words, for each test.
+ANEW = {
+    "dst_model": """
+import pytest
+from mybot import Stateful
+
+@pytest.fixture
+def dst_model():
+    return Stateful()
+""",
+    "dst_lexicon": """
+import pytest
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
+
+class Zebras:
+    name = "zebras"
+    def synonyms(self, word, pos=None):
+        return ("zebra",)
+
+@pytest.fixture
+def dst_lexicon():
+    return load_lexicon().with_sources(synonyms=Zebras())
+""",
+}
+
+
+def read(pytester: pytest.Pytester) -> Any:
+    return json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
+
+
+@WORKERS
+@pytest.mark.parametrize("tests", [SESSION_PARAMS, NEEDED_PARAMS, MARKED])
+def test_two_trackers_of_one_class_are_two(
+    bot: pytest.Pytester, tests: str, workers: tuple[str, ...]
+) -> None:
+    bot.makepyfile(test_two=tests)
+    bot.runpytest_inprocess(*FEW, "--dst-fail-on=gate", *workers)
+    summary = read(bot)["summary"]
+    # Each turn counts once a tracker, however many tests ask for it.
+    assert (summary["turns"], summary["turns_broken"]) == (8, 4)
+
+
+def test_two_searches_are_two(suite: pytest.Pytester) -> None:
+    other = suite.mkdir("other")
+    fixture = "import pytest\n@pytest.fixture(scope='session')\ndef dst_search(): return 'random'\n"
+    (other / "test_other.py").write_text(fixture + TEST.format(name="test_other"))
+    suite.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
+    assert read(suite)["summary"]["turns"] == 8
+
+
+def test_the_fixture_dst_report_is_filled_in_a_worker_too(bot: pytest.Pytester) -> None:
+    bot.makepyfile(
+        TEST.format(name="test_state")
+        + "def test_z_report(dst_report):\n"
+        + "    assert len(dst_report.results) == dst_report.summary.turns == 4\n"
+    )
+    result = bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW, "-n", "1")
+    result.assert_outcomes(passed=5)
+    assert read(bot)["summary"]["turns"] == 4
+
+
+def test_a_policy_that_was_given_holds_for_marked_tests(bot: pytest.Pytester) -> None:
+    bot.makepyfile("import pytest\n@pytest.mark.dst(variants=2)\n" + TEST.format(name="test_state"))
+    options = ("--dst-fail-on=violation", "--dst-max-failure-rate=1")
+    result = bot.runpytest_inprocess("--dst-model=mybot:fragile", *FEW, *options)
+    result.assert_outcomes(failed=4)
+
+
+@WORKERS
+@pytest.mark.parametrize("fixture", ANEW)
+def test_what_is_made_anew_for_each_test_is_refused(
+    bot: pytest.Pytester, fixture: str, workers: tuple[str, ...]
+) -> None:
+    bot.makepyfile(test_mine=ANEW[fixture] + TEST.format(name="test_state"))
+    model = () if fixture == "dst_model" else ("--dst-model=mybot:steady",)
+    result = bot.runpytest_inprocess(*FEW, "--dst-turns=12", *model, *workers)
+    assert result.ret == 4
+    result.stdout.fnmatch_lines(
+        [f"*make {fixture} session-scoped: @pytest.fixture(scope='session'). Its scope is 'func*"]
+    )
+    assert "Traceback" not in result.stdout.str()
+    assert not (bot.path / "out.json").exists()
+
+
+def test_one_tracker_may_come_from_a_fixture_of_any_scope(bot: pytest.Pytester) -> None:
+    fixture = "import pytest, mybot\n@pytest.fixture\ndef dst_model(): return mybot.steady\n"
+    bot.makepyfile(test_mine=fixture + TEST.format(name="test_state"))
+    bot.runpytest_inprocess(*FEW).assert_outcomes(passed=4)
+
+
+def test_two_trackers_share_one_budget(bot: pytest.Pytester) -> None:
+    bot.makepyfile(test_two=SESSION_PARAMS)
+    result = bot.runpytest_inprocess(*FEW, "--dst-fail-on=gate", "--dst-max-calls=26")
+    assert result.parseoutcomes()["skipped"] >= 3
+    assert 0 < read(bot)["summary"]["calls"] <= 26
+
+
+@WORKERS
+def test_an_ini_file_that_names_a_tracker_leaves_other_tests_alone(
+    bot: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    bot.makeini("[pytest]\ndst_model = nowhere:at_all\n")
+    bot.makepyfile(test_other="def test_other(): pass")
+    result = bot.runpytest_inprocess("test_other.py::test_other", *workers)
+    result.assert_outcomes(passed=1)
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("dstfuzz*")
+
+
+def test_an_ini_file_that_names_a_tracker_leaves_selected_tests_alone(
+    suite: pytest.Pytester,
+) -> None:
+    suite.makeini("[pytest]\ndst_model = nowhere:at_all\n")
+    suite.makepyfile(test_other="def test_other(): pass")
+    result = suite.runpytest_inprocess("-k", "test_other")
+    assert result.ret == 0
+    assert suite.runpytest_inprocess("-k", "neither").ret == 5
+
+
+@WORKERS
+def test_an_ini_file_names_the_tracker_of_a_suite(
+    suite: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    suite.makeini("[pytest]\ndst_model = mybot:fragile\n")
+    result = suite.runpytest_inprocess(*FEW, *workers)
+    result.assert_outcomes(failed=4)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["tested *mybot:fragile on sample*"])
+
+
+@WORKERS
+def test_the_tracker_of_an_ini_file_is_tested_first(
+    suite: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    suite.makeini("[pytest]\ndst_model = mybot:Training\n")
+    result = suite.runpytest_inprocess(*FEW, *workers)
+    assert result.ret == 4
+    # With workers they are the first to know that the tracker is going to be tested.
+    shown = result.stdout if workers else result.stderr
+    shown.fnmatch_lines(["*the tracker is in training mode*"])
+    if not workers:
+        assert "passed" not in result.stdout.str()
+
+
+def test_a_run_that_was_cut_says_so(suite: pytest.Pytester) -> None:
+    result = suite.runpytest_inprocess("--dst-model=mybot:fragile", "-x", *FEW)
+    assert result.ret == 1
+    line = "dstfuzz: 3 selected turns have no result (stopping after 1 failures)"
+    result.stdout.fnmatch_lines(["ended early   stopping after 1 failures", line])
+    report = read(suite)
+    assert report["data"]["ended"] == "stopping after 1 failures"
+    assert len(report["turns"]) == 1
+
+
+def test_a_run_that_was_cut_says_so_with_workers_too(suite: pytest.Pytester) -> None:
+    options = ("-x", "-n", "2", "--dst-turns=40", "--dst-report=out.json")
+    result = suite.runpytest_inprocess("--dst-model=mybot:fragile", *options)
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["dstfuzz: * selected turns have no result (stopping after *"])
+    assert read(suite)["data"]["ended"].startswith("stopping after ")
+
+
+def test_a_run_whose_worker_crashed_says_so(bot: pytest.Pytester) -> None:
+    bot.makepyfile(
+        "import os\n"
+        "def test_state(dst_turn):\n"
+        "    dst_turn.assert_unchanged()\n"
+        "    if dst_turn.turn.index == 2:\n"
+        "        os._exit(1)\n"
+    )
+    options = ("-n", "1", "--max-worker-restart=0", "--dst-turns=6", "--dst-report=out.json")
+    result = bot.runpytest_inprocess("--dst-model=mybot:steady", *options)
+    assert result.ret != 0
+    result.stdout.fnmatch_lines(["dstfuzz: * selected turns have no result (*"])
+    assert read(bot)["data"]["ended"] != ""
+
+
+def test_a_test_that_asks_for_no_result_cuts_nothing(bot: pytest.Pytester) -> None:
+    bot.makepyfile("def test_state(dst_turn):\n    assert dst_turn.turn.index or dst_turn.result\n")
+    result = bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
+    assert result.ret == 0
+    report = read(bot)
+    left = 4 - len(report["turns"])
+    assert left
+    result.stdout.fnmatch_lines([f"dstfuzz: {left} selected turns have no result"])
+    assert report["data"]["ended"] == ""
