@@ -162,9 +162,11 @@ class SessionHooks:
 
     def _info(self) -> RunInfo:
         dst = self._dst
+        own = "; or ".join(sorted(dst.record.own))
         return RunInfo.of(
             dst.data,
             lexicon=" ".join(sorted(dst.record.lexicons)),
+            notes=(f"markers of tests set {own}",) if own else (),
             ended=self._ended,
             command=shlex.join(["pytest", *dst.config.invocation_params.args]),
             started=dst.started_at,

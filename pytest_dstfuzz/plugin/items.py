@@ -56,22 +56,29 @@ def make_selectable(items: Iterable[pytest.Item]) -> None:
             item.extra_keyword_matches.add(f"[{shown}]")
 
 
-def result_key(param: TurnParam, base: Settings, origin: str, search: str, fingerprint: str) -> str:
+def own_settings(settings: Settings, base: Settings) -> str:
+    """Spell in what a test's settings differ from the session's, as its marker would.
+
+    Not the search: that is the one of the fixture ``dst_search``.
+    """
+    names = [item.name for item in fields(Settings) if item.name != "search"]
+    own = {name: getattr(settings, name) for name in names}
+    return ", ".join(
+        f"{name}={list(value) if isinstance(value, tuple) else value!r}"
+        for name, value in own.items()
+        if value != getattr(base, name)
+    )
+
+
+def result_key(own: str, origin: str, search: str, fingerprint: str) -> str:
     """Return what tells the results of one turn apart.
 
     Args:
-        param: what the test is about.
-        base: settings of the session.
+        own: settings of the test that the session does not have.
         origin: where the tracker came from.
         search: the search that chose what to change.
         fingerprint: of the lexicon.
     """
-    own = {
-        item.name: value
-        for item in fields(Settings)
-        if (value := getattr(param.settings, item.name)) != getattr(base, item.name)
-        and item.name != "search"
-    }
     return f"{origin} {own} {search} {fingerprint}"
 
 

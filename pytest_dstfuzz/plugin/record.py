@@ -9,7 +9,9 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.types import DialogueSet
 
 
-def result_payload(key: str, result: TurnResult, lexicon: str, planned: int = 0) -> dict[str, Any]:
+def result_payload(
+    key: str, result: TurnResult, lexicon: str, *, planned: int = 0, own: str = ""
+) -> dict[str, Any]:
     """Return what a test's report carries of a result: plain values, as xdist sends them.
 
     Args:
@@ -17,8 +19,15 @@ def result_payload(key: str, result: TurnResult, lexicon: str, planned: int = 0)
         result: what was found.
         lexicon: fingerprint of the words that the variants were made with.
         planned: how many results the selected tests of the whole session ask for.
+        own: settings of the test that the session does not have.
     """
-    return {"key": key, "result": result.to_json(), "lexicon": lexicon, "planned": planned}
+    return {
+        "key": key,
+        "result": result.to_json(),
+        "lexicon": lexicon,
+        "planned": planned,
+        "own": own,
+    }
 
 
 def problem_payload(problem: str) -> dict[str, Any]:
@@ -33,6 +42,8 @@ class Record:
         self._found: dict[tuple[str, str], TurnResult] = {}
         #: Fingerprints of the lexicons that results were found with.
         self.lexicons: set[str] = set()
+        #: Settings of single tests that the session does not have.
+        self.own: set[str] = set()
         #: A mistake of the user that only showed while tests ran.
         self.problem = ""
         #: How many results the selected tests ask for, as far as is known.
@@ -54,6 +65,8 @@ class Record:
         result = TurnResult.from_json(payload["result"])
         self._found[payload["key"], result.id] = result
         self.lexicons.add(str(payload["lexicon"]))
+        if payload["own"]:
+            self.own.add(str(payload["own"]))
         self.planned = max(self.planned, int(payload["planned"]))
 
     def results(self, data: DialogueSet) -> tuple[TurnResult, ...]:

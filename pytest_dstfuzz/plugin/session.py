@@ -27,6 +27,7 @@ from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.plugin.items import (
     TurnParam,
     make_selectable,
+    own_settings,
     param_of,
     properties,
     result_key,
@@ -305,8 +306,9 @@ class DstSession:
 
     def _payload(self, param: TurnParam, asked: _Asked, result: TurnResult) -> dict[str, Any]:
         words = asked.lexicon.fingerprint
-        key = result_key(param, self.settings, asked.origin, asked.effective.search, words)
-        return result_payload(key, result, words, self.record.planned)
+        own = own_settings(param.settings, self.settings)
+        key = result_key(own, asked.origin, asked.effective.search, words)
+        return result_payload(key, result, words, planned=self.record.planned, own=own)
 
     def _result(self, param: TurnParam, model: object, asked: _Asked) -> TurnResult:
         # A tracker that will not do is refused before the settings are looked at.

@@ -27,7 +27,8 @@ class RunInfo:
     turns: int
     #: Fingerprint of the lexicon that variants were made with (several: parted by blanks).
     lexicon: str = ""
-    #: Choices made while reading, for the user; may name paths.
+    #: For the user: choices made while reading, which may name paths, and what differs
+    #: from the settings.
     notes: tuple[str, ...] = ()
     #: Why the run ended before its last turn, or ``""``.
     ended: str = ""
@@ -43,6 +44,7 @@ class RunInfo:
         data: DialogueSet,
         *,
         lexicon: str = "",
+        notes: tuple[str, ...] = (),
         ended: str = "",
         command: str = "",
         started: str = "",
@@ -57,7 +59,7 @@ class RunInfo:
             dialogues=len(data.dialogues),
             turns=data.turn_count(),
             lexicon=lexicon,
-            notes=data.notes,
+            notes=(*data.notes, *notes),
             ended=ended,
             command=command,
             started=started,

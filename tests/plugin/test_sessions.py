@@ -108,6 +108,23 @@ def test_two_trackers_of_one_class_are_two(
     assert (summary["turns"], summary["turns_broken"]) == (8, 4)
 
 
+def test_settings_of_markers_are_told_apart_and_told(bot: pytest.Pytester) -> None:
+    bot.makepyfile(
+        "import pytest\n"
+        + TEST.format(name="test_a")
+        + "@pytest.mark.dst(transformations=2, only='char_drop')\n"
+        + TEST.format(name="test_b")
+        + "@pytest.mark.dst(lock=['a', 'b'])\n"
+        + TEST.format(name="test_c")
+    )
+    result = bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
+    report = read(bot)
+    assert report["summary"]["turns"] == 12
+    note = "markers of tests set lock=['a', 'b']; or transformations=2, only=['char_drop']"
+    assert note in report["run"]["notes"]
+    assert note in " ".join(result.stdout.str().split())
+
+
 def test_two_searches_are_two(suite: pytest.Pytester) -> None:
     other = suite.mkdir("other")
     fixture = "import pytest\n@pytest.fixture(scope='session')\ndef dst_search(): return 'random'\n"
