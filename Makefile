@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 JOBS ?= 2
-# The gate of the demo: above the failure rate that the shipped TRADE has on the shipped dialogues.
-DEMO_RATE ?= 0.10
+# The gate of the demo: above the shipped TRADE's rate on the shipped dialogues (16 % there, to 20 %).
+DEMO_RATE ?= 0.25
 
 .PHONY: help demo test lint types tests coverage bench clean
 
