@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +18,19 @@ from pytest_dstfuzz.dialogue.types import Context, Exchange
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+TRADE = ROOT / "pytest_dstfuzz" / "resources" / "trade" / "model.safetensors"
 ROWS = re.findall(r"^\| (`--dst-[^|]*) \|([^|]*)\|", README, re.MULTILINE)
+
+
+def test_the_violation_shown_is_printed(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    if not TRADE.is_file():
+        pytest.skip("this checkout has no trained checkpoint")
+    command, shown = BLOCKS[0][1].split("\n", 1)
+    words = [sys.executable, "-m", *shlex.split(command.removeprefix("$ ")), "--color=no"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert shown in done.stdout
 
 
 def test_the_tracker_in_ten_lines_is_the_example() -> None:
