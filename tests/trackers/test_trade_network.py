@@ -44,33 +44,42 @@ def test_the_encoder_is_torch_s_gru_in_both_directions() -> None:
     expected, _ = torch.nn.utils.rnn.pad_packed_sequence(expected)
     ends = ("", "_reverse")
     weights = {name: dict(reference.named_parameters())[name] for name in reference.state_dict()}
-    x = torch.stack(
+    table = torch.stack(
         [
-            part @ weights[f"weight_ih_l0{end}"].t() + weights[f"bias_ih_l0{end}"]
-            for part, end in zip((inputs, inputs.flip(0)), ends, strict=True)
-        ],
-        1,
+            inputs.flatten(0, 1) @ weights[f"weight_ih_l0{end}"].t() + weights[f"bias_ih_l0{end}"]
+            for end in ends
+        ]
     )
     weight = torch.stack([weights[f"weight_hh_l0{end}"].t() for end in ends])
     bias = torch.stack([weights[f"bias_hh_l0{end}"][None] for end in ends])
-    real = torch.arange(steps)[:, None] < lengths
-    mask = torch.stack([real, real.flip(0)], 1)[..., None].double()
-    states = run_bidirectional(x, weight, bias, mask)
-    both = torch.cat([states[:, 0], states[:, 1].flip(0)], -1) * real[..., None]
-    torch.testing.assert_close(both, expected)
-    torch.testing.assert_close(states[-1], final)
+    words = torch.arange(steps * batch).view(steps, batch).t()
+    # Neither sorted by length nor filling the width.
+    turned = torch.tensor([2, 0, 1])
+    padded = torch.cat([words, words[:, :1]], 1)[turned]
+    sums, last = run_bidirectional(table, padded, lengths[turned], weight, bias)
+    for row, number in enumerate(turned.tolist()):
+        length = int(lengths[number])
+        both = expected[:length, number].view(length, 2, size).sum(1)
+        torch.testing.assert_close(sums[row, :length], both)
+        torch.testing.assert_close(last[row], final[:, number].sum(0))
 
 
 def test_the_encoder_s_gradients_are_those_of_finite_differences() -> None:
     generator = torch.Generator().manual_seed(0)
-    shapes = ((4, 2, 2, 9), (2, 3, 9), (2, 1, 9))
+    shapes = ((2, 5, 9), (2, 3, 9), (2, 1, 9))
+    words = torch.randint(5, (3, 4), generator=generator)
+    lengths = torch.tensor([2, 4, 3])
+    real = torch.arange(4) < lengths[:, None]
     tensors = [
         torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_()
         for shape in shapes
     ]
-    mask = torch.ones(4, 2, 2, 1, dtype=torch.float64)
-    mask[3, 0, 1] = mask[0, 1, 1] = 0
-    assert torch.autograd.gradcheck(lambda *parts: run_bidirectional(*parts, mask), tensors)
+
+    def run(table: torch.Tensor, *weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        sums, final = run_bidirectional(table, words, lengths, *weights)
+        return sums * real[..., None], final
+
+    assert torch.autograd.gradcheck(run, tensors)
 
 
 def plain_loss(network: TradeNetwork, row: Row) -> tuple[float, float]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pytest_dstfuzz.trackers.trade.gru import LEAST_ROWS
 from pytest_dstfuzz.trackers.trade.network import (
     GATE_POINTER,
-    LEAST_ROWS,
     Encoded,
     FirstStep,
     TradeNetwork,
@@ -45,7 +45,7 @@ def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor
     first = network.first_step(encoded, inputs)
     probabilities = torch.softmax(first.gate, -1)
     gates = probabilities.argmax(-1)
-    impurity_sum = _impurity(probabilities)
+    impurity_sum = gini_rows(probabilities)
     pairs = (gates == GATE_POINTER).nonzero()
     if not len(pairs):
         empty = pairs.new_zeros(0, MAX_STEPS)
@@ -82,7 +82,7 @@ def _generate(
         share = network.generate_share(hidden, context, read)
         logits = network.logits(at_least(hidden))[: len(alive)]
         mixture = mix(logits, share, attention, copies[row[alive]])
-        sums[alive] += _impurity(mixture)
+        sums[alive] += gini_rows(mixture)
         counts[alive] += 1
         chosen = mixture.argmax(-1)
         generated[alive, step] = chosen
@@ -114,7 +114,7 @@ def mix(logits: Tensor, share: Tensor, attention: Tensor, copies: Tensor) -> Ten
     return mixture.scatter_add_(1, copies.clamp_min(0), attention * (1 - share)[:, None])
 
 
-def _impurity(distributions: Tensor) -> Tensor:
+def gini_rows(distributions: Tensor) -> Tensor:
     """Return the Gini impurity ``1 - sum p^2`` over the last dimension, not below 0."""
     # In 64 bits, since the order of a sum depends on the width of the batch.
     return (1 - distributions.square().sum(-1, dtype=torch.float64)).clamp_min(0)
@@ -138,5 +138,8 @@ def _attend(
     width = max(LEAST_ROWS, int(place.max()) + 1)
     queries = hidden.new_zeros(len(present), width, hidden.shape[-1])
     queries[compact, place] = hidden
-    attention, context = network.attend(queries, encoded.outputs[present], encoded.padding[present])
+    outputs, padding = encoded.outputs, encoded.padding
+    if len(present) < len(outputs):
+        outputs, padding = outputs[present], padding[present]
+    attention, context = network.attend(queries, outputs, padding)
     return attention[compact, place], context[compact, place]

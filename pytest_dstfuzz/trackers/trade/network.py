@@ -8,14 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pytest_dstfuzz.trackers.trade.gru import run_bidirectional
+from pytest_dstfuzz.trackers.trade.gru import LEAST_ROWS, run_bidirectional
 
 #: Classes of the slot gate.
 GATE_NONE, GATE_DONTCARE, GATE_POINTER = 0, 1, 2
-
-#: Matrix products of fewer rows run in other kernels with other rounding. Every product
-#: of prediction has at least so many, so that results do not depend on the batch.
-LEAST_ROWS = 8
 
 #: Words of history that are added up in one product.
 _PART = 128
@@ -130,7 +126,6 @@ class TradeNetwork(nn.Module):
 
     def encode(self, words: Tensor, lengths: Tensor) -> Encoded:
         """Encode histories ``words [B, T]`` (padded on the right) of ``lengths [B]``."""
-        steps = words.shape[1]
         size = self.shape.hidden
         half = self.fast and self.training
         unique, inverse = torch.unique(words, return_inverse=True)
@@ -139,20 +134,12 @@ class TradeNetwork(nn.Module):
             table = (embedded.bfloat16() @ weight.bfloat16()).float() + self.encoder_in_bias
         else:
             table = embedded @ weight + self.encoder_in_bias
-        inverse = inverse.t()
-        x = torch.stack(
-            [
-                functional.embedding(inverse, table[:, : 3 * size]),
-                functional.embedding(inverse.flip(0), table[:, 3 * size :]),
-            ],
-            1,
+        both = torch.stack([table[:, : 3 * size], table[:, 3 * size :]])
+        outputs, final = run_bidirectional(
+            both, inverse, lengths, self.encoder, self.encoder_bias, half=half
         )
-        real = torch.arange(steps, device=words.device)[:, None] < lengths
-        mask = torch.stack([real, real.flip(0)], 1).unsqueeze(-1).to(x.dtype)
-        states = run_bidirectional(x, self.encoder, self.encoder_bias, mask, half)
-        outputs = (states[:, 0] + states[:, 1].flip(0)).transpose(0, 1)
-        final = states[-1, 0] + states[-1, 1]
-        return Encoded(self._drop(outputs.contiguous()), self._drop(final), ~real.t())
+        padding = torch.arange(words.shape[1], device=words.device) >= lengths[:, None]
+        return Encoded(self._drop(outputs), self._drop(final), padding)
 
     def slot_inputs(self) -> Tensor:
         """Return the decoder's first input for each slot, ``[S, E]``."""
@@ -162,7 +149,7 @@ class TradeNetwork(nn.Module):
     def first_step(self, encoded: Encoded, inputs: Tensor) -> FirstStep:
         """Run the decoder's first step for the slots whose inputs are ``[S, E]``."""
         slots = len(inputs)
-        x = self._drop(at_least(inputs)) @ self.decoder_in + self.decoder_in_bias
+        x = at_least(self._drop(inputs)) @ self.decoder_in + self.decoder_in_bias
         g = encoded.final @ self.decoder + self.decoder_bias
         hidden = self._cell(x[None], g[:, None], encoded.final[:, None])
         attention, context = self.attend(hidden, encoded.outputs, encoded.padding)

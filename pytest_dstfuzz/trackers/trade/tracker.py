@@ -15,7 +15,8 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.protocol import Prediction
 from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
 from pytest_dstfuzz.trackers.trade.encode import history_words
-from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, LEAST_ROWS, TradeNetwork
+from pytest_dstfuzz.trackers.trade.gru import LEAST_ROWS
+from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, TradeNetwork
 from pytest_dstfuzz.trackers.trade.rows import pad
 from pytest_dstfuzz.trackers.trade.storage import Reading
 from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, SPECIAL_WORDS, Vocabulary
@@ -137,10 +138,10 @@ class TradeTracker:
         for (row, slot), numbers in zip(
             decoded.pairs.tolist(), decoded.words.tolist(), strict=True
         ):
-            states[row][slots[slot]] = self._value(numbers, local[row])
+            states[row][slots[slot]] = self.value(numbers, local[row])
         return states
 
-    def _value(self, numbers: Sequence[int], local: Sequence[str]) -> str:
+    def value(self, numbers: Sequence[int], local: Sequence[str]) -> str:
         """Return the value whose words have these numbers for copying."""
         words, known = self.vocabulary.words, self.vocabulary.outputs
         ended = numbers[: numbers.index(END)] if END in numbers else numbers
