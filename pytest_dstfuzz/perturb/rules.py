@@ -53,7 +53,6 @@ class Rules:
     def __init__(self, lexicon: Lexicon, locks: Locks | None) -> None:
         """Build for the profile ``strict`` when ``locks`` are given, else for ``edit-rate``."""
         self.strict = locks is not None
-        self.emoji = lexicon.emoji
         self._lexicon = lexicon
         self._guard_of: Callable[[str], str] = locks.guard_of if locks else _no_guard
         fillers = (*lexicon.fillers, *lexicon.stop_words)
@@ -61,6 +60,7 @@ class Rules:
             idle = (word for word in _IDLE_STOP_WORDS if word in lexicon.stop_words)
             fillers = (*lexicon.fillers, *idle)
         self.fillers = tuple(word for word in dict.fromkeys(fillers) if self.insertable(word))
+        self.emoji = tuple(filter(self.insertable, lexicon.emoji))
         self.safe_insertions = frozenset(filter(self.insertable, lexicon.safe_insertions))
         self.typist = Typist(
             lexicon.keyboard,

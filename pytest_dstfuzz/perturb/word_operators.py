@@ -39,7 +39,7 @@ def filler_gaps(draft: Draft, rules: Rules) -> Iterator[int]:
 
 
 def emoji_gaps(draft: Draft, rules: Rules) -> Iterator[int]:
-    """Yield the gaps for an emoji; a user's lexicon may have none."""
+    """Yield the gaps for an emoji; a user's locks or lexicon may leave none."""
     return gaps(draft, rules) if rules.emoji else iter(())
 
 
