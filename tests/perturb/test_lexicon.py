@@ -161,7 +161,11 @@ def test_cues_negations_and_dontcare_are_no_safe_insertions(lexicon: Lexicon):
     assert not guarded & set(lexicon.fillers)
 
 
-@pytest.mark.parametrize("content", [b"", b"no gzip", gzip.compress(b"{"), gzip.compress(b"[1]")])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no gzip", gzip.compress(b"{"), gzip.compress(b"[1]")],
+    ids=["empty", "no gzip", "cut JSON", "a list"],  # gzip writes the time: no part of a name
+)
 def test_a_file_that_is_no_lexicon(tmp_path: Path, content: bytes):
     path = tmp_path / "lexicon.json.gz"
     path.write_bytes(content)
