@@ -47,6 +47,10 @@ class Settings:
     variant: int | None = None
     #: How many transformations are associated in one variant (k, 1 to 6).
     transformations: int = 3
+    #: How often a variant that is vacuous, a duplicate or not valid is drawn again.
+    redraws: int = 0
+    #: Make no more variants of a turn once one of them breaks the relation.
+    until_broken: bool = False
     only: tuple[str, ...] = ()
     search: str = "random"
     attack: str = "hybrid"
@@ -224,6 +228,22 @@ OPTIONS: tuple[Option, ...] = (
         _integer(1, 6),
         "K",
         "transformations that one variant associates, 1 to 6 (default: 3)",
+        per_test=True,
+    ),
+    Option(
+        "redraws",
+        _integer(0, 1000),
+        "N",
+        "draw a variant again, up to N times, when it is vacuous, a duplicate or not valid "
+        "(default: 0)",
+        per_test=True,
+    ),
+    Option(
+        "until_broken",
+        _switch,
+        "yes|no",
+        "make no more variants of a turn once one breaks it: for hunting with many variants, "
+        "as rates then depend on when a turn ended (default: no)",
         per_test=True,
     ),
     Option(

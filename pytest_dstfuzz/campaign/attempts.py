@@ -1,9 +1,9 @@
-"""The variants of a dialogue and the contexts they are seen in, before any is run."""
+"""The variants of a dialogue and the contexts they are seen in, pass by pass."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.results import ContextEdits
@@ -15,7 +15,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.relations.builtin import relation_for
 from pytest_dstfuzz.relations.protocol import Relation
-from pytest_dstfuzz.search.protocol import Search
+from pytest_dstfuzz.search.protocol import Proposal, Search, Seen, Task, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.protocol import Prediction
 
@@ -31,13 +31,28 @@ class Rules:
     perturber: Perturber
 
     @classmethod
-    def of(cls, settings: Settings, data: DialogueSet, lexicon: Lexicon) -> Rules:
+    def of(
+        cls,
+        settings: Settings,
+        data: DialogueSet,
+        lexicon: Lexicon,
+        search: Search | None = None,
+    ) -> Rules:
         """Build the rules of ``settings``.
+
+        Args:
+            settings: what to do.
+            data: the data set: its name, ontology and cue words.
+            lexicon: words for the perturbations.
+            search: who chooses the variants, in the place of the search that is named.
 
         Raises:
             UserError: an unknown relation or search, a bad lock, or data without the
                 labels that the relation needs.
         """
+        if search is None:
+            k = settings.transformations
+            search = search_by_name(settings.search, seed=settings.seed, k=k)
         perturber = Perturber(
             lexicon,
             validity=settings.validity,
@@ -47,12 +62,13 @@ class Rules:
             cue_words=data.cue_words,
             only=settings.only,
             flat_rate=settings.flat_edit_rate,
+            order=search.order,
         )
         return cls(
             settings=settings,
             data=data,
             relation=relation_for(settings.relation, data),
-            search=search_by_name(settings.search, seed=settings.seed, k=settings.transformations),
+            search=search,
             perturber=perturber,
         )
 
@@ -61,9 +77,11 @@ class Rules:
 class Attempt:
     """One variant of a turn, in the context it is seen in."""
 
-    #: Number of the variant; it goes with those of the same number of earlier turns.
+    #: Number of the variant; see `Search.companion` for those it is seen with.
     index: int
-    variant: Variant
+    proposal: Proposal
+    #: How often a variant of this number was drawn, the last of them counted: at least 1.
+    draws: int
     #: Number of the first valid variant of the turn with the same text, when lower.
     twin: int | None
     #: Earlier turns that are seen perturbed: index -> text.
@@ -72,66 +90,78 @@ class Attempt:
     context_edits: tuple[ContextEdits, ...]
 
     @property
+    def variant(self) -> Variant:
+        """The variant."""
+        return self.proposal.variant
+
+    @property
     def to_run(self) -> bool:
         """Whether the tracker has to be asked: valid, and no copy of another one."""
         return self.variant.valid and self.twin is None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TurnAttempts:
-    """A turn, what the tracker said about it, and its variants."""
+    """A turn, what the tracker said about it, and its variants so far."""
 
     turn: Turn
     clean_context: Context
     clean: Answer
     #: Whether the relation says anything about the turn.
     applicable: bool
-    attempts: tuple[Attempt, ...]
+    search: TurnSearch
+    attempts: dict[int, Attempt] = field(default_factory=dict)
+    #: What they showed, as far as the search may know.
+    seen: list[Seen] = field(default_factory=list)
+    #: Text of a valid variant -> number of the first one that has it.
+    numbers: dict[str, int] = field(default_factory=dict)
 
     @property
     def to_run(self) -> tuple[Attempt, ...]:
         """The attempts that the tracker is asked about."""
-        if not (self.applicable and isinstance(self.clean, Prediction)):
-            return ()
-        return tuple(attempt for attempt in self.attempts if attempt.to_run)
+        return tuple(attempt for attempt in self.attempts.values() if self.asks(attempt))
 
-    def numbered(self, index: int) -> Attempt:
-        """Return the attempt of a number; turns of one dialogue have the same ones."""
-        return next(attempt for attempt in self.attempts if attempt.index == index)
+    def asks(self, attempt: Attempt) -> bool:
+        """Say whether the tracker is asked about an attempt."""
+        return attempt.to_run and self.applicable and isinstance(self.clean, Prediction)
 
 
-def perturb_dialogue(
-    rules: Rules, dialogue: Dialogue, clean: Sequence[tuple[Context, Answer]]
-) -> list[TurnAttempts]:
-    """Perturb the first turns of a dialogue.
+def begin_turn(
+    rules: Rules, dialogue: Dialogue, turn: Turn, context: Context, clean: Answer
+) -> TurnAttempts:
+    """Return a turn without any attempt yet, its utterance prepared."""
+    values = lock_values(rules.data, turn, clean)
+    prediction = clean if isinstance(clean, Prediction) else None
+    source = rules.perturber.prepare(turn.user, values, turn.system)
+    task = Task(dialogue, turn.index, prediction, rules.perturber, source)
+    return TurnAttempts(
+        turn=turn,
+        clean_context=context,
+        clean=clean,
+        applicable=prediction is not None and rules.relation.applies(prediction.state, turn.state),
+        search=rules.search.turn(task),
+    )
 
-    Args:
-        rules: what to do.
-        dialogue: the dialogue.
-        clean: clean context and answer of its first turns, in order; as many turns are
-            perturbed.
+
+def attempt_turn(
+    rules: Rules, dialogue: Dialogue, turns: Sequence[TurnAttempts], place: int, number: int
+) -> Attempt:
+    """Make variant ``number`` of the turn ``turns[place]`` and put it in its context.
+
+    The turns before it have had theirs. A variant that will not be run is drawn again as
+    often as the settings allow.
     """
-    turns: list[TurnAttempts] = []
-    for turn, (context, answer) in zip(dialogue.turns, clean, strict=False):
-        attempts: list[Attempt] = []
-        first: dict[str, int] = {}
-        for index, variant in _variants(rules, dialogue, turn, answer):
-            twin = None
-            if variant.valid:
-                number = first.setdefault(variant.text, index)
-                twin = number if number < index else None
-            attempts.append(_in_context(rules, dialogue, turns, index, variant, twin))
-        turns.append(
-            TurnAttempts(
-                turn=turn,
-                clean_context=context,
-                clean=answer,
-                applicable=isinstance(answer, Prediction)
-                and rules.relation.applies(answer.state, turn.state),
-                attempts=tuple(attempts),
-            )
-        )
-    return turns
+    turn = turns[place]
+    for draw in range(rules.settings.redraws + 1):
+        proposal = turn.search.propose(number, draw, turn.seen)
+        variant = proposal.variant
+        if variant.valid and variant.text not in turn.numbers:
+            break
+    first = turn.numbers.setdefault(variant.text, number) if variant.valid else number
+    twin = first if first < number else None
+    attempt = _in_context(rules, dialogue, turns[:place], number, (proposal, draw + 1, twin))
+    turn.attempts[number] = attempt
+    return attempt
 
 
 def lock_values(data: DialogueSet, turn: Turn, clean: Answer) -> tuple[str, ...]:
@@ -148,48 +178,37 @@ def lock_values(data: DialogueSet, turn: Turn, clean: Answer) -> tuple[str, ...]
     return tuple(sorted(values))
 
 
-def _variants(
-    rules: Rules, dialogue: Dialogue, turn: Turn, clean: Answer
-) -> list[tuple[int, Variant]]:
-    """Return the variants of one turn that are wanted, valid or not, with their numbers."""
-    values = lock_values(rules.data, turn, clean)
-    source = rules.perturber.prepare(turn.user, values, turn.system)
-    actions = rules.search.actions(dialogue, turn.index, rules.settings.variants)
-    return [
-        (index, rules.perturber.apply(source, action))
-        for index, action in enumerate(actions)
-        if rules.settings.variant in (None, index)
-    ]
-
-
 def _in_context(
     rules: Rules,
     dialogue: Dialogue,
     earlier: Sequence[TurnAttempts],
-    index: int,
-    variant: Variant,
-    twin: int | None,
+    number: int,
+    made: tuple[Proposal, int, int | None],
 ) -> Attempt:
     """Put a variant in the context that the attack design shows it in.
 
-    Earlier turns are seen as their variant of the same number where the design says
-    so and that variant is valid. Where the tracker failed on the clean turn its
+    Earlier turns are seen as their variant of the companion's number where the design
+    says so and that variant is valid. Where the tracker failed on the clean turn its
     variants stay out: without its prediction they may lack their locks.
     """
     settings = rules.settings
+    companion = rules.search.companion(number)
     seen = [
-        (past.turn.index, other)
+        (past.turn.index, other.variant)
         for past in earlier
-        if (other := past.numbered(index).variant).valid
+        if (other := past.attempts.get(companion)) is not None
+        and other.variant.valid
         and isinstance(past.clean, Prediction)
-        and replaces(settings.attack, settings.seed, dialogue.id, index, past.turn.index)
+        and replaces(settings.attack, settings.seed, dialogue.id, companion, past.turn.index)
     ]
-    users = {number: other.text for number, other in seen}
+    users = {index: other.text for index, other in seen}
+    proposal, draws, twin = made
     return Attempt(
-        index=index,
-        variant=variant,
+        index=number,
+        proposal=proposal,
+        draws=draws,
         twin=twin,
         users=users,
-        context=dialogue.context(len(earlier), {**users, len(earlier): variant.text}),
-        context_edits=tuple(ContextEdits(number, other.edits) for number, other in seen),
+        context=dialogue.context(len(earlier), {**users, len(earlier): proposal.variant.text}),
+        context_edits=tuple(ContextEdits(index, other.edits) for index, other in seen),
     )

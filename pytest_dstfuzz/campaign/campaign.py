@@ -23,6 +23,7 @@ from pytest_dstfuzz.campaign.walk import Answers, Walk, unanswered, walk
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.trackers.protocol import Tracker
 
 #: Batches that a window looks ahead: enough that few of them are left half empty and
@@ -64,6 +65,7 @@ class Campaign:
             the turns before it are run too, as its contexts need them.
         listener: told what happens, see `events`.
         window: contexts to look ahead; ``None`` = `WINDOW_BATCHES` batches.
+        search: who chooses the variants; ``None`` = the search that the settings name.
 
     Raises:
         UserError: unknown relation or search, a bad lock, no labels where the relation
@@ -81,8 +83,9 @@ class Campaign:
         plan: Sequence[Planned],
         listener: Listener | None = None,
         window: int | None = None,
+        search: Search | None = None,
     ) -> None:
-        self._rules = Rules.of(settings, data, lexicon)
+        self._rules = Rules.of(settings, data, lexicon, search)
         self._predictor = (
             tracker
             if isinstance(tracker, Predictor)

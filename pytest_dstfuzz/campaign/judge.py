@@ -15,7 +15,10 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue, SlotChange
+from pytest_dstfuzz.relations.difference import impurity_difference
 from pytest_dstfuzz.relations.protocol import Relation
+from pytest_dstfuzz.search.protocol import Seen
+from pytest_dstfuzz.trackers.protocol import Prediction
 
 #: Number of a variant -> the changes that it showed at the turns so far.
 History = Mapping[int, frozenset[SlotChange]]
@@ -40,40 +43,48 @@ class Judged:
     probe: Probe | None = None
 
 
-def judge_turn(
+def judge_attempt(
     relation: Relation,
     dialogue: Dialogue,
     turn: TurnAttempts,
+    attempt: Attempt,
     answers: Mapping[Context, Answer],
     history: History,
-) -> list[Judged]:
-    """Give every variant of a turn its outcome.
+) -> Judged:
+    """Give a variant its outcome.
 
     Args:
         relation: what must hold.
         dialogue: the dialogue of the turn.
-        turn: the turn, its clean answer and its attempts.
-        answers: at least those to all contexts of ``turn.to_run``.
+        turn: the turn and its clean answer.
+        attempt: the variant, in its context.
+        answers: at least that to the context, where the tracker was to be asked.
         history: what variants of the same number changed at earlier turns.
-
-    Returns:
-        One entry for each attempt, or none where the relation is inapplicable: what
-        is not tested there is not generated either, as far as the figures go.
     """
     clean = turn.clean
-    if isinstance(clean, Failure):
-        reason = f"the tracker failed on the clean turn: {clean.reason}"
-        return [
-            Judged(_result(a, "error", reason)) if a.to_run else _not_run(a) for a in turn.attempts
-        ]
-    if not turn.applicable:
-        return []
-    return [
-        _judge(relation, dialogue, turn, clean.state, attempt, answers[attempt.context], history)
-        if attempt.to_run
-        else _not_run(attempt)
-        for attempt in turn.attempts
-    ]
+    if not attempt.to_run or not turn.applicable:
+        if isinstance(clean, Failure) and attempt.to_run:
+            reason = f"the tracker failed on the clean turn: {clean.reason}"
+            return Judged(_result(attempt, "error", reason))
+        return _not_run(attempt)
+    assert isinstance(clean, Prediction)  # noqa: S101 - else the turn is not applicable
+    return _judge(relation, dialogue, turn, clean.state, attempt, answers[attempt.context], history)
+
+
+def seen(
+    turn: TurnAttempts, attempt: Attempt, judged: Judged, answers: Mapping[Context, Answer]
+) -> Seen:
+    """Return what a search is told about an attempt."""
+    answer = answers.get(attempt.context) if turn.asks(attempt) else None
+    if not isinstance(answer, Prediction) or not isinstance(turn.clean, Prediction):
+        return Seen(attempt.proposal)
+    return Seen(
+        attempt.proposal,
+        answered=True,
+        broken=judged.result.outcome == "violation",
+        changes=len(judged.result.changed_slots),
+        impurity=impurity_difference(turn.clean, answer),
+    )
 
 
 def _judge(
@@ -109,26 +120,28 @@ def _judge(
     return Judged(replace(result, outcome="violation"), probe)
 
 
-def remember(history: History, turn: TurnAttempts, judged: Iterable[Judged]) -> History:
-    """Return the history with the changes of one more turn.
+def remember(
+    history: History, attempt: Attempt, judged: Judged, earlier: Mapping[int, Judged]
+) -> History:
+    """Return the history with the changes of one more variant.
 
     A duplicate takes over the changes of the variant whose text it shares: the same
     edits have already been reported for them.
+
+    Args:
+        history: so far.
+        attempt: the variant.
+        judged: its result.
+        earlier: results of the variants of the same turn with lower numbers.
     """
-    changed = {
-        item.result.index: frozenset(
-            SlotChange(change.slot, change.before, change.after)
-            for change in item.result.changed_slots
-        )
-        for item in judged
-    }
-    updated = dict(history)
-    for attempt in turn.attempts:
-        number = attempt.index if attempt.twin is None else attempt.twin
-        changes = changed.get(number, frozenset())
-        if changes:
-            updated[attempt.index] = updated.get(attempt.index, frozenset()) | changes
-    return updated
+    source = judged if attempt.twin is None else earlier.get(attempt.twin, judged)
+    changes = frozenset(
+        SlotChange(change.slot, change.before, change.after)
+        for change in source.result.changed_slots
+    )
+    if not changes:
+        return history
+    return {**history, attempt.index: history.get(attempt.index, frozenset()) | changes}
 
 
 def with_cause(
@@ -198,4 +211,5 @@ def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> Vari
         reason=reason,
         outcome=outcome,
         context_edits=attempt.context_edits,
+        draws=attempt.draws,
     )

@@ -89,6 +89,8 @@ class VariantResult:
     context_edits: tuple[ContextEdits, ...] = ()
     #: Of a violation; ``None`` where the budget ended before it was known.
     cause: Cause | None = None
+    #: How often it was drawn, this draw counted: more than once where it was redrawn.
+    draws: int = 1
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary; floats keep their value (the report rounds)."""
@@ -106,6 +108,7 @@ class VariantResult:
             "context_edits": [edits.to_json() for edits in self.context_edits],
             "cause": self.cause,
             "outcome": self.outcome,
+            "draws": self.draws,
         }
 
     @classmethod
@@ -131,6 +134,7 @@ class VariantResult:
                 for entry in data["context_edits"]
             ),
             cause=data["cause"],
+            draws=data["draws"],
         )
 
 

@@ -1,7 +1,8 @@
 """One dialogue from its first turn to the last one requested, as a coroutine.
 
-It yields the contexts it wants answered and is sent the answers, three times: the clean
-turns, the variants in their contexts, the second passes of violations. Whoever drives
+It yields the contexts it wants answered and is sent the answers: the clean turns, the
+variants in their contexts (all at once, or pass by pass where a search learns from the
+earlier ones), the second passes of violations. Whoever drives
 it can run many dialogues side by side and predict what they ask for in full batches;
 what comes out is a function of the dialogue, the rules and the tracker alone.
 """
@@ -12,13 +13,20 @@ from collections.abc import Generator, Mapping, Sequence
 from itertools import takewhile
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure, count_asked
-from pytest_dstfuzz.campaign.attempts import Rules, TurnAttempts, perturb_dialogue
+from pytest_dstfuzz.campaign.attempts import (
+    Attempt,
+    Rules,
+    TurnAttempts,
+    attempt_turn,
+    begin_turn,
+)
 from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.judge import (
     History,
     Judged,
-    judge_turn,
+    judge_attempt,
     remember,
+    seen,
     turn_outcome,
     with_cause,
 )
@@ -39,29 +47,90 @@ def walk(rules: Rules, dialogue: Dialogue, last: int) -> Walk:
     """
     contexts = [dialogue.context(index) for index in range(last + 1)]
     answers = yield contexts
-    clean = [(context, answers[context]) for context in takewhile(answers.__contains__, contexts)]
-    turns = perturb_dialogue(rules, dialogue, clean)
-
-    answers = yield [attempt.context for turn in turns for attempt in turn.to_run]
+    turns = [
+        begin_turn(rules, dialogue, dialogue.turns[index], context, answers[context])
+        for index, context in enumerate(takewhile(answers.__contains__, contexts))
+    ]
+    judged: list[dict[int, Judged]] = [{} for _ in turns]
+    done = len(turns)
     history: History = {}
-    judged: list[list[Judged]] = []
-    for turn in turns:
-        if not all(attempt.context in answers for attempt in turn.to_run):
-            break
-        judged.append(judge_turn(rules.relation, dialogue, turn, answers, history))
-        history = remember(history, turn, judged[-1])
+    for numbers in _passes(rules):
+        asked = _attempt(rules, dialogue, turns, judged, numbers)
+        answers = yield [attempt.context for _, attempt in asked]
+        missing = [place for place, attempt in asked if attempt.context not in answers]
+        done = min([done, *missing])
+        for number in numbers:
+            for turn, known in zip(turns[:done], judged, strict=False):
+                if attempt := turn.attempts.get(number):
+                    result = judge_attempt(
+                        rules.relation, dialogue, turn, attempt, answers, history
+                    )
+                    history = remember(history, attempt, result, known)
+                    known[number] = result
+                    turn.seen.append(seen(turn, attempt, result, answers))
 
-    answers = yield [context for variants in judged for context in _probes(variants)]
+    wanted = [_wanted(rules, turn, known) for turn, known in zip(turns, judged, strict=True)]
+    answers = yield [context for variants in wanted[:done] for context in _probes(variants)]
     results = [
         _turn_result(rules, dialogue, turn, variants, answers)
-        for turn, variants in zip(turns, judged, strict=False)
+        for turn, variants in zip(turns[:done], wanted, strict=False)
     ]
-    for index in range(len(results), last + 1):
-        asked = {contexts[index]}
+    for index in range(done, last + 1):
+        asked_for = {contexts[index]}
         if index < len(turns):
-            asked.update(attempt.context for attempt in turns[index].to_run)
-        results.append(_skipped(rules, dialogue, index, calls=count_asked(asked, answers)))
+            asked_for.update(attempt.context for attempt in turns[index].to_run)
+        results.append(_skipped(rules, dialogue, index, calls=count_asked(asked_for, answers)))
     return results
+
+
+def _passes(rules: Rules) -> list[range]:
+    """Return the numbers of the variants that are made before any of them is run.
+
+    All at once where nothing depends on what earlier ones showed, so that batches are full.
+    """
+    settings = rules.settings
+    numbers = range(settings.variants)
+    if settings.variant is not None:
+        alone = not (rules.search.adaptive or settings.redraws or settings.until_broken)
+        alone = alone and rules.search.companion(settings.variant) == settings.variant
+        numbers = range(settings.variant if alone else 0, settings.variant + 1)
+    if rules.search.adaptive or settings.until_broken:
+        return [range(number, number + 1) for number in numbers]
+    return [numbers]
+
+
+def _attempt(
+    rules: Rules,
+    dialogue: Dialogue,
+    turns: Sequence[TurnAttempts],
+    judged: Sequence[Mapping[int, Judged]],
+    numbers: Sequence[int],
+) -> list[tuple[int, Attempt]]:
+    """Make variants of every turn that is not done; return those to run, with their turns."""
+    made: list[tuple[int, Attempt]] = []
+    for number in numbers:
+        for place, turn in enumerate(turns):
+            done = rules.settings.until_broken and any(
+                item.result.outcome == "violation" for item in judged[place].values()
+            )
+            # Later turns see it clean: whether what breaks them was carried into them from
+            # a variant that is not run, nobody would know.
+            if not done:
+                attempt = attempt_turn(rules, dialogue, turns, place, number)
+                if turn.asks(attempt):
+                    made.append((place, attempt))
+    return made
+
+
+def _wanted(rules: Rules, turn: TurnAttempts, judged: Mapping[int, Judged]) -> list[Judged]:
+    """Return the variants that were asked for; none where the relation is inapplicable.
+
+    What is not tested there is not generated either, as far as the figures go.
+    """
+    if not turn.applicable and isinstance(turn.clean, Prediction):
+        return []
+    only = rules.settings.variant
+    return [item for number, item in judged.items() if only in (None, number)]
 
 
 def unanswered(rules: Rules, dialogue: Dialogue, last: int) -> list[TurnResult]:

@@ -82,6 +82,21 @@ class ActionSpace:
         grid = np.rint(rng.random(self.dimension) * GRID) / GRID
         return Action(tuple(grid.tolist()), k)
 
+    def block(self, transformation: str) -> slice:
+        """Return where the triggers and parameters of a transformation are in the vector.
+
+        Its importance is right before them.
+        """
+        start = self._offsets[transformation] + 1
+        return slice(start, start + self.repetitions * (1 + _PARAMETERS[transformation]))
+
+    def single(self, action: Action, transformation: str) -> Action:
+        """Return the action that carries one transformation out once, with its parameters."""
+        start = self._offsets[transformation]
+        width = 1 + _PARAMETERS[transformation]
+        parameters = action.vector[start + 2 : start + 1 + width]
+        return self.encode([Step(transformation, 1.0, (parameters,), self.repetitions)])
+
     def decode(self, action: Action, only: Sequence[str] = ()) -> tuple[Step, ...]:
         """Return the ``k`` most important transformations, word level first.
 

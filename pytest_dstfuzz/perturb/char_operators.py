@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pytest_dstfuzz.perturb.draft import Draft, Made, join_words, pick, retype
+from pytest_dstfuzz.perturb.draft import TYPO, Draft, Made, join_words, pick, retype
 from pytest_dstfuzz.perturb.rules import Rules
 from pytest_dstfuzz.perturb.typos import Slip
 
@@ -45,6 +45,18 @@ def choose_slip(places: list[Places], parameter: float) -> Place:
             return index, found[rest]
         rest -= len(found)
     raise AssertionError("pick returned no index")
+
+
+def slip_remoteness(draft: Draft, places: Places) -> tuple[int, bool]:
+    """Return how far a word is from a slot value, words that say what it is for first."""
+    token = draft.tokens[places[0]]
+    return token.distance, token.role != TYPO
+
+
+def words_of_slips(draft: Draft, places: Places) -> tuple[int, ...]:  # noqa: ARG001 - as above
+    """Return the word once for each slip in it."""
+    index, found = places
+    return (index,) * len(found)
 
 
 def slip(transformation: str, kind: str) -> Callable[[Draft, Rules, Place, float], Made]:

@@ -32,6 +32,9 @@ class Token(NamedTuple):
     typos: int = 1
     #: Whether an edit has touched it; further edits of it cost no quota.
     touched: bool = False
+    #: Words from here to the nearest mention of a slot value, 0 for a word of one. All 0
+    #: where places are taken in reading order.
+    distance: int = 0
 
 
 class Draft(NamedTuple):
@@ -96,7 +99,7 @@ def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) ->
         return insert_after(draft, index - 1, word, name)
     old = tokens[index]
     at = draft.start(index)
-    new = _inserted(word, old.gap)._replace(open=old.open)
+    new = _inserted(word, old.gap, old.distance)._replace(open=old.open)
     changed = (*tokens[:index], new, old._replace(gap=" "), *tokens[index + 1 :])
     edit = Edit(*name, at, at, "", word + " ")
     return _made(draft, edit, changed, draft.quota - 1)
@@ -106,7 +109,8 @@ def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
     """Put a blank and ``word`` after the word ``index``."""
     tokens = draft.tokens
     at = draft.start(index) + len(tokens[index].text)
-    changed = (*tokens[: index + 1], _inserted(word, " "), *tokens[index + 1 :])
+    new = _inserted(word, " ", tokens[index].distance)
+    changed = (*tokens[: index + 1], new, *tokens[index + 1 :])
     edit = Edit(*name, at, at, "", " " + word)
     return _made(draft, edit, changed, draft.quota - 1)
 
@@ -159,7 +163,7 @@ def retype(
     text = old.text[:start] + after + old.text[end:]
     edit = Edit(*name, at + start, at + end, old.text[start:end], after)
     left = old.typos - 1 if not after or is_word_character(after[0]) else 0
-    new = Token(text, text.lower(), old.gap, old.role, old.open, left, touched=True)
+    new = old._replace(text=text, lower=text.lower(), typos=left, touched=True)
     return _with_token(draft, edit, index, new)
 
 
@@ -176,8 +180,8 @@ def join_words(draft: Draft, index: int, name: tuple[str, str]) -> Made:
     return _made(draft, edit, changed, quota)
 
 
-def _inserted(word: str, gap: str) -> Token:
-    return Token(word, word.lower(), gap, FREE, open=True, typos=0, touched=True)
+def _inserted(word: str, gap: str, distance: int) -> Token:
+    return Token(word, word.lower(), gap, FREE, True, 0, touched=True, distance=distance)
 
 
 def _with_token(draft: Draft, edit: Edit, index: int, token: Token) -> Made:

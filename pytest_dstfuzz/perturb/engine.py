@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import repeat
+from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
 from pytest_dstfuzz.dialogue.types import Ontology
@@ -14,13 +16,24 @@ from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, Made, Token
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.perturb.masks import Mask
-from pytest_dstfuzz.perturb.operators import transform
+from pytest_dstfuzz.perturb.masks import Mask, value_distances
+from pytest_dstfuzz.perturb.operators import Menu, menu, transform
 from pytest_dstfuzz.perturb.rules import Rules, typo_limit
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
 from pytest_dstfuzz.perturb.validity import StrictCheck
 from pytest_dstfuzz.perturb.words import Parts, take_apart
+
+#: What a position parameter may count through.
+ORDERS: Final = ("reading", "distance")
+
+
+class Grown(NamedTuple):
+    """A variant that can be perturbed further."""
+
+    variant: Variant
+    #: The utterance after its edits, with what may still be done to it.
+    draft: Draft
 
 
 class Perturber:
@@ -37,6 +50,7 @@ class Perturber:
         cue_words: Sequence[str] = (),
         only: Sequence[str] = (),
         flat_rate: bool = False,
+        order: str = "reading",
     ) -> None:
         """Build the tables that all utterances share.
 
@@ -50,11 +64,16 @@ class Perturber:
             cue_words: more words that say what a value is for (``strict`` only).
             only: transformations to use; all when empty.
             flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.
+            order: what the position parameters of an action count through: the places in
+                ``reading`` order, or by ``distance``, those nearest to the mention of a
+                slot value first and in words that say what it is for before others.
 
         Raises:
-            UserError: an unknown profile or transformation, a rate outside [0, 1], or a
-                lock that is no regular expression.
+            UserError: an unknown profile, order or transformation, a rate outside [0, 1],
+                or a lock that is no regular expression.
         """
+        if order not in ORDERS:
+            raise unknown_name("order of positions", order, ORDERS)
         if validity not in VALIDITIES:
             raise unknown_name("validity profile", validity, VALIDITIES)
         if not 0.0 <= max_edit_rate <= 1.0:
@@ -70,7 +89,9 @@ class Perturber:
         # Built in both profiles, so that a broken lock is an error in both.
         guards = Locks(lexicon, ontology, cue_words, locks)
         self._locks = guards if validity == "strict" else None
-        self._rules = Rules(lexicon, self._locks)
+        self._guards = guards
+        self._nearest_first = order == "distance"
+        self._rules = Rules(lexicon, self._locks, nearest_first=self._nearest_first)
         self._check = StrictCheck(guards, self._rules) if self._locks else None
 
     def prepare(self, utterance: str, values: Iterable[str] = (), system: str = "") -> Source:
@@ -82,16 +103,19 @@ class Perturber:
             system: the system utterance before it.
         """
         parts = take_apart(utterance)
-        if self._locks:
-            mask = self._locks.mask(utterance, parts, values, system)
-        else:
+        distances: Iterable[int] = repeat(0)
+        if self._locks or self._nearest_first:
+            mask = self._guards.mask(utterance, parts, values, system)
+            if self._nearest_first:
+                distances = value_distances(mask)
+        if not self._locks:
             mask = _open_mask(parts)
         if utterance.isascii():
             different = frozenset([word.lower for word in parts.words])
         else:  # In a few scripts the lower case of a word depends on its neighbours.
             different = rates.distinct_words(utterance)
         limit = rates.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
-        draft = _draft(utterance, parts, mask)
+        draft = _draft(utterance, parts, mask, distances)
         return Source(utterance, parts, mask, draft, different, limit)
 
     def apply(self, source: Source, action: Action) -> Variant:
@@ -100,9 +124,32 @@ class Perturber:
         Raises:
             ValueError: the action is no point of the action space.
         """
-        draft, edits = source.draft, []
+        return self.grow(source, action).variant
+
+    def menus(self, source: Source) -> dict[str, Menu]:
+        """Return what each transformation can do to an utterance."""
+        names = self.only or TRANSFORMATIONS
+        return {name: menu(source.draft, self._rules, name) for name in names}
+
+    def grow(self, source: Source, action: Action, base: Grown | None = None) -> Grown:
+        """Carry an action out on top of a variant.
+
+        Args:
+            source: the prepared utterance.
+            action: what to do. Word-level transformations are left out once ``base`` has
+                character-level edits: a typing error would stop a word from being found.
+            base: a variant of the utterance that this perturber made; ``None`` = the
+                utterance itself.
+
+        Raises:
+            ValueError: the action is no point of the action space.
+        """
+        draft = base.draft if base else source.draft
+        edits = list(base.variant.edits) if base else []
         words = len(source.words)
         steps = [(step, step.active(words)) for step in self.space.decode(action, self.only)]
+        if edits and not edits[-1].transformation.startswith("word"):
+            steps = [item for item in steps if not item[0].transformation.startswith("word")]
         # A single step shares with none.
         shares = _shares(steps, draft.quota) if len(steps) > 1 else []
         for index, (step, repetitions) in enumerate(steps):
@@ -117,7 +164,7 @@ class Perturber:
                     edits.append(made.edit)
             if later:
                 draft = draft._replace(quota=draft.quota + later)
-        return self._finish(source, draft.text, tuple(edits))
+        return Grown(self._finish(source, draft.text, tuple(edits)), draft)
 
     def _within_rate(self, source: Source, made: Made) -> bool:
         """Say whether ``strict`` makes a word edit: over the rate it is masked like any other."""
@@ -197,15 +244,15 @@ def _open_mask(parts: Parts) -> Mask:
     return Mask((FREE,) * count, ("",) * count, (True, *inner, True) if count else (True,))
 
 
-def _draft(text: str, parts: Parts, mask: Mask) -> Draft:
+def _draft(text: str, parts: Parts, mask: Mask, distances: Iterable[int]) -> Draft:
     words, gaps = parts.words, parts.gaps
-    tokens = map(_token, [word.text for word in words], gaps, mask.roles, mask.open)
+    tokens = map(_token, [word.text for word in words], gaps, mask.roles, mask.open, distances)
     quota = max(1, int(len(words) * WORD_SHARE))
     return Draft(text, tuple(tokens), gaps[-1], mask.open[-1], quota)
 
 
 @lru_cache(maxsize=1 << 15)
-def _token(text: str, gap: str, role: int, is_open: bool) -> Token:
+def _token(text: str, gap: str, role: int, is_open: bool, distance: int) -> Token:
     """Return one word of a draft; most of them come again and again."""
     typos = 0 if role == LOCKED else typo_limit(len(text))
-    return Token(text, text.lower(), gap, role, is_open, typos)
+    return Token(text, text.lower(), gap, role, is_open, typos, distance=distance)

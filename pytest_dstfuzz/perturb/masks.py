@@ -17,6 +17,10 @@ from pytest_dstfuzz.perturb.facts import Entry, WordFacts
 SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name"})
 #: Locks on what may be a name, and so go on in the word beside it.
 _NAMED: Final = frozenset({"value", "name"})
+#: Locks on what is, or may be, the mention of a slot value.
+_MENTIONS: Final = frozenset({"value", "number", "name", "dontcare"})
+#: The distance to a slot value where an utterance mentions none.
+FAR: Final = 99
 #: `not really` and `no more` mean something else than `not` and `no`.
 _ANSWERS: Final = frozenset({"negation", "dontcare", "affirmation"})
 #: Locks under which a word of some length may take a typing error; a name outweighs them.
@@ -37,6 +41,19 @@ class Mask(NamedTuple):
     roles: tuple[int, ...]
     reasons: tuple[str, ...]
     open: tuple[bool, ...]
+
+
+def value_distances(mask: Mask) -> list[int]:
+    """Return for each word how many words it is from the nearest mention of a slot value.
+
+    0 for the words of a mention, `FAR` for all where there is none.
+    """
+    distances = [0 if reason in _MENTIONS else FAR for reason in mask.reasons]
+    for indices in (range(1, len(distances)), range(len(distances) - 2, -1, -1)):
+        step = indices.step
+        for index in indices:
+            distances[index] = min(distances[index], distances[index - step] + 1, FAR)
+    return distances
 
 
 def lock(reasons: list[str], glued: list[bool] | None, indices: Iterable[int], reason: str) -> None:

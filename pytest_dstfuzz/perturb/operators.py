@@ -8,10 +8,11 @@ may be put there. Nothing here is random.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.perturb import char_operators, word_operators
 from pytest_dstfuzz.perturb.draft import Draft, Made, choose_place, pick
@@ -26,6 +27,8 @@ class Operator:
         name: as edits record it.
         candidates: yields the places; what a place is, is the operator's own affair.
         choose: returns the place that a parameter in [0, 1] selects of all.
+        remoteness: what places are sorted by where the nearest to a slot value comes first.
+        words: the word of each thing that the position parameter may select at a place.
         make: makes the edit at a place; the parameter in [0, 1] chooses what is put there.
     """
 
@@ -33,13 +36,26 @@ class Operator:
     candidates: Callable[[Draft, Rules], Iterator[Any]]
     make: Callable[[Draft, Rules, Any, float], Made]
     choose: Callable[[list[Any], float], Any] = choose_place
+    remoteness: Callable[[Draft, Any], tuple[int, bool]] = word_operators.word_remoteness
+    words: Callable[[Draft, Any], Sequence[int]] = word_operators.word_of_word
 
 
 _WORD_INSERT: Final = (
     Operator("repeat", word_operators.repeatable, word_operators.repeat),
-    Operator("filler", word_operators.filler_gaps, word_operators.insert_filler),
-    Operator("emoji", word_operators.emoji_gaps, word_operators.insert_emoji),
-    Operator("mlm", word_operators.proposal_gaps, word_operators.insert_proposal),
+    *(
+        Operator(
+            name,
+            candidates,
+            make,
+            remoteness=word_operators.gap_remoteness,
+            words=word_operators.word_of_gap,
+        )
+        for name, candidates, make in (
+            ("filler", word_operators.filler_gaps, word_operators.insert_filler),
+            ("emoji", word_operators.emoji_gaps, word_operators.insert_emoji),
+            ("mlm", word_operators.proposal_gaps, word_operators.insert_proposal),
+        )
+    ),
 )
 _WORD_REPLACE: Final = tuple(
     Operator(kind, word_operators.replaceable(kind), word_operators.replace(kind))
@@ -58,6 +74,8 @@ def _slips(transformation: str, *kinds: str) -> tuple[Operator, ...]:
             char_operators.slips(kind),
             char_operators.slip(transformation, kind),
             char_operators.choose_slip,
+            char_operators.slip_remoteness,
+            char_operators.words_of_slips,
         )
         for kind in kinds
     )
@@ -72,11 +90,42 @@ OPERATORS: Final[Mapping[str, tuple[Operator, ...]]] = MappingProxyType(
         "char_insert": _slips("char_insert", "repeat", "keyboard_insert", "punctuation"),
         "char_replace": _slips("char_replace", "look_alike", "keyboard", "swap"),
         "char_drop": (
-            Operator("blank", char_operators.blanks, char_operators.drop_blank),
+            Operator(
+                "blank",
+                char_operators.blanks,
+                char_operators.drop_blank,
+                remoteness=word_operators.gap_remoteness,
+                words=word_operators.word_of_gap,
+            ),
             *_slips("char_drop", "any"),
         ),
     }
 )
+
+
+class Menu(NamedTuple):
+    """What a transformation can do to an utterance.
+
+    Attributes:
+        operators: numbers, in `OPERATORS`, of those which have a place.
+        words: for each of them the word of every place, in the order in which the position
+            parameter counts; of a gap the one beside it that is nearer to a slot value.
+    """
+
+    operators: tuple[int, ...]
+    words: tuple[tuple[int, ...], ...]
+
+
+def menu(draft: Draft, rules: Rules, transformation: str) -> Menu:
+    """Return what `transform` chooses from."""
+    found = []
+    for number, operator in enumerate(OPERATORS[transformation]):
+        places = list(operator.candidates(draft, rules))
+        if places:
+            if rules.nearest_first:
+                places.sort(key=partial(operator.remoteness, draft))
+            found.append((number, tuple(w for p in places for w in operator.words(draft, p))))
+    return Menu(tuple(number for number, _ in found), tuple(words for _, words in found))
 
 
 def transform(
@@ -92,13 +141,17 @@ def transform(
     """
     found = []
     for operator in OPERATORS[transformation]:
-        places = operator.candidates(draft, rules)
+        candidates = operator.candidates(draft, rules)
         # Whether there is one is all that is asked of an operator which is not chosen.
-        if (first := next(places, None)) is not None:
-            found.append((operator, first, places))
+        if (first := next(candidates, None)) is not None:
+            found.append((operator, first, candidates))
     if not found:
         return None
     position, which, *choice = parameters
-    operator, first, places = found[pick(which, len(found))]
-    place = operator.choose([first, *places], position)
+    operator, first, rest = found[pick(which, len(found))]
+    places = [first, *rest]
+    if rules.nearest_first:
+        # A stable sort: places equally near stay in reading order.
+        places.sort(key=partial(operator.remoteness, draft))
+    place = operator.choose(places, position)
     return operator.make(draft, rules, place, choice[0] if choice else 0.0)

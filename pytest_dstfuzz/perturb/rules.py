@@ -45,14 +45,19 @@ class Rules:
 
     Attributes:
         strict: whether the profile is ``strict``.
+        nearest_first: whether a position parameter counts places by their distance to the
+            nearest slot value; in reading order otherwise.
         fillers: words that operator ``filler`` inserts: fillers, then stop words.
         emoji: what operator ``emoji`` inserts.
         safe_insertions: what a masked language model may insert in strict.
     """
 
-    def __init__(self, lexicon: Lexicon, locks: Locks | None) -> None:
+    def __init__(
+        self, lexicon: Lexicon, locks: Locks | None, *, nearest_first: bool = False
+    ) -> None:
         """Build for the profile ``strict`` when ``locks`` are given, else for ``edit-rate``."""
         self.strict = locks is not None
+        self.nearest_first = nearest_first
         self._lexicon = lexicon
         self._guard_of: Callable[[str], str] = locks.guard_of if locks else _no_guard
         fillers = (*lexicon.fillers, *lexicon.stop_words)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 from pytest_dstfuzz.perturb.draft import (
     FREE,
+    TYPO,
     Draft,
     Made,
     drop_word,
@@ -31,6 +32,29 @@ def gaps(draft: Draft, rules: Rules) -> Iterator[int]:
             yield index
     if draft.open_end:
         yield len(draft.tokens)
+
+
+def word_remoteness(draft: Draft, place: int) -> tuple[int, bool]:
+    """Return how far a word is from a slot value, words that say what it is for first."""
+    token = draft.tokens[place]
+    return token.distance, token.role != TYPO
+
+
+def gap_remoteness(draft: Draft, place: int) -> tuple[int, bool]:
+    """Return how far the gap before a word is from a slot value; a word beside it is 1 away."""
+    sides = draft.tokens[max(place - 1, 0) : place + 1]
+    return 1 + min(token.distance for token in sides), all(t.role != TYPO for t in sides)
+
+
+def word_of_word(draft: Draft, place: int) -> tuple[int]:  # noqa: ARG001 - see `Operator.words`
+    """Return the word itself."""
+    return (place,)
+
+
+def word_of_gap(draft: Draft, place: int) -> tuple[int]:
+    """Return the word beside a gap that is nearer to a slot value."""
+    sides = range(max(place - 1, 0), min(place + 1, len(draft.tokens)))
+    return (min(sides, key=lambda index: draft.tokens[index].distance),)
 
 
 def filler_gaps(draft: Draft, rules: Rules) -> Iterator[int]:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.search.climb import DIALTEST, GREEDY, ClimbSearch
+from pytest_dstfuzz.search.near_value import NearValueSearch
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.uniform import RandomSearch
 
 #: Name -> constructor that takes the seed and the number of associated transformations.
-_SEARCHES: dict[str, Callable[[int, int], Search]] = {RandomSearch.name: RandomSearch}
+_SEARCHES: dict[str, Callable[[int, int], Search]] = {
+    RandomSearch.name: RandomSearch,
+    NearValueSearch.name: NearValueSearch,
+    GREEDY.name: lambda seed, k: ClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit a step
+    DIALTEST.name: lambda seed, k: ClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
+}
 
 
 def search_by_name(name: str, *, seed: int, k: int) -> Search:

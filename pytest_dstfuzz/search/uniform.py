@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pytest_dstfuzz.dialogue.types import Dialogue
-from pytest_dstfuzz.perturb.action import ActionSpace
-from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
 from pytest_dstfuzz.seeding import stream
 
 
@@ -19,17 +18,34 @@ class RandomSearch:
     """
 
     name = "random"
+    order = "reading"
+    adaptive = False
 
     def __init__(self, seed: int, k: int) -> None:
-        self._seed = seed
-        self._k = k
-        self._space = ActionSpace()
+        self.seed = seed
+        self.k = k
 
-    def actions(self, dialogue: Dialogue, turn_index: int, count: int) -> Sequence[Action]:
-        """Return ``count`` uniform actions, one from the stream of each variant."""
-        return [
-            self._space.sample(
-                stream(self._seed, "search", self.name, dialogue.id, turn_index, variant), self._k
-            )
-            for variant in range(count)
-        ]
+    def companion(self, number: int) -> int:
+        """Return ``number``: every variant stands for itself."""
+        return number
+
+    def turn(self, task: Task) -> RandomTurn:
+        """Begin a turn."""
+        return RandomTurn(self, task)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomTurn:
+    """The attempts of `RandomSearch` at one turn."""
+
+    search: RandomSearch
+    task: Task
+
+    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:  # noqa: ARG002 - it does not learn
+        """Return the variant that a uniform action makes."""
+        # The stream of the first draw is that of the variant itself.
+        redraw = (draw,) if draw else ()
+        names = ("search", self.search.name, self.task.dialogue.id, self.task.turn_index, number)
+        rng = stream(self.search.seed, *names, *redraw)
+        action = self.task.perturber.space.sample(rng, self.search.k)
+        return Proposal(self.task.perturber.apply(self.task.source, action), action)
