@@ -1,0 +1,130 @@
+"""The dialogues that a tracker gets right at every turn, and those that an agent never sees.
+
+On a dialogue that is right throughout, a failure is the perturbation's doing. An agent is
+trained on 80 % of them; figures are taken on the other 20 %.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
+from pytest_dstfuzz.trackers.preflight import preflight
+from pytest_dstfuzz.trackers.protocol import Tracker
+
+#: Told what is going on, a line at a time.
+Say = Callable[[str], None]
+#: Share of the dialogues that is held out.
+HELD_OUT: Final = 0.2
+_SECONDS_BETWEEN_LINES = 15.0
+
+
+class Paced:
+    """Passes on a line now and then.
+
+    Args:
+        say: told the lines.
+    """
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+
+    def __call__(self, line: str) -> None:
+        """Pass a line on, when it is time to."""
+        if time.monotonic() >= self._next:
+            self._say(line)
+            self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+
+
+@dataclass(frozen=True, slots=True)
+class RightDialogues:
+    """What a tracker got right."""
+
+    #: The dialogues that are right at every turn, split by split, in data order; ontology
+    #: and cue words are those of the first split.
+    data: DialogueSet
+    #: One for each split.
+    evaluations: tuple[Evaluation, ...]
+
+
+def right_dialogues(
+    tracker: Tracker, splits: Sequence[DialogueSet], batch_size: int, say: Say
+) -> RightDialogues:
+    """Find the dialogues that the tracker gets right at every turn.
+
+    Args:
+        tracker: the tracker; it is checked first, see `preflight`.
+        splits: labelled dialogues, at least one split.
+        batch_size: contexts that are predicted at once.
+        say: told about progress.
+
+    Raises:
+        UserError: the tracker cannot be tested, the data has no labels, a dialogue is in
+            two of the splits, or none is right throughout.
+        TrackerError: the tracker failed.
+    """
+    first = splits[0]
+    last_turns = [dialogue.context(len(dialogue.turns) - 1) for dialogue in first.dialogues]
+    preflight(tracker, last_turns, ontology=first.ontology)
+    evaluations = tuple(_evaluated(tracker, data, batch_size, say) for data in splits)
+    kept: dict[str, Dialogue] = {}
+    for data, evaluation in zip(splits, evaluations, strict=True):
+        right = set(evaluation.right_dialogues)
+        for dialogue in data.dialogues:
+            if dialogue.id in right:
+                if dialogue.id in kept:
+                    raise UserError(f"the dialogue {dialogue.id!r} is in two of the splits")
+                kept[dialogue.id] = dialogue
+    if not kept:
+        raise UserError("the tracker gets no dialogue right at every turn: nothing to perturb")
+    name = "+".join(data.split for data in splits)
+    return RightDialogues(replace(first, split=name, dialogues=tuple(kept.values())), evaluations)
+
+
+def held_out(
+    data: DialogueSet, share: float = HELD_OUT, seed: int = 0
+) -> tuple[DialogueSet, DialogueSet]:
+    """Part dialogues into those to train on and those held out, each in data order.
+
+    Args:
+        data: the dialogues.
+        share: of them that is held out, 0 to 1.
+        seed: of the draw.
+
+    Raises:
+        UserError: so few dialogues that one of the parts is empty.
+    """
+    drawn = stream(seed, "agent", "split").permutation(len(data.dialogues)).tolist()
+    count = round(share * len(drawn))
+    if not 0 < count < len(drawn):
+        raise UserError(
+            f"{len(drawn)} dialogues cannot be parted into some to train on and "
+            f"{share:.0%} held out"
+        )
+
+    def part(places: Sequence[int]) -> DialogueSet:
+        return replace(data, dialogues=tuple(data.dialogues[place] for place in sorted(places)))
+
+    return part(drawn[count:]), part(drawn[:count])
+
+
+def _evaluated(tracker: Tracker, data: DialogueSet, batch_size: int, say: Say) -> Evaluation:
+    tell = Paced(say)
+    result = evaluate(
+        tracker,
+        data,
+        batch_size,
+        lambda done, whole: tell(f"{data.split}: {done} of {whole} turns predicted"),
+    )
+    say(
+        f"{data.name} {data.split}: joint goal accuracy {result.joint_goal_accuracy:.2%}, "
+        f"{len(result.right_dialogues)} of {result.dialogues} dialogues right at every turn"
+    )
+    return result
