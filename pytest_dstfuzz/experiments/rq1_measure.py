@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,22 +15,20 @@ from pytest_dstfuzz.campaign.summary import bootstrap_ratio, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
-from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.experiments.recording import Recording
+from pytest_dstfuzz.experiments.right_dialogues import Paced, Say, right_dialogues
 from pytest_dstfuzz.perturb.action import ActionSpace, inertia, uniform_inertia
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.seeding import stream
-from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
-from pytest_dstfuzz.trackers.preflight import preflight
+from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
-#: Told what is going on, a line at a time.
-Say = Callable[[str], None]
 #: A rate and its 95 % interval over dialogues; ``None`` where nothing was counted.
 Interval = tuple[float, float] | None
-_SECONDS_BETWEEN_LINES = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +116,8 @@ def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1T
             batch_size=config.batch_size,
             normalisation=splits[0].normalisation,
         )
-    preflight(
-        tracker,
-        [dialogue.context(len(dialogue.turns) - 1) for dialogue in splits[0].dialogues],
-        ontology=splits[0].ontology,
-    )
-    evaluations = tuple(_evaluated(tracker, data, config.batch_size, say) for data in splits)
-    data = _right_throughout(splits, evaluations, config)
+    right = right_dialogues(tracker, splits, config.batch_size, say)
+    data = _drawn(right.data, config)
     say(f"{len(data.dialogues)} dialogues, {data.turn_count()} turns to perturb")
     rows = []
     for validity in config.validities:
@@ -135,7 +127,7 @@ def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1T
             say(_row_line(row))
     return Rq1Table(
         config=config,
-        evaluations=evaluations,
+        evaluations=right.evaluations,
         layouts=tuple(part.layout for part in splits),
         normalisation=data.normalisation,
         dialogues=len(data.dialogues),
@@ -145,41 +137,13 @@ def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1T
     )
 
 
-def _evaluated(tracker: Tracker, data: DialogueSet, batch_size: int, say: Say) -> Evaluation:
-    tell = _Paced(say)
-    result = evaluate(
-        tracker,
-        data,
-        batch_size,
-        lambda done, whole: tell(f"{data.split}: {done} of {whole} turns predicted"),
-    )
-    say(
-        f"{data.name} {data.split}: joint goal accuracy {result.joint_goal_accuracy:.2%}, "
-        f"{len(result.right_dialogues)} of {result.dialogues} dialogues right at every turn"
-    )
-    return result
-
-
-def _right_throughout(
-    splits: Sequence[DialogueSet], evaluations: Sequence[Evaluation], config: Rq1Config
-) -> DialogueSet:
-    """Put together the dialogues that the tracker gets right at every turn."""
-    kept: dict[str, Dialogue] = {}
-    for data, evaluation in zip(splits, evaluations, strict=True):
-        right = set(evaluation.right_dialogues)
-        for dialogue in data.dialogues:
-            if dialogue.id in right:
-                if dialogue.id in kept:
-                    raise UserError(f"the dialogue {dialogue.id!r} is in two of the splits")
-                kept[dialogue.id] = dialogue
-    if not kept:
-        raise UserError("the tracker gets no dialogue right at every turn: nothing to perturb")
-    dialogues = tuple(kept.values())
-    if config.max_dialogues is not None:
-        drawn = stream(config.seed, "rq1", "dialogues").permutation(len(dialogues))
-        chosen = sorted(drawn[: config.max_dialogues].tolist())
-        dialogues = tuple(dialogues[place] for place in chosen)
-    return replace(splits[0], split="+".join(config.splits), dialogues=dialogues)
+def _drawn(data: DialogueSet, config: Rq1Config) -> DialogueSet:
+    """Draw dialogues by seed, where there are to be fewer."""
+    if config.max_dialogues is None:
+        return data
+    drawn = stream(config.seed, "rq1", "dialogues").permutation(len(data.dialogues))
+    chosen = sorted(drawn[: config.max_dialogues].tolist())
+    return replace(data, dialogues=tuple(data.dialogues[place] for place in chosen))
 
 
 def _row(
@@ -198,7 +162,7 @@ def _row(
         seed=config.seed,
         batch_size=config.batch_size,
     )
-    tell, done = _Paced(say), 0
+    tell, done = Paced(say), 0
 
     def listen(event: Event) -> None:
         nonlocal done
@@ -209,12 +173,15 @@ def _row(
     plan = sample_turns(data, None, config.seed)
     # A predictor of its own for every row: the clean contexts are calls of each search.
     predictor = predictor_for(settings, data, tracker)
-    campaign = Campaign(settings, data, predictor, load_lexicon(), plan=plan, listener=listen)
-    return measure(settings, data, list(campaign.run()))
+    search = Recording(search_by_name(config.search, seed=config.seed, k=k))
+    campaign = Campaign(
+        settings, data, predictor, load_lexicon(), plan=plan, listener=listen, search=search
+    )
+    return measure(settings, list(campaign.run()), search.actions)
 
 
-def measure(settings: Settings, data: DialogueSet, results: Sequence[TurnResult]) -> Rq1Row:
-    """Return the figures of one campaign over ``data``."""
+def measure(settings: Settings, results: Sequence[TurnResult], actions: Sequence[Action]) -> Rq1Row:
+    """Return the figures of one campaign and of the actions that its search took."""
     summary = summarise(results, settings.seed)
     total = Counts()
     by_dialogue: dict[str, Counts] = {}
@@ -234,13 +201,6 @@ def measure(settings: Settings, data: DialogueSet, results: Sequence[TurnResult]
         wholes = np.array([whole(unit) for unit in used], dtype=np.int64)
         return bootstrap_ratio(parts, wholes, stream(settings.seed, "rq1", name))
 
-    search = search_by_name(settings.search, seed=settings.seed, k=settings.transformations)
-    actions = [
-        action
-        for dialogue in data.dialogues
-        for turn in dialogue.turns
-        for action in search.actions(dialogue, turn.index, settings.variants)
-    ]
     spread = inertia(actions)
     return Rq1Row(
         validity=settings.validity,
@@ -273,16 +233,3 @@ def _row_line(row: Rq1Row) -> str:
         f"{row.validity}, k = {row.k}: valid rate {valid}, failure rate {failure} "
         f"(counted the thesis' way {thesis})"
     )
-
-
-class _Paced:
-    """Passes on a line now and then."""
-
-    def __init__(self, say: Say) -> None:
-        self._say = say
-        self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
-
-    def __call__(self, line: str) -> None:
-        if time.monotonic() >= self._next:
-            self._say(line)
-            self._next = time.monotonic() + _SECONDS_BETWEEN_LINES

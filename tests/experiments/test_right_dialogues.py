@@ -13,6 +13,7 @@ from pytest_dstfuzz.experiments import right_dialogues as module
 from pytest_dstfuzz.experiments.right_dialogues import held_out, right_dialogues
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.protocol import Tracker
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +21,7 @@ def data() -> DialogueSet:
     return load_dialogues("sample", "test")
 
 
-def _knows(data: DialogueSet, *, without: int = 0) -> object:
+def _knows(data: DialogueSet, *, without: int = 0) -> Tracker:
     known = {
         dialogue.context(turn.index): turn.state or BeliefState()
         for dialogue in data.dialogues[without:]
@@ -59,7 +60,7 @@ def test_what_cannot_be_used(data: DialogueSet) -> None:
         right_dialogues(_knows(data), [data, data], 64, str)
     with pytest.raises(UserError, match="no dialogue right at every turn"):
         right_dialogues(_knows(data, without=len(data.dialogues)), [data], 64, str)
-    with pytest.raises(UserError, match="2 dialogues cannot be parted .* 20% held out"):
+    with pytest.raises(UserError, match=r"2 dialogues cannot be parted .* 20% held out"):
         held_out(replace(data, dialogues=data.dialogues[:2]))
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.experiments import rq1, rq1_measure
+from pytest_dstfuzz.experiments import right_dialogues, rq1, rq1_measure
 from pytest_dstfuzz.experiments.rq1 import Rq1Config, run_rq1, write_rq1
 from pytest_dstfuzz.experiments.rq1_table import csv_text, markdown_text
 from pytest_dstfuzz.trackers.adapters import as_tracker
@@ -127,28 +127,11 @@ def test_what_was_not_counted_is_left_open(table: rq1.Rq1Table) -> None:
     )
 
 
-def test_nothing_is_right() -> None:
-    def never(context: Context) -> dict[str, str]:  # noqa: ARG001
-        return {"hotel-area": "nowhere"}
-
-    with pytest.raises(UserError, match="no dialogue right at every turn"):
-        run_rq1(CONFIG, lambda _: None, as_tracker(never, normalisation="multiwoz"))
-
-
-def test_splits_that_share_a_dialogue(
-    monkeypatch: pytest.MonkeyPatch, data: DialogueSet, tracker: Tracker
-) -> None:
-    monkeypatch.setattr(rq1_measure, "load_dialogues", lambda *_: data)
-    with pytest.raises(UserError, match="is in two of the splits"):
-        run_rq1(Rq1Config("memory"), lambda _: None, tracker)
-
-
 def test_progress_is_paced(monkeypatch: pytest.MonkeyPatch, tracker: Tracker) -> None:
-    monkeypatch.setattr(rq1_measure, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(right_dialogues, "_SECONDS_BETWEEN_LINES", 0.0)
     lines: list[str] = []
     config = Rq1Config("m", splits=("test",), ks=(1,), validities=("strict",), max_dialogues=2)
     run_rq1(config, lines.append, tracker)
-    assert any(line.startswith("test: ") and "turns predicted" in line for line in lines)
     assert any(line.startswith("strict, k = 1: 1 of ") for line in lines)
     assert any("dialogues right at every turn" in line for line in lines)
 
@@ -233,10 +216,10 @@ def test_help_shows_the_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(flag in text for flag in ("--model", "--k", "--validity", "--output", "--seed"))
 
 
-def test_dialogues_are_drawn_by_seed(data: DialogueSet, tracker: Tracker) -> None:
-    drawn: list[Dialogue] = []
-    for seed in (1, 2):
-        evaluation = rq1_measure.evaluate(tracker, data, 64)
-        config = Rq1Config("m", splits=("test",), max_dialogues=5, seed=seed)
-        drawn.append(rq1_measure._right_throughout([data], [evaluation], config).dialogues)
-    assert drawn[0] != drawn[1]
+def test_dialogues_are_drawn_by_seed(data: DialogueSet) -> None:
+    one, other = (
+        rq1_measure._drawn(data, replace(CONFIG, max_dialogues=5, seed=seed)) for seed in (1, 2)
+    )
+    assert one.dialogues != other.dialogues
+    assert len(one.dialogues) == 5
+    assert rq1_measure._drawn(data, replace(CONFIG, max_dialogues=None)) is data
