@@ -191,15 +191,8 @@ def _seconds(value: str) -> float:
 
 #: Every option, in the order in which help shows them.
 OPTIONS: tuple[Option, ...] = (
-    Option(
-        "model",
-        _text,
-        "NAME",
-        "tracker to test: a registered name such as 'trade', or package.module:attribute",
-    ),
-    Option(
-        "checkpoint", _text, "PATH", "weights of the tracker instead of those that ship with it"
-    ),
+    Option("model", _text, "NAME", "tracker: a registered name ('trade') or module:attribute"),
+    Option("checkpoint", _text, "PATH", "weights of the tracker instead of the shipped ones"),
     Option(
         "data",
         _text,
@@ -208,13 +201,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("split", canonical_split, "SPLIT", "train, val or test (default: test)"),
     Option("turns", _turns, "N|all", "turns to test, of dialogues drawn by seed (default: 300)"),
-    Option(
-        "domains",
-        _names,
-        "NAME,...",
-        "only dialogues that touch one of these domains",
-        separator=",",
-    ),
+    Option("domains", _names, "NAME,...", "only dialogues that touch one of these", separator=","),
     Option("variants", _integer(1, 1000), "N", "variants of each turn (default: 5)", per_test=True),
     Option(
         "variant",
@@ -234,16 +221,14 @@ OPTIONS: tuple[Option, ...] = (
         "redraws",
         _integer(0, 1000),
         "N",
-        "draw a variant again, up to N times, when it is vacuous, a duplicate or not valid "
-        "(default: 0)",
+        "draw a vacuous, duplicate or invalid variant again, up to N times (default: 0)",
         per_test=True,
     ),
     Option(
         "until_broken",
         _switch,
         "yes|no",
-        "make no more variants of a turn once one breaks it: for hunting with many variants, "
-        "as rates then depend on when a turn ended (default: no)",
+        "no more variants of a turn once one breaks it: to hunt, not for rates (default: no)",
         per_test=True,
     ),
     Option(
@@ -254,7 +239,14 @@ OPTIONS: tuple[Option, ...] = (
         per_test=True,
         separator=",",
     ),
-    Option("search", _text, "NAME", "who chooses what to change (default: random)", per_test=True),
+    Option(
+        "search",
+        _text,
+        "NAME",
+        "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
+        "the shipped tracker) or agent:PATH, a policy of your own (default: random)",
+        per_test=True,
+    ),
     Option(
         "attack",
         _choice("attack design", ATTACKS),
@@ -270,19 +262,12 @@ OPTIONS: tuple[Option, ...] = (
         "strict (edit rates and locks on meaning; default) or edit-rate (edit rates alone)",
         per_test=True,
     ),
-    Option(
-        "max_edit_rate",
-        _rate,
-        "RATE",
-        "limit of word and character edit rate, 0 to 1 (default: 0.25)",
-        per_test=True,
-    ),
+    Option("max_edit_rate", _rate, "R", "limit of both edit rates (default: 0.25)", per_test=True),
     Option(
         "flat_edit_rate",
         _switch,
         "yes|no",
-        "hold short utterances to the word limit too, as the thesis does; otherwise replacing "
-        "one word is always possible (default: no)",
+        "hold short utterances to the word limit too, as the thesis does (default: no)",
         per_test=True,
     ),
     Option(
@@ -304,16 +289,9 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("seed", _integer(0, 2**63 - 1), "N", "seed of every draw (default: 0)", per_test=True),
     Option("device", _text, "NAME", "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)"),
-    Option(
-        "batch_size",
-        _integer(1, 65536),
-        "N",
-        "contexts that the tracker predicts at once (default: 64)",
-    ),
+    Option("batch_size", _integer(1, 65536), "N", "contexts predicted at once (default: 64)"),
     Option("max_seconds", _seconds, "S", "end the campaign in order after so many seconds"),
-    Option(
-        "max_calls", _integer(1), "N", "end the campaign in order after so many predicted contexts"
-    ),
+    Option("max_calls", _integer(1), "N", "end it in order after so many predicted contexts"),
     Option("report", _text, "PATH", "write the JSON report to this file"),
     Option(
         "max_failure_rate",

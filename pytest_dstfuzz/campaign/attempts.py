@@ -77,8 +77,10 @@ class Rules:
 class Attempt:
     """One variant of a turn, in the context it is seen in."""
 
-    #: Number of the variant; see `Search.companion` for those it is seen with.
+    #: Number of the variant.
     index: int
+    #: Number of the variants of earlier turns that it is seen with.
+    companion: int
     proposal: Proposal
     #: How often a variant of this number was drawn, the last of them counted: at least 1.
     draws: int
@@ -111,7 +113,7 @@ class TurnAttempts:
     applicable: bool
     search: TurnSearch
     attempts: dict[int, Attempt] = field(default_factory=dict)
-    #: What they showed, as far as the search may know.
+    #: What was proposed for each number and, once the search was told, what it showed.
     seen: list[Seen] = field(default_factory=list)
     #: Text of a valid variant -> number of the first one that has it.
     numbers: dict[str, int] = field(default_factory=dict)
@@ -148,20 +150,35 @@ def attempt_turn(
 ) -> Attempt:
     """Make variant ``number`` of the turn ``turns[place]`` and put it in its context.
 
-    The turns before it have had theirs. A variant that will not be run is drawn again as
-    often as the settings allow.
+    The turns before it have had theirs. Where the variant is to be run alone, those of lower
+    numbers are made first: a search may look at what it has proposed already.
     """
     turn = turns[place]
+    for earlier in range(len(turn.seen), number):
+        _draw(rules, turn, earlier)
+    proposal, draws = _draw(rules, turn, number)
+    first = turn.numbers[proposal.variant.text] if proposal.variant.valid else number
+    # One that was made and is not run has no result that another could share.
+    twin = first if first in turn.attempts else None
+    attempt = _in_context(rules, dialogue, turns[:place], number, (proposal, draws, twin))
+    turn.attempts[number] = attempt
+    return attempt
+
+
+def _draw(rules: Rules, turn: TurnAttempts, number: int) -> tuple[Proposal, int]:
+    """Let the search propose a variant; return it, and how often it was drawn.
+
+    One that will not be run is drawn again as often as the settings allow.
+    """
     for draw in range(rules.settings.redraws + 1):
         proposal = turn.search.propose(number, draw, turn.seen)
         variant = proposal.variant
         if variant.valid and variant.text not in turn.numbers:
             break
-    first = turn.numbers.setdefault(variant.text, number) if variant.valid else number
-    twin = first if first < number else None
-    attempt = _in_context(rules, dialogue, turns[:place], number, (proposal, draw + 1, twin))
-    turn.attempts[number] = attempt
-    return attempt
+    if variant.valid:
+        turn.numbers.setdefault(variant.text, number)
+    turn.seen.append(Seen(proposal))
+    return proposal, draw + 1
 
 
 def lock_values(data: DialogueSet, turn: Turn, clean: Answer) -> tuple[str, ...]:
@@ -205,6 +222,7 @@ def _in_context(
     proposal, draws, twin = made
     return Attempt(
         index=number,
+        companion=companion,
         proposal=proposal,
         draws=draws,
         twin=twin,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure
@@ -19,9 +19,6 @@ from pytest_dstfuzz.relations.difference import impurity_difference
 from pytest_dstfuzz.relations.protocol import Relation
 from pytest_dstfuzz.search.protocol import Seen
 from pytest_dstfuzz.trackers.protocol import Prediction
-
-#: Number of a variant -> the changes that it showed at the turns so far.
-History = Mapping[int, frozenset[SlotChange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ def judge_attempt(
     turn: TurnAttempts,
     attempt: Attempt,
     answers: Mapping[Context, Answer],
-    history: History,
+    before: Collection[SlotChange],
 ) -> Judged:
     """Give a variant its outcome.
 
@@ -59,7 +56,7 @@ def judge_attempt(
         turn: the turn and its clean answer.
         attempt: the variant, in its context.
         answers: at least that to the context, where the tracker was to be asked.
-        history: what variants of the same number changed at earlier turns.
+        before: what may have been carried into it, see `changes_before`.
     """
     clean = turn.clean
     if not attempt.to_run or not turn.applicable:
@@ -68,7 +65,7 @@ def judge_attempt(
             return Judged(_result(attempt, "error", reason))
         return _not_run(attempt)
     assert isinstance(clean, Prediction)  # noqa: S101 - else the turn is not applicable
-    return _judge(relation, dialogue, turn, clean.state, attempt, answers[attempt.context], history)
+    return _judge(relation, dialogue, turn, clean.state, attempt, answers[attempt.context], before)
 
 
 def seen(
@@ -94,14 +91,12 @@ def _judge(
     clean: BeliefState,
     attempt: Attempt,
     answer: Answer,
-    history: History,
+    before: Collection[SlotChange],
 ) -> Judged:
     """Judge a variant that was run."""
     if isinstance(answer, Failure):
         return Judged(_result(attempt, "error", answer.reason))
     verdict = relation.judge(clean, answer.state, turn.turn.state)
-    # In a clean context nothing can have been carried into it.
-    before = history.get(attempt.index, frozenset()) if attempt.users else frozenset()
     changes = tuple(ChangedSlot(*change, carried=change in before) for change in verdict.changes)
     result = replace(_result(attempt, "held"), state=answer.state, changed_slots=changes)
     if verdict.kind == "improved":
@@ -120,28 +115,27 @@ def _judge(
     return Judged(replace(result, outcome="violation"), probe)
 
 
-def remember(
-    history: History, attempt: Attempt, judged: Judged, earlier: Mapping[int, Judged]
-) -> History:
-    """Return the history with the changes of one more variant.
+def changes_before(
+    earlier: Sequence[tuple[TurnAttempts, Mapping[int, Judged]]], attempt: Attempt
+) -> frozenset[SlotChange]:
+    """Return the changes that may have been carried into a variant.
 
-    A duplicate takes over the changes of the variant whose text it shares: the same
-    edits have already been reported for them.
+    Those that the variants it goes with showed at earlier turns; none in a clean context. A
+    duplicate takes over the changes of the variant whose text it shares: the same edits have
+    already been reported for them.
 
     Args:
-        history: so far.
-        attempt: the variant.
-        judged: its result.
-        earlier: results of the variants of the same turn with lower numbers.
+        earlier: the turns before it, with their results by number.
+        attempt: the variant, in its context.
     """
-    source = judged if attempt.twin is None else earlier.get(attempt.twin, judged)
-    changes = frozenset(
-        SlotChange(change.slot, change.before, change.after)
-        for change in source.result.changed_slots
-    )
-    if not changes:
-        return history
-    return {**history, attempt.index: history.get(attempt.index, frozenset()) | changes}
+    found: set[SlotChange] = set()
+    for turn, known in earlier if attempt.users else ():
+        other = turn.attempts.get(attempt.companion)
+        if other is not None:
+            number = other.index if other.twin is None else other.twin
+            for change in known[number].result.changed_slots:
+                found.add(SlotChange(change.slot, change.before, change.after))
+    return frozenset(found)
 
 
 def with_cause(

@@ -22,10 +22,9 @@ from pytest_dstfuzz.campaign.attempts import (
 )
 from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.judge import (
-    History,
     Judged,
+    changes_before,
     judge_attempt,
-    remember,
     seen,
     turn_outcome,
     with_cause,
@@ -53,21 +52,13 @@ def walk(rules: Rules, dialogue: Dialogue, last: int) -> Walk:
     ]
     judged: list[dict[int, Judged]] = [{} for _ in turns]
     done = len(turns)
-    history: History = {}
     for numbers in _passes(rules):
-        asked = _attempt(rules, dialogue, turns, judged, numbers)
+        asked = _attempt(rules, dialogue, turns[:done], judged, numbers)
         answers = yield [attempt.context for _, attempt in asked]
         missing = [place for place, attempt in asked if attempt.context not in answers]
         done = min([done, *missing])
         for number in numbers:
-            for turn, known in zip(turns[:done], judged, strict=False):
-                if attempt := turn.attempts.get(number):
-                    result = judge_attempt(
-                        rules.relation, dialogue, turn, attempt, answers, history
-                    )
-                    history = remember(history, attempt, result, known)
-                    known[number] = result
-                    turn.seen.append(seen(turn, attempt, result, answers))
+            _judge_pass(rules, dialogue, turns[:done], judged, number, answers)
 
     wanted = [_wanted(rules, turn, known) for turn, known in zip(turns, judged, strict=True)]
     answers = yield [context for variants in wanted[:done] for context in _probes(variants)]
@@ -83,20 +74,39 @@ def walk(rules: Rules, dialogue: Dialogue, last: int) -> Walk:
     return results
 
 
+def _judge_pass(
+    rules: Rules,
+    dialogue: Dialogue,
+    turns: Sequence[TurnAttempts],
+    judged: Sequence[dict[int, Judged]],
+    number: int,
+    answers: Answers,
+) -> None:
+    """Give the variants of one number their outcomes, and tell a search that learns."""
+    for place, turn in enumerate(turns):
+        attempt = turn.attempts.get(number)
+        if attempt is None:
+            continue
+        earlier = list(zip(turns[:place], judged, strict=False))
+        before = changes_before(earlier, attempt)
+        result = judge_attempt(rules.relation, dialogue, turn, attempt, answers, before)
+        judged[place][number] = result
+        if rules.search.adaptive:
+            turn.seen[number] = seen(turn, attempt, result, answers)
+
+
 def _passes(rules: Rules) -> list[range]:
     """Return the numbers of the variants that are made before any of them is run.
 
     All at once where nothing depends on what earlier ones showed, so that batches are full.
     """
-    settings = rules.settings
+    settings, only = rules.settings, rules.settings.variant
+    learns = rules.search.adaptive or settings.until_broken
     numbers = range(settings.variants)
-    if settings.variant is not None:
-        alone = not (rules.search.adaptive or settings.redraws or settings.until_broken)
-        alone = alone and rules.search.companion(settings.variant) == settings.variant
-        numbers = range(settings.variant if alone else 0, settings.variant + 1)
-    if rules.search.adaptive or settings.until_broken:
-        return [range(number, number + 1) for number in numbers]
-    return [numbers]
+    if only is not None:
+        alone = not learns and rules.search.companion(only) == only
+        numbers = range(only if alone else 0, only + 1)
+    return [range(number, number + 1) for number in numbers] if learns else [numbers]
 
 
 def _attempt(

@@ -39,7 +39,7 @@ class Grown(NamedTuple):
 class Perturber:
     """Makes variants of utterances under one validity profile."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - settings, each given by its name
         self,
         lexicon: Lexicon,
         *,

@@ -19,6 +19,7 @@ from pytest_dstfuzz.dialogue.types import (
 )
 from pytest_dstfuzz.perturb.types import Action, Edit, Variant
 from pytest_dstfuzz.relations.builtin import relation_for
+from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 #: What the fixture ``play`` gives: builds a scripted campaign.
@@ -102,9 +103,23 @@ class NumberSearch:
     """Hands the number of the variant to the perturber."""
 
     name = "number"
+    order = "reading"
+    adaptive = False
 
-    def actions(self, dialogue: Dialogue, turn_index: int, count: int) -> list[Action]:  # noqa: ARG002
-        return [Action((float(number),), 1) for number in range(count)]
+    def companion(self, number: int) -> int:
+        return number
+
+    def turn(self, task: Task) -> NumberTurn:
+        return NumberTurn(task)
+
+
+@dataclass
+class NumberTurn:
+    task: Task
+
+    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:  # noqa: ARG002
+        action = Action((float(number),), 1)
+        return Proposal(self.task.perturber.apply(self.task.source, action), action)
 
 
 @dataclass
