@@ -55,7 +55,8 @@ class _Turn:
     clean: Prediction | None
     observation: Observation
     broken: bool = False
-    texts: set[str] = field(default_factory=set)
+    #: Text of a valid variant -> what it changed when it was run.
+    texts: dict[str, tuple[SlotChange, ...]] = field(default_factory=dict)
     #: Number of the attempt -> its variant.
     variants: dict[int, Variant] = field(default_factory=dict)
 
@@ -135,23 +136,25 @@ class Environment:
     def step(self, actions: Mapping[int, Action]) -> dict[int, Step]:
         """Carry one action out in each episode that is not over."""
         contexts: dict[int, Context] = {}
-        variants: dict[int, tuple[Variant, bool]] = {}
+        variants: dict[int, Variant] = {}
+        carried: dict[int, frozenset[SlotChange]] = {}
         for key, action in actions.items():
             episode = self._episodes[key]
             turn = episode.turn
             variant = self._perturber.apply(turn.observation.view.source, action)
-            new = variant.valid and variant.text not in turn.texts
-            turn.variants[episode.number] = variant
-            variants[key] = variant, new
-            if new:
-                turn.texts.add(variant.text)
-                contexts[key] = self._context(episode, variant)
+            turn.variants[episode.number] = variants[key] = variant
+            if variant.valid and variant.text not in turn.texts:
+                users = self._users(episode)
+                # In a clean context nothing can have been carried into it.
+                carried[key] = frozenset(episode.history if users else ())
+                users[turn.index] = variant.text
+                contexts[key] = episode.dialogue.context(turn.index, users)
         predictions = dict(
             zip(contexts, self._predict(list(contexts.values())), strict=True) if contexts else ()
         )
         return {
-            key: self._finish(key, variant, new, predictions.get(key))
-            for key, (variant, new) in variants.items()
+            key: self._finish(key, variant, carried.get(key), predictions.get(key))
+            for key, variant in variants.items()
         }
 
     def _turn(self, dialogue: Dialogue, index: int, clean: Prediction | None) -> _Turn:
@@ -163,8 +166,9 @@ class Environment:
         applies = clean is not None and self._relation.applies(clean.state, turn.state)
         return _Turn(index, clean if applies else None, observation)
 
-    def _context(self, episode: _Episode, variant: Variant) -> Context:
-        users = {episode.turn.index: variant.text}
+    def _users(self, episode: _Episode) -> dict[int, str]:
+        """Return the earlier turns that are seen perturbed: index -> text."""
+        users: dict[int, str] = {}
         for turn in episode.turns[: episode.place]:
             # A turn that was broken before this pass has no variant in it, and is seen clean.
             past = turn.variants.get(episode.number)
@@ -174,21 +178,29 @@ class Environment:
                 self._attack, episode.seed, episode.dialogue.id, episode.number, turn.index
             ):
                 users[turn.index] = past.text
-        return episode.dialogue.context(episode.turn.index, users)
+        return users
 
-    def _finish(self, key: int, variant: Variant, new: bool, prediction: Prediction | None) -> Step:
-        """Judge an attempt and go on to the next."""
+    def _finish(
+        self,
+        key: int,
+        variant: Variant,
+        carried: frozenset[SlotChange] | None,
+        prediction: Prediction | None,
+    ) -> Step:
+        """Judge an attempt and go on to the next; ``carried`` is ``None`` if it was not run."""
         episode = self._episodes[key]
         turn = episode.turn
         impurity = 0.0
         changes: tuple[SlotChange, ...] = ()
-        if prediction is not None and turn.clean is not None:
+        if prediction is not None and turn.clean is not None and carried is not None:
             impurity = impurity_difference(turn.clean, prediction)
             label = episode.dialogue.turns[turn.index].state
             verdict = self._relation.judge(turn.clean.state, prediction.state, label)
             changes = verdict.changes
-            turn.broken = verdict.kind == "violation" and not episode.history.issuperset(changes)
-            episode.history.update(changes)
+            turn.broken = verdict.kind == "violation" and not carried.issuperset(changes)
+        if variant.valid:
+            # A duplicate takes over the changes of the variant whose text it shares.
+            episode.history.update(turn.texts.setdefault(variant.text, changes))
         turn.observation.trace.add(
             turn.observation.view.source,
             variant,
@@ -196,7 +208,8 @@ class Environment:
             answered=prediction is not None,
             changes=len(changes),
         )
-        outcome = Outcome(new, turn.broken, impurity, variant.edit_w, variant.edit_c)
+        ran = carried is not None
+        outcome = Outcome(ran, turn.broken, impurity, variant.edit_w, variant.edit_c)
         goes_on = episode.advance()
         if not goes_on:
             del self._episodes[key]

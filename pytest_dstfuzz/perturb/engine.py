@@ -126,10 +126,18 @@ class Perturber:
         """
         return self.grow(source, action).variant
 
-    def menus(self, source: Source) -> dict[str, Menu]:
-        """Return what each transformation can do to an utterance."""
+    def menus(self, source: Source, base: Grown | None = None) -> dict[str, Menu]:
+        """Return what each transformation can do to an utterance.
+
+        Args:
+            source: the prepared utterance.
+            base: a variant of it that is to be perturbed further, as in `grow`.
+        """
+        draft = base.draft if base else source.draft
         names = self.only or TRANSFORMATIONS
-        return {name: menu(source.draft, self._rules, name) for name in names}
+        if base and _mistyped(base.variant.edits):
+            names = tuple(name for name in names if not name.startswith("word"))
+        return {name: menu(draft, self._rules, name) for name in names}
 
     def grow(self, source: Source, action: Action, base: Grown | None = None) -> Grown:
         """Carry an action out on top of a variant.
@@ -148,7 +156,7 @@ class Perturber:
         edits = list(base.variant.edits) if base else []
         words = len(source.words)
         steps = [(step, step.active(words)) for step in self.space.decode(action, self.only)]
-        if edits and not edits[-1].transformation.startswith("word"):
+        if _mistyped(edits):
             steps = [item for item in steps if not item[0].transformation.startswith("word")]
         # A single step shares with none.
         shares = _shares(steps, draft.quota) if len(steps) > 1 else []
@@ -218,6 +226,11 @@ class Perturber:
         if measured[1] > self.max_edit_rate:
             return "over_rate", "edit_c"
         return "valid", ""
+
+
+def _mistyped(edits: Sequence[Edit]) -> bool:
+    """Say whether there are character-level edits: they come after all others."""
+    return bool(edits) and not edits[-1].transformation.startswith("word")
 
 
 def _shares(steps: Sequence[tuple[Step, Sequence[object]]], quota: int) -> list[int]:

@@ -3,21 +3,23 @@
 ``greedy`` is what one would write by hand. ``dialtest`` is DialTest (Liu et al., ISSTA
 2021) as the thesis adapted it: synonyms and inserted words only, at most five of them, kept
 while each raises the impurity by more than 0.001. Both start again from the clean utterance
-when they are at the end of a climb; the steps of one climb are seen in one context, so that
-they can be compared.
+when they have used up the steps of a climb, or kept as many edits as it may have; the steps
+of one climb are seen in one context, so that they can be compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from pytest_dstfuzz.config import TRANSFORMATIONS
+from pytest_dstfuzz.perturb.action import GRID
+from pytest_dstfuzz.perturb.draft import pick
 from pytest_dstfuzz.perturb.engine import Grown
-from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.perturb.operators import OPERATORS
+from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
 from pytest_dstfuzz.seeding import stream
 
@@ -28,23 +30,28 @@ class Climb:
 
     Attributes:
         name: of the search.
-        transformations: those that a step may use.
+        moves: what a step may do: transformation -> its operators.
         steps: attempts of one climb, after which the next begins.
         kept: most edits that are kept in one climb.
         threshold: an edit is kept where it raises the impurity by more than this.
     """
 
     name: str
-    transformations: tuple[str, ...]
+    moves: Mapping[str, tuple[str, ...]]
     steps: int
     kept: int
     threshold: float
 
 
-GREEDY: Final = Climb("greedy", TRANSFORMATIONS, steps=8, kept=8, threshold=0.0)
-DIALTEST: Final = Climb(
-    "dialtest", ("word_replace", "word_insert"), steps=8, kept=5, threshold=0.001
-)
+_EVERYTHING: Final = {
+    name: tuple(operator.name for operator in operators) for name, operators in OPERATORS.items()
+}
+_SYNONYMS_AND_WORDS: Final = {
+    "word_replace": ("synonym",),
+    "word_insert": ("repeat", "filler", "mlm"),
+}
+GREEDY: Final = Climb("greedy", _EVERYTHING, steps=8, kept=8, threshold=0.0)
+DIALTEST: Final = Climb("dialtest", _SYNONYMS_AND_WORDS, steps=8, kept=5, threshold=0.001)
 
 
 class ClimbSearch:
@@ -80,14 +87,20 @@ class ClimbTurn:
         self._task = task
 
     def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:
-        """Return the best variant of this climb so far with one more edit."""
+        """Return the variant that this climb has reached with one more edit."""
         rules, task = self._search.rules, self._task
         start = self._search.companion(number)
         base = self._base(seen[start:number])
         names = ("search", rules.name, task.dialogue.id, task.turn_index, number, draw)
-        action = self._step(stream(self._search.seed, *names), base)
-        grown = task.perturber.grow(task.source, action, base)
-        return Proposal(grown.variant, action)
+        rng = stream(self._search.seed, *names)
+        action = task.perturber.space.sample(rng, 1)
+        step = self._step(action, rng, base)
+        if step is None:
+            # Nothing is left to do: the same once more, which is not run.
+            text = task.source.text
+            clean = Variant(text, text, (), 0.0, 0.0, "vacuous")
+            return Proposal(base.variant if base else clean, action)
+        return Proposal(task.perturber.grow(task.source, step, base).variant, step)
 
     def _base(self, steps: Sequence[Seen]) -> Grown | None:
         """Return the variant that the climb has reached, built from the steps that were kept."""
@@ -95,17 +108,28 @@ class ClimbTurn:
         base: Grown | None = None
         height, kept = 0.0, 0
         for step in steps:
-            if step.answered and step.impurity > height + rules.threshold and kept < rules.kept:
+            if step.answered and step.impurity > height + rules.threshold:
                 base = task.perturber.grow(task.source, step.proposal.action, base)
                 height, kept = step.impurity, kept + 1
+                if kept == rules.kept:
+                    base, height, kept = None, 0.0, 0
         return base
 
-    def _step(self, rng: np.random.Generator, base: Grown | None) -> Action:
-        """Draw an action of one edit that can still be made on ``base``."""
-        space = self._task.perturber.space
-        action = space.sample(rng, 1)
-        names = self._search.rules.transformations
-        if base and any(e.transformation.startswith("char") for e in base.variant.edits):
-            # A word-level edit no longer has its turn; see `Perturber.grow`.
-            names = tuple(name for name in names if name.startswith("char"))
-        return space.single(action, names[int(rng.integers(len(names)))])
+    def _step(self, action: Action, rng: np.random.Generator, base: Grown | None) -> Action | None:
+        """Turn ``action`` into one edit that can still be made on ``base``, if there is any."""
+        space, moves = self._task.perturber.space, self._search.rules.moves
+        menus = self._task.perturber.menus(self._task.source, base)
+        found = []
+        for name in moves:
+            operators = menus[name].operators if name in menus else ()
+            names = [OPERATORS[name][number].name for number in operators]
+            if allowed := [place for place, own in enumerate(names) if own in moves[name]]:
+                found.append((name, allowed, len(names)))
+        if not found:
+            return None
+        name, allowed, count = found[int(rng.integers(len(found)))]
+        (step,) = space.decode(space.single(action, name))
+        position, which, *choice = step.repetitions[0]
+        # In the middle of what selects the operator, so that the grid does not matter.
+        which = round((allowed[pick(which, len(allowed))] + 0.5) / count * GRID) / GRID
+        return space.encode([step._replace(repetitions=((position, which, *choice),))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -20,30 +21,39 @@ ALLOWED: dict[str, set[str]] = {
     "perturb": BASE | {"dialogue"},
     "trackers": BASE | {"dialogue"},
     "relations": BASE | {"dialogue", "trackers.protocol"},
+    "agents": BASE | {"dialogue", "perturb", "trackers.protocol", "relations"},
     "search": BASE | {"dialogue", "perturb", "trackers.protocol", "relations"},
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
     "report": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign"},
     "experiments": BASE
-    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "report"},
+    | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"},
     "plugin": BASE
-    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "report"},
+    | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"},
     "cli": BASE
-    | {"dialogue", "perturb", "trackers", "relations", "search", "campaign", "report"}
+    | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
     | {"experiments"},
 }
+
+#: The one way from a campaign to the agent, and only to what runs without torch.
+AGENT_DOORS = {"search/policy", "search/policy_file", "search/registry"}
+#: The side of the agent that learns.
+LEARNING = {"multi_pdqn", "training", "resume", "board"}
 
 #: Third-party package -> where it may be imported (prefixes of module paths).
 FENCES: dict[str, tuple[str, ...]] = {
     "pytest": ("plugin",),
     "_pytest": (),
     "xdist": (),
-    "torch": ("trackers/trade", "perturb/lexicon"),
-    "safetensors": ("trackers/trade",),
+    "torch": ("trackers/trade", "perturb/lexicon", *(f"agents/{name}" for name in LEARNING)),
+    "safetensors": ("trackers/trade", "agents/checkpoint", "agents/resume"),
     "transformers": ("perturb/lexicon",),
     "nltk": ("perturb/lexicon",),
     "gensim": ("perturb/lexicon", "trackers/trade"),
     "jellyfish": ("perturb/rates",),
-    "numpy": ("seeding", "dialogue", "perturb", "search", "campaign", "experiments", "trackers"),
+    "numpy": (
+        *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "experiments"),
+        "trackers",
+    ),
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -69,6 +79,7 @@ def test_a_room_imports_only_what_it_may(path: Path) -> None:
     if room == "__init__":
         assert imports(path) == []
         return
+    rooms = ALLOWED[room] | ({"agents"} if place.as_posix() in AGENT_DOORS else set())
     wrong = []
     for line, name in imports(path):
         parts = name.split(".")
@@ -77,10 +88,7 @@ def test_a_room_imports_only_what_it_may(path: Path) -> None:
             if target.split(".")[0] == room:
                 continue
             if (
-                not any(
-                    target == allowed or target.startswith(allowed + ".")
-                    for allowed in ALLOWED[room]
-                )
+                not any(target == allowed or target.startswith(allowed + ".") for allowed in rooms)
                 and target != "__version__"
             ):
                 wrong.append(f"line {line}: {room} may not import {name}")
@@ -90,6 +98,32 @@ def test_a_room_imports_only_what_it_may(path: Path) -> None:
         elif parts[0] not in sys.stdlib_module_names:
             wrong.append(f"line {line}: {parts[0]} is no dependency this package knows")
     assert wrong == []
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_only_training_needs_the_side_of_the_agent_that_learns(path: Path) -> None:
+    place = path.relative_to(PACKAGE).with_suffix("")
+    room, module = place.parts[0], place.parts[-1]
+    if room in ("experiments", "cli") or (room == "agents" and module in LEARNING):
+        return
+    learning = [f"pytest_dstfuzz.agents.{name}" for name in LEARNING]
+    assert [
+        (line, name)
+        for line, name in imports(path)
+        if any(name == module or name.startswith(module + ".") for module in learning)
+    ] == []
+
+
+def test_a_policy_chooses_without_torch() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules['torch'] = None\n"
+        "import pytest_dstfuzz.search.policy\n"
+        "from pytest_dstfuzz.search.registry import search_by_name\n"
+        "assert search_by_name('near-value', seed=0, k=1).name == 'near-value'\n"
+        "assert not any(name.startswith('torch.') for name in sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_every_room_is_in_the_table() -> None:
