@@ -9,12 +9,16 @@ from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser
 
 SUMMARY = "repeat an experiment of the method"
-KEPT = "an experiment that was cut short leaves no result"
+KEPT = (
+    "finished campaigns of rq2 and rq3 are kept where they had --output, and the same command "
+    "goes on from there; any other experiment leaves no result"
+)
 
 #: Experiment -> what it does. The module of `pytest_dstfuzz.experiments` of that name, with
 #: underscores, has a ``main`` that takes the arguments after the name.
 EXPERIMENTS = {
     "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
+    "rq3": "searches at equal budgets: turns broken for every call, on held-out dialogues",
     "precision-sheet": "violations and decoys on a sheet for a reader to judge",
     "precision-score": "precision of the violations by the reader's judgements",
 }

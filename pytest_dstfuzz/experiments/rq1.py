@@ -15,9 +15,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.config import VALIDITIES, parse_option
-from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser, whole_number
+from pytest_dstfuzz.experiments.lists import ks, splits, validities
 from pytest_dstfuzz.experiments.rq1_measure import Rq1Config, Rq1Row, Rq1Table, run_rq1
 from pytest_dstfuzz.experiments.rq1_table import markdown_text, write_rq1
 from pytest_dstfuzz.report.files import check_writable
@@ -53,11 +52,11 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser("dstfuzz experiment rq1", __doc__ or "")
     parser.shared(*_SHARED, *_SHARED_NUMBERS, required=("model",))
-    parser.value("--split", _splits, "SPLIT,...", help="default: val,test", dest="splits")
-    parser.value("--k", _ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
+    parser.value("--split", splits, "SPLIT,...", help="default: val,test", dest="splits")
+    parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
     parser.value(
         "--validity",
-        _validities,
+        validities,
         "PROFILE",
         help="strict, edit-rate or both (default)",
         dest="validities",
@@ -65,23 +64,3 @@ def _parser() -> Parser:
     parser.value("--max-dialogues", whole_number(1), "N", help="draw at most N dialogues by seed")
     parser.value("--output", Path, "DIR", help="write rq1.md and rq1.csv into this folder")
     return parser
-
-
-def _splits(text: str) -> tuple[str, ...]:
-    names = [parse_option("split", part.strip(), "--split") for part in text.split(",")]
-    return tuple(dict.fromkeys(names))
-
-
-def _ks(text: str) -> tuple[int, ...]:
-    numbers = [whole_number(1)(part.strip()) for part in text.split(",")]
-    if any(number > 6 for number in numbers):
-        raise ValueError("must be numbers from 1 to 6, such as 1,2,6")
-    return tuple(dict.fromkeys(numbers))
-
-
-def _validities(text: str) -> tuple[str, ...]:
-    if text == "both":
-        return ("edit-rate", "strict")
-    if text not in VALIDITIES:
-        raise unknown_name("validity profile", text, (*VALIDITIES, "both"))
-    return (text,)

@@ -1,0 +1,167 @@
+"""What is kept of one campaign: enough for every table, small enough to be kept on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from pytest_dstfuzz.campaign.attempts import lock_values
+from pytest_dstfuzz.campaign.ledger import Counts, count
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.trackers.protocol import Prediction
+
+
+class Violation(NamedTuple):
+    """One violation."""
+
+    #: ``turn``, ``context`` or ``both``.
+    cause: str | None
+    #: The slots that it changed anew, each with the value after, sorted: what broke.
+    weakness: tuple[tuple[str, str | None], ...]
+    #: The profile `strict` vetoes its own edits.
+    vetoed: bool
+    #: ... or those of an earlier turn that it was seen with.
+    vetoed_context: bool
+
+
+class TurnFigures(NamedTuple):
+    """One turn."""
+
+    dialogue: str
+    turn: int
+    #: Contexts that the tracker was asked for.
+    calls: int
+    counts: Counts
+    #: Draws of its variants, those that were drawn again included.
+    draws: int
+    #: Sums of the edit rates of the valid variants.
+    edit_w: float
+    edit_c: float
+    violations: tuple[Violation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFigures:
+    """One campaign."""
+
+    turns: tuple[TurnFigures, ...]
+    #: Of the actions of all draws.
+    inertia: float
+    #: How long it ran.
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return {
+            "inertia": self.inertia,
+            "seconds": self.seconds,
+            "turns": [
+                {
+                    **turn._asdict(),
+                    "counts": {
+                        item.name: number
+                        for item in fields(Counts)
+                        if (number := getattr(turn.counts, item.name))
+                    },
+                    "violations": [violation._asdict() for violation in turn.violations],
+                }
+                for turn in self.turns
+            ],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> CampaignFigures:
+        """Build the figures that `to_json` wrote.
+
+        Raises:
+            KeyError, TypeError: it did not write them.
+        """
+        turns = tuple(
+            TurnFigures(
+                **{
+                    **turn,
+                    "counts": Counts(**turn["counts"]),
+                    "violations": tuple(_violation(item) for item in turn["violations"]),
+                }
+            )
+            for turn in data["turns"]
+        )
+        return cls(turns, data["inertia"], data["seconds"])
+
+
+def _violation(item: Mapping[str, Any]) -> Violation:
+    weakness = tuple((slot, after) for slot, after in item["weakness"])
+    return Violation(**{**item, "weakness": weakness})
+
+
+class StrictVeto:
+    """Says what the profile `strict` would have vetoed, whichever profile made it.
+
+    Args:
+        perturber: one with the profile `strict`.
+        data: the dialogues.
+    """
+
+    def __init__(self, perturber: Perturber, data: DialogueSet) -> None:
+        self._perturber = perturber
+        self._data = data
+        self._dialogues: dict[str, Dialogue] = {item.id: item for item in data.dialogues}
+
+    def vetoes(self, result: TurnResult, text: str, edits: Sequence[Edit]) -> bool:
+        """Say whether the edits of a variant of a turn would be vetoed."""
+        turn = self._dialogues[result.dialogue_id].turns[result.turn_index]
+        # A turn has violations only where the tracker answered on its clean context.
+        assert result.clean_state is not None  # noqa: S101
+        values = lock_values(self._data, turn, Prediction(result.clean_state))
+        source = self._perturber.prepare(turn.user, values, turn.system)
+        return self._perturber.check(source, text, edits)[0] == "vetoed"
+
+
+def turn_figures(
+    result: TurnResult, earlier: Mapping[int, TurnResult], veto: StrictVeto | None
+) -> TurnFigures:
+    """Return the figures of a turn.
+
+    Args:
+        result: the turn.
+        earlier: the turns before it, by index.
+        veto: what `strict` says; ``None`` where the campaign was strict, so that it vetoes none.
+    """
+
+    def violation(variant: VariantResult) -> Violation:
+        own = around = False
+        if veto is not None:
+            own = veto.vetoes(result, variant.text, variant.edits)
+            around = any(
+                veto.vetoes(earlier[past.turn_index], variant.context[past.turn_index], past.edits)
+                for past in variant.context_edits
+            )
+        new = [change for change in variant.changed_slots if not change.carried]
+        weakness = tuple((change.slot, change.after) for change in new)
+        return Violation(variant.cause, weakness, own, own or around)
+
+    valid = [variant for variant in result.variants if variant.valid]
+    return TurnFigures(
+        dialogue=result.dialogue_id,
+        turn=result.turn_index,
+        calls=result.calls,
+        counts=count(result.variants),
+        draws=sum(variant.draws for variant in result.variants),
+        edit_w=sum(variant.edit_w for variant in valid),
+        edit_c=sum(variant.edit_c for variant in valid),
+        violations=tuple(violation(variant) for variant in result.violations),
+    )
+
+
+def all_turn_figures(
+    results: Sequence[TurnResult], veto: StrictVeto | None
+) -> tuple[TurnFigures, ...]:
+    """Return the figures of the turns of a campaign; see `turn_figures`."""
+    dialogues: dict[str, dict[int, TurnResult]] = {}
+    for result in results:
+        dialogues.setdefault(result.dialogue_id, {})[result.turn_index] = result
+    return tuple(turn_figures(result, dialogues[result.dialogue_id], veto) for result in results)

@@ -1,0 +1,158 @@
+"""What comparisons of searches stand on: a tracker, held-out dialogues, their campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.experiments.bench import Bench, Fingerprint
+from pytest_dstfuzz.experiments.campaigns import Campaigns
+from pytest_dstfuzz.experiments.resampling import Resamples
+from pytest_dstfuzz.experiments.right_dialogues import (
+    HELD_OUT,
+    RightDialogues,
+    Say,
+    held_out,
+    right_dialogues,
+)
+from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.registry import resolve_tracker
+
+
+@dataclass(frozen=True, slots=True)
+class GroundConfig:
+    """What all campaigns of a comparison have in common."""
+
+    model: str
+    data: str = "sample"
+    splits: tuple[str, ...] = ("val", "test")
+    checkpoint: str | None = None
+    device: str = "cpu"
+    batch_size: int = 64
+    attack: str = "hybrid"
+    max_edit_rate: float = 0.25
+    flat_edit_rate: bool = False
+    #: How often a variant that will not be run is drawn again.
+    redraws: int = 8
+    #: Campaign seeds; see `Contender.runs`.
+    seeds: tuple[int, ...] = (0, 1, 2)
+    #: Of the held-out dialogues, draw so many by the first seed; ``None`` = all.
+    max_dialogues: int | None = None
+    #: The command line, for the table's header.
+    command: str = ""
+
+    def settings(self, **given: Any) -> Settings:
+        """Return the settings of a campaign."""
+        return Settings(
+            model=self.model,
+            checkpoint=self.checkpoint,
+            data=self.data,
+            device=self.device,
+            batch_size=self.batch_size,
+            turns=None,
+            attack=self.attack,
+            max_edit_rate=self.max_edit_rate,
+            flat_edit_rate=self.flat_edit_rate,
+            redraws=self.redraws,
+            **given,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where searches are compared."""
+
+    config: GroundConfig
+    right: RightDialogues
+    #: The held-out dialogues.
+    data: DialogueSet
+    campaigns: Campaigns
+    resamples: Resamples
+
+    def header(self) -> list[str]:
+        """Return the lines of Markdown that say what was measured on what."""
+        config = self.config
+        weights = f", checkpoint `{config.checkpoint}`" if config.checkpoint else ""
+        drawn = "" if config.max_dialogues is None else f" (at most {config.max_dialogues})"
+        flat = " in short utterances too" if config.flat_edit_rate else ""
+        accuracies = ", ".join(
+            f"{item.split} {item.joint_goal_accuracy:.2%}" for item in self.right.evaluations
+        )
+        return [
+            f"- command: `{config.command}`",
+            f"- tracker: {config.model}{weights}; joint goal accuracy {accuracies}",
+            (
+                f"- data: `{config.data}`, values normalised as `{self.data.normalisation}`; of "
+                f"{len(self.right.data.dialogues):,} dialogues right at every turn the "
+                f"{HELD_OUT:.0%} that no agent was trained on{drawn}: "
+                f"{len(self.data.dialogues):,} dialogues, {self.data.turn_count():,} turns"
+            ),
+            (
+                f"- attack {config.attack}, edit rates up to {config.max_edit_rate:g}{flat}, up "
+                f"to {config.redraws} redraws of a variant that is vacuous, a duplicate or not "
+                f"valid; seeds {', '.join(map(str, config.seeds))}"
+            ),
+            (
+                "- in brackets 95 % intervals, bootstrapped over dialogues; of several runs "
+                "(seeds of campaigns, and policies of several training seeds) the mean"
+            ),
+        ]
+
+
+def prepare(
+    config: GroundConfig,
+    *,
+    folder: Path | None,
+    jobs: int,
+    say: Say,
+    tracker: Tracker | None = None,
+) -> Ground:
+    """Find the held-out dialogues of a tracker.
+
+    Args:
+        config: tracker and data.
+        folder: of the tables, where finished campaigns are kept; ``None`` = nowhere.
+        jobs: processes that run campaigns.
+        say: told about progress.
+        tracker: the tracker, where it is there already; made from ``config`` otherwise.
+
+    Raises:
+        UserError: data or tracker will not do, or too few dialogues are right throughout.
+        TrackerError: the tracker failed while its accuracy was measured.
+    """
+    splits = [load_dialogues(config.data, split) for split in config.splits]
+    if tracker is None:
+        tracker = resolve_tracker(
+            config.model,
+            checkpoint=config.checkpoint,
+            device=config.device,
+            batch_size=config.batch_size,
+            normalisation=splits[0].normalisation,
+        )
+    right = right_dialogues(tracker, splits, config.batch_size, say)
+    data = _drawn(held_out(right.data)[1], config)
+    say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")
+    campaigns = Campaigns(
+        Bench(tracker, data),
+        Fingerprint.of(data, right.evaluations, config.checkpoint),
+        splits=config.splits,
+        folder=folder,
+        jobs=jobs,
+        say=say,
+    )
+    ids = [dialogue.id for dialogue in data.dialogues]
+    return Ground(config, right, data, campaigns, Resamples(ids, config.seeds[0]))
+
+
+def _drawn(data: DialogueSet, config: GroundConfig) -> DialogueSet:
+    if config.max_dialogues is None:
+        return data
+    order = stream(config.seeds[0], "held-out", "dialogues").permutation(len(data.dialogues))
+    chosen: Sequence[int] = sorted(order[: config.max_dialogues].tolist())
+    return replace(data, dialogues=tuple(data.dialogues[place] for place in chosen))
