@@ -18,6 +18,7 @@ KEPT = (
 #: underscores, has a ``main`` that takes the arguments after the name.
 EXPERIMENTS = {
     "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
+    "rq2": "the agent beside random sampling with 1 to 6 transformations, held-out dialogues",
     "rq3": "searches at equal budgets: turns broken for every call, on held-out dialogues",
     "precision-sheet": "violations and decoys on a sheet for a reader to judge",
     "precision-score": "precision of the violations by the reader's judgements",

@@ -122,8 +122,9 @@ def _notes(subject: str) -> list[str]:
         (
             "- budget: variants that a search gets run at a turn; until broken: a turn is left "
             "alone once it is broken (later turns see it clean), so that rates of variants tell "
-            "when a turn ended; whole: the budget is spent on every turn. Calls are the contexts that the tracker was asked for, clean ones and "
-            "those that find the cause of a violation included"
+            "when turns ended; whole: the budget is spent on every turn. Calls are the contexts "
+            "that the tracker was asked for, clean ones and those that find the cause of a "
+            "violation included"
         ),
         (
             "- each search at the k at which its first run breaks most turns for every call; "
