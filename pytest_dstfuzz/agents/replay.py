@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,22 +42,26 @@ class Replay:
 
     Args:
         capacity: steps that are kept.
+
+    Attributes:
+        columns: by the name of a field of `Batch`, [capacity, ...] each.
+        added: steps so far, also those that are no longer kept.
     """
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
         self.added = 0
-        self.columns = Batch(
-            state=np.zeros((capacity, STATE_SIZE), np.float32),
-            vector=np.zeros((capacity, SPACE.dimension), np.float32),
-            choices=np.zeros((capacity, COUNT, CHOICE_SIZE), np.float32),
-            chosen=np.zeros((capacity, COUNT), np.float32),
-            k=np.zeros(capacity, np.int64),
-            reward=np.zeros(capacity, np.float32),
-            next_state=np.zeros((capacity, STATE_SIZE), np.float32),
-            next_available=np.zeros((capacity, COUNT), np.float32),
-            terminated=np.zeros(capacity, np.float32),
-        )
+        self.columns: dict[str, npt.NDArray[Any]] = {
+            "state": np.zeros((capacity, STATE_SIZE), np.float32),
+            "vector": np.zeros((capacity, SPACE.dimension), np.float32),
+            "choices": np.zeros((capacity, COUNT, CHOICE_SIZE), np.float32),
+            "chosen": np.zeros((capacity, COUNT), np.float32),
+            "k": np.zeros(capacity, np.int64),
+            "reward": np.zeros(capacity, np.float32),
+            "next_state": np.zeros((capacity, STATE_SIZE), np.float32),
+            "next_available": np.zeros((capacity, COUNT), np.float32),
+            "terminated": np.zeros(capacity, np.float32),
+        }
 
     def __len__(self) -> int:
         return min(self.added, self.capacity)
@@ -65,11 +69,11 @@ class Replay:
     def add(self, step: Batch) -> None:
         """Add one step, a batch of no first dimension; the oldest goes."""
         place = self.added % self.capacity
-        for column, value in zip(self.columns, step, strict=True):
-            column[place] = value
+        for name, value in step._asdict().items():
+            self.columns[name][place] = value
         self.added += 1
 
     def draw(self, rng: np.random.Generator, size: int) -> Batch:
         """Return ``size`` steps, with replacement."""
         places = rng.integers(0, len(self), size)
-        return Batch(*[column[places] for column in self.columns])
+        return Batch(**{name: column[places] for name, column in self.columns.items()})

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.cli import evaluate, experiment, fetch, train
+from pytest_dstfuzz.cli import evaluate, experiment, fetch, train, train_agent
 from pytest_dstfuzz.errors import DstFuzzError, unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser
 
@@ -25,6 +25,7 @@ COMMANDS: dict[str, ModuleType] = {
     "evaluate": evaluate,
     "fetch": fetch,
     "train-tracker": train,
+    "train-agent": train_agent,
     "experiment": experiment,
 }
 _EXAMPLES = """\

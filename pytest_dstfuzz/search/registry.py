@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.search.climb import DIALTEST, GREEDY, ClimbSearch
 from pytest_dstfuzz.search.near_value import NearValueSearch
+from pytest_dstfuzz.search.policy_file import agent_search, is_agent
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.uniform import RandomSearch
 
@@ -23,13 +24,15 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
     """Build the search called ``name``.
 
     Args:
-        name: value of the option ``search``.
+        name: value of the option ``search``: a name, ``agent`` or ``agent:PATH``.
         seed: seed of the campaign.
         k: number of transformations that one variant associates, 1 to 6.
 
     Raises:
-        UserError: there is no such search.
+        UserError: there is no such search, or the agent's policy will not do.
     """
+    if is_agent(name):
+        return agent_search(name, seed, k)
     if name not in _SEARCHES:
-        raise unknown_name("search", name, _SEARCHES)
+        raise unknown_name("search", name, (*_SEARCHES, "agent", "agent:PATH"))
     return _SEARCHES[name](seed, k)

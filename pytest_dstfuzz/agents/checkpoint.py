@@ -1,0 +1,284 @@
+"""A trained policy as one small file that is read without torch, and never unpickled.
+
+The file is a safetensors file: the weights of `Policy`, in 16 or 32 bits, and one entry of
+metadata, a JSON object with ``format``, ``version``, ``action_space``, ``features`` and
+``about`` (`PolicyAbout`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
+from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
+from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
+from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.perturb.engine import ORDERS
+
+#: Raised when the file, or what a feature means, changes.
+FORMAT_VERSION: Final = 1
+#: What a policy is called in the folder of its training.
+POLICY_FILE: Final = "agent.safetensors"
+
+# One entry: safetensors writes several in an order that differs from run to run.
+_METADATA: Final = "dstfuzz"
+_FORMAT: Final = "dstfuzz-agent"
+#: What `torch.save` and `pickle` write begins with one of these: zip archives and pickles.
+_PICKLES: Final = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+_PICKLE_NAMES: Final = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
+#: Input and output of the two perceptrons of a policy.
+_ENDS: Final = {"parameters": (STATE_SIZE, SPACE.dimension), "critic": (PASS_SIZE, COUNT)}
+_DTYPES: Final = ("F16", "F32")
+
+Weights = Mapping[str, npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyAbout:
+    """How a policy came to be.
+
+    Attributes:
+        tracker: the tracker it was trained against, as its user named it.
+        tracker_fingerprint: of what that tracker gets right on ``data``.
+        data: data set and splits of the training dialogues.
+        held_out: ids of the dialogues of ``data`` that it never saw.
+        order: what its position parameters count through, ``reading`` or ``distance``.
+        validity: validity profile.
+        attack: attack design.
+        reward: name of the reward.
+        ks: numbers of associated transformations that it was trained with.
+        attempts: at each turn, in training.
+        seed: of the training.
+        calls: contexts that the tracker was asked for, clean ones included.
+        version: of the package.
+    """
+
+    tracker: str
+    tracker_fingerprint: str
+    data: str
+    held_out: tuple[str, ...]
+    order: str
+    validity: str
+    attack: str
+    reward: str
+    ks: tuple[int, ...]
+    attempts: int
+    seed: int
+    calls: int
+    version: str = __version__
+
+
+class SavedPolicy(NamedTuple):
+    """A policy that was read from a file.
+
+    Attributes:
+        policy: ready to choose.
+        about: how it came to be.
+        fingerprint: the first 12 hexadecimal digits of the file's SHA-256.
+    """
+
+    policy: Policy
+    about: PolicyAbout
+    fingerprint: str
+
+
+def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
+    """Write a policy; the file is whole, or as it was before.
+
+    The same arguments give the same bytes.
+
+    Args:
+        path: of the file.
+        weights: see `Policy`; in 16 or 32 bits.
+        about: how they came to be.
+
+    Raises:
+        UserError: a weight is not finite, or the file cannot be written.
+    """
+    for name, weight in weights.items():
+        if not np.isfinite(weight).all():
+            raise UserError(f"{name} holds numbers that are not finite: the training diverged")
+    described = {
+        "format": _FORMAT,
+        "version": FORMAT_VERSION,
+        "action_space": _action_space(),
+        "features": _features(),
+        "about": asdict(about),
+    }
+    ready = {name: np.ascontiguousarray(weight) for name, weight in weights.items()}
+    write_whole(path, save(ready, {_METADATA: json.dumps(described)}))
+
+
+def load_policy(path: str | Path) -> SavedPolicy:
+    """Read a policy.
+
+    Args:
+        path: of the file, or of the folder that it was trained into.
+
+    Raises:
+        UserError: there is no such file, or it is damaged, a pickle, of another version, of
+            another action space or of other features.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path /= POLICY_FILE
+    content = _content(path)
+    metadata, weights = _tensors(path, content)
+    about = _about(path, metadata)
+    _check_weights(path, weights)
+    policy = Policy({name: weight.astype(np.float32) for name, weight in weights.items()})
+    return SavedPolicy(policy, about, hashlib.sha256(content).hexdigest()[:12])
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write ``content`` so that ``path`` never holds a part of it.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(content)
+        part.replace(path)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def _action_space() -> dict[str, Any]:
+    blocks = {name: SPACE.block(name) for name in TRANSFORMATIONS}
+    return {
+        "dimension": SPACE.dimension,
+        "blocks": {name: [block.start, block.stop] for name, block in blocks.items()},
+    }
+
+
+def _features() -> dict[str, int]:
+    return {"state": STATE_SIZE, "choice": CHOICE_SIZE, "pass": PASS_SIZE}
+
+
+def _bad(path: Path, reason: str) -> UserError:
+    return UserError(f"{path} is no policy of the agent: {reason}")
+
+
+def _content(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        siblings = path.parent.iterdir() if path.parent.is_dir() else ()
+        guess = nearest(path.name, [item.name for item in siblings])
+        hint = f" Did you mean {str(path.with_name(guess))!r}?" if guess else ""
+        raise UserError(f"no policy of the agent at {str(path)!r}.{hint}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+    if content.startswith(_PICKLES) or path.suffix in _PICKLE_NAMES:
+        raise _bad(
+            path,
+            "a pickle, which is never loaded, as it could run code when it is read; "
+            "policies are safetensors files",
+        )
+    return content
+
+
+def _tensors(path: Path, content: bytes) -> tuple[dict[str, str], dict[str, npt.NDArray[Any]]]:
+    """Return metadata and tensors of a safetensors file."""
+    try:
+        with safe_open(path, "np") as file:
+            names = sorted(file.keys())
+            for name in names:
+                kind = file.get_slice(name).get_dtype()
+                if kind not in _DTYPES:
+                    raise _bad(path, f"{name} is of the type {kind}, not {' or '.join(_DTYPES)}")
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError) as error:
+        reason = "empty" if not content else f"truncated, or no safetensors file ({error})"
+        raise _bad(path, reason) from error
+
+
+def _about(path: Path, metadata: dict[str, str]) -> PolicyAbout:
+    """Check what the file says about itself."""
+    try:
+        described = json.loads(metadata.get(_METADATA, "null"))
+    except ValueError as error:
+        raise _bad(path, f"its metadata is not valid JSON ({error})") from error
+    if not isinstance(described, dict) or described.get("format") != _FORMAT:
+        raise _bad(path, f"its metadata does not say {_FORMAT!r}")
+    if described.get("version") != FORMAT_VERSION:
+        raise _bad(
+            path,
+            f"it has the format version {described.get('version')!r}, this release reads "
+            f"{FORMAT_VERSION}: train it again",
+        )
+    for name, ours in (("action_space", _action_space()), ("features", _features())):
+        theirs = described.get(name)
+        if theirs == ours:
+            continue
+        if not isinstance(theirs, dict):
+            raise _bad(path, f"its metadata lacks {name!r}")
+        wrong = next(part for part, value in ours.items() if theirs.get(part) != value)
+        raise _bad(
+            path,
+            f"{wrong} of its {name.replace('_', ' ')} is {theirs.get(wrong)}, in this release "
+            f"it is {ours[wrong]}: train it again",
+        )
+    return _read_about(path, described.get("about"))
+
+
+def _read_about(path: Path, value: object) -> PolicyAbout:
+    given = value if isinstance(value, dict) else {}
+    read: dict[str, Any] = {}
+    for item in fields(PolicyAbout):
+        found = given.get(item.name)
+        if item.name in {"held_out", "ks"}:
+            kind = str if item.name == "held_out" else int
+            good = isinstance(found, list) and all(type(part) is kind for part in found)
+            found = tuple(found) if isinstance(found, list) else found
+        else:
+            good = type(found) is (int if item.name in {"attempts", "seed", "calls"} else str)
+        if not good:
+            raise _bad(path, f"its metadata lacks a good {item.name!r}")
+        read[item.name] = found
+    about = PolicyAbout(**read)
+    for name, valid in (("order", ORDERS), ("validity", VALIDITIES)):
+        if read[name] not in valid:
+            raise _bad(path, f"its {name} is {read[name]!r}, not one of {', '.join(valid)}")
+    return about
+
+
+def _check_weights(path: Path, weights: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Refuse weights that are no two perceptrons from our features to our action space."""
+    expected: set[str] = set()
+    for name, (inputs, outputs) in _ENDS.items():
+        layers, size = 0, inputs
+        while not layers or f"{name}.{layers}.weight" in weights:
+            matrix, bias = f"{name}.{layers}.weight", f"{name}.{layers}.bias"
+            for part in (matrix, bias):
+                if part not in weights:
+                    raise _bad(path, f"the tensor {part!r} is missing")
+            rows = len(weights[matrix]) if weights[matrix].ndim else 0
+            for part, shape in ((matrix, (rows, size)), (bias, (rows,))):
+                _check_tensor(path, part, weights[part], shape)
+            expected |= {matrix, bias}
+            layers, size = layers + 1, rows
+        if size != outputs:
+            raise _bad(path, f"{name} has {size} outputs, not {outputs}")
+    if extra := sorted(set(weights) - expected):
+        raise _bad(path, f"unknown tensors {', '.join(map(repr, extra))}")
+
+
+def _check_tensor(path: Path, name: str, tensor: npt.NDArray[Any], shape: tuple[int, ...]) -> None:
+    if tensor.shape != shape:
+        raise _bad(path, f"{name!r} has the shape {list(tensor.shape)}, not {list(shape)}")
+    if not np.isfinite(tensor).all():
+        raise _bad(path, f"{name!r} holds numbers that are not finite")

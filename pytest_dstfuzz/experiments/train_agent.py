@@ -1,0 +1,352 @@
+"""Training of an agent against a tracker, from the data to a policy that the search can use.
+
+The dialogues are those that the tracker gets right at every turn; a fifth of them is held
+out (`right_dialogues`). The folder of a run holds the policy and what a resumed run needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.agents.board import Board
+from pytest_dstfuzz.agents.checkpoint import POLICY_FILE, PolicyAbout, save_policy
+from pytest_dstfuzz.agents.environment import Environment
+from pytest_dstfuzz.agents.resume import (
+    STATE_FILE,
+    cannot_resume,
+    read_run,
+    restore_state,
+    save_state,
+)
+from pytest_dstfuzz.agents.training import Round, Trainer, TrainingConfig
+from pytest_dstfuzz.campaign.answers import Failure
+from pytest_dstfuzz.campaign.attempts import lock_values
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.experiments.oracle import Oracle
+from pytest_dstfuzz.experiments.right_dialogues import Say, held_out, right_dialogues
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.relations.builtin import relation_for
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.registry import resolve_tracker
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """What to train, on what, and where to.
+
+    Attributes:
+        model: the tracker, as `resolve_tracker` takes it.
+        data: labelled dialogues.
+        output: folder for the policy and for what a resumed run needs.
+        splits: of the data.
+        checkpoint: weights of the tracker.
+        device: of the tracker and of the agent's networks.
+        batch_size: contexts that the tracker predicts at once.
+        validity: validity profile.
+        attack: attack design.
+        order: what position parameters count through, ``distance`` or ``reading``.
+        training: budget, reward, seed and all that is learned with.
+        max_minutes: begin no round that would probably end later; ``None`` = no limit.
+        max_dialogues: take only so many dialogues of each split; ``None`` = all.
+        resume: go on from the last round in ``output``.
+        tensorboard: folder for events; ``None`` = none are written.
+    """
+
+    model: str
+    data: str
+    output: Path
+    splits: tuple[str, ...] = ("val", "test")
+    checkpoint: str | None = None
+    device: str = "cpu"
+    batch_size: int = 64
+    validity: str = "strict"
+    attack: str = "hybrid"
+    order: str = "distance"
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    max_minutes: float | None = None
+    max_dialogues: int | None = None
+    resume: bool = False
+    tensorboard: Path | None = None
+
+
+class AgentTraining(NamedTuple):
+    """Where the policy lies, and how the training went.
+
+    Attributes:
+        policy: its file.
+        history: the rounds, also those of earlier parts of a resumed run.
+        ended_by: ``calls`` or ``max_minutes``.
+    """
+
+    policy: Path
+    history: tuple[Round, ...]
+    ended_by: str
+
+
+class _Material(NamedTuple):
+    """The dialogues of a run.
+
+    Attributes:
+        right: ids of those that the tracker gets right at every turn.
+        fingerprint: of what it gets right on the splits.
+        training: those to train on.
+        held_out: those that the agent never sees.
+    """
+
+    right: tuple[str, ...]
+    fingerprint: str
+    training: DialogueSet
+    held_out: DialogueSet
+
+
+def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> AgentTraining:
+    """Train an agent; state and policy are written after every round.
+
+    Args:
+        run: what to do.
+        say: told about progress, a line at a time.
+        tracker: where it is there already; made from ``run`` otherwise.
+
+    Raises:
+        UserError: settings, data or tracker will not do, or there is nothing that the run
+            could resume from.
+        TrackerError: the tracker failed.
+    """
+    if not run.resume and (run.output / STATE_FILE).exists():
+        raise UserError(
+            f"{run.output} holds a training run already: resume it, or choose another folder"
+        )
+    # Before what takes its time, as it may not be installed.
+    board = Board(run.tensorboard) if run.tensorboard is not None else None
+    splits = _splits(run)
+    if tracker is None:
+        tracker = resolve_tracker(
+            run.model,
+            checkpoint=run.checkpoint,
+            device=run.device,
+            batch_size=run.batch_size,
+            normalisation=splits[0].normalisation,
+        )
+    material = _known(run, splits) if run.resume else _found(run, splits, tracker, say)
+    training = _Training(run, tracker, material, say, board)
+    training.begin()
+    try:
+        ended_by = training.play()
+    finally:
+        if board is not None:
+            board.close()
+    return AgentTraining(run.output / POLICY_FILE, tuple(training.trainer.history), ended_by)
+
+
+class _Training:
+    """A run from its dialogues to its policy.
+
+    Args:
+        run: what to do.
+        tracker: to train against.
+        material: the dialogues.
+        say: told about progress.
+        board: for the figures.
+    """
+
+    def __init__(
+        self, run: AgentRun, tracker: Tracker, material: _Material, say: Say, board: Board | None
+    ) -> None:
+        self._run, self._material, self._say, self._board = run, material, say, board
+        data = material.training
+        say(
+            f"{len(data.dialogues)} dialogues ({data.turn_count()} turns) to train on, "
+            f"{len(material.held_out.dialogues)} held out"
+        )
+        self._oracle = Oracle(tracker, data, run.batch_size)
+        environment = _environment(run, data, self._oracle)
+        self.trainer = Trainer(
+            run.training, environment, data.dialogues, lambda: self._oracle.calls, run.device
+        )
+
+    def begin(self) -> None:
+        """Write the state of a fresh run, or go back to the last one of an earlier part.
+
+        Raises:
+            UserError: the earlier part is not of this run, or the calls do not pay for it.
+        """
+        output, trainer = self._run.output, self.trainer
+        if self._run.resume:
+            self._check_same()
+            restore_state(output, trainer)
+            self._say(f"resumed after round {len(trainer.history)}, {trainer.calls:,} calls")
+            if trainer.history:
+                # The last part may have been killed after its state and before its policy.
+                self._write_policy()
+            return
+        trainer.calls_before = self._oracle.calls
+        if trainer.finished:
+            raise UserError(
+                f"{self._run.training.calls:,} calls do not pay for training: the clean turns "
+                f"alone take {trainer.calls_before:,}; allow more calls, or fewer dialogues"
+            )
+        save_state(output, trainer, self._described())
+
+    def play(self) -> str:
+        """Play rounds until one of the limits; returns which."""
+        trainer, limit = self.trainer, self._run.max_minutes
+        begin, calls_before, longest = time.monotonic(), trainer.calls, 0.0
+        while not trainer.finished:
+            start = time.monotonic()
+            if limit is not None and longest and start - begin + longest > limit * 60:
+                return "max_minutes"
+            self._oracle.forget()
+            done = trainer.play()
+            save_state(self._run.output, trainer, self._described())
+            self._write_policy()
+            now = time.monotonic()
+            longest = max(longest, now - start)
+            pace = (now - begin) / (done.calls_so_far - calls_before)
+            self._tell(done, pace)
+        return "calls"
+
+    def _tell(self, done: Round, pace: float) -> None:
+        """Say what a round came to.
+
+        Args:
+            done: the round.
+            pace: seconds a call, this process's own.
+        """
+        budget, running = self._run.training.calls, self.trainer.broken_per_1000_calls()
+        self._say(
+            f"round {done.number}: {done.calls_so_far:,} of {budget:,} calls, "
+            f"epsilon {done.epsilon:.2f}, {running:.1f} turns broken per 1,000 calls lately, "
+            f"loss {done.critic_loss:.4f} (critic) {done.actor_loss:.4f} (actor), "
+            f"ETA {pace * (budget - done.calls_so_far) / 60:.0f} min"
+        )
+        if self._board is not None:
+            self._board.add(done, running)
+
+    def _write_policy(self) -> None:
+        run, training = self._run, self._run.training
+        data = self._material.training
+        about = PolicyAbout(
+            tracker=run.model,
+            tracker_fingerprint=self._material.fingerprint,
+            data=f"{data.name} {data.split}",
+            held_out=tuple(dialogue.id for dialogue in self._material.held_out.dialogues),
+            order=run.order,
+            validity=run.validity,
+            attack=run.attack,
+            reward=training.reward,
+            ks=training.ks,
+            attempts=training.attempts,
+            seed=training.seed,
+            calls=self.trainer.calls,
+        )
+        save_policy(run.output / POLICY_FILE, self.trainer.learner.weights(), about)
+
+    def _described(self) -> dict[str, Any]:
+        material = self._material
+        return {
+            "identity": self._identity(),
+            "right": list(material.right),
+            "fingerprint": material.fingerprint,
+        }
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what must not change between the parts of a run, as JSON values."""
+        run, data = self._run, self._material.training
+        ids = json.dumps([dialogue.id for dialogue in data.dialogues])
+        described = {
+            "package version": __version__,
+            "model": run.model,
+            "batch_size": run.batch_size,
+            "validity": run.validity,
+            "attack": run.attack,
+            "order": run.order,
+            **asdict(run.training),
+            "training dialogues": f"{len(data.dialogues)}, sha256 {_digest(ids)}",
+            "the tracker's clean answers": f"sha256 {_digest(self._oracle.fingerprint)}",
+        }
+        same: dict[str, Any] = json.loads(json.dumps(described))
+        return same
+
+    def _check_same(self) -> None:
+        output = self._run.output
+        earlier = read_run(output).get("identity")
+        for name, value in self._identity().items():
+            if not isinstance(earlier, dict) or name not in earlier:
+                raise cannot_resume(output, f"{STATE_FILE} does not say what {name} was")
+            if earlier[name] != value:
+                raise cannot_resume(output, f"{name} was {earlier[name]!r}, is now {value!r}")
+
+
+def _splits(run: AgentRun) -> list[DialogueSet]:
+    splits = [load_dialogues(run.data, split) for split in run.splits]
+    return [replace(data, dialogues=data.dialogues[: run.max_dialogues]) for data in splits]
+
+
+def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: Say) -> _Material:
+    """Let the tracker say which dialogues it gets right, and part them."""
+    right = right_dialogues(tracker, splits, run.batch_size, say)
+    figures = [(item.right, item.right_slots, item.right_dialogues) for item in right.evaluations]
+    ids = tuple(dialogue.id for dialogue in right.data.dialogues)
+    return _Material(ids, _digest(json.dumps(figures)), *held_out(right.data))
+
+
+def _known(run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
+    """Return the dialogues of an earlier part of the run: the tracker need not be asked again."""
+    earlier = read_run(run.output)
+    try:
+        right = tuple(map(str, earlier["right"]))
+        fingerprint = str(earlier["fingerprint"])
+    except (KeyError, TypeError) as error:
+        raise cannot_resume(run.output, f"{STATE_FILE} is damaged ({error!r})") from error
+    dialogues = {dialogue.id: dialogue for data in splits for dialogue in data.dialogues}
+    if missing := [name for name in right if name not in dialogues]:
+        raise cannot_resume(
+            run.output,
+            f"the data lacks {len(missing)} dialogues that the run was begun with, "
+            f"such as {missing[0]!r}",
+        )
+    data = replace(
+        splits[0],
+        split="+".join(item.split for item in splits),
+        dialogues=tuple(dialogues[name] for name in right),
+    )
+    return _Material(right, fingerprint, *held_out(data))
+
+
+def _environment(run: AgentRun, data: DialogueSet, oracle: Oracle) -> Environment:
+    perturber = Perturber(
+        load_lexicon(),
+        validity=run.validity,
+        ontology=data.ontology,
+        cue_words=data.cue_words,
+        order=run.order,
+    )
+
+    def values(dialogue: Dialogue, index: int, clean: Prediction | None) -> tuple[str, ...]:
+        return lock_values(data, dialogue.turns[index], clean or _NO_ANSWER)
+
+    return Environment(
+        oracle,
+        perturber,
+        relation_for("metamorphic", data),
+        values=values,
+        attack=run.attack,
+        attempts=run.training.attempts,
+    )
+
+
+_NO_ANSWER = Failure("the tracker failed on the clean turn")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
