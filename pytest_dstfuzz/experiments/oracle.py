@@ -47,7 +47,7 @@ class Oracle:
     def fingerprint(self) -> str:
         """SHA-256 of the states that the tracker predicts on the clean turns."""
         states = [getattr(answer, "state", None) for answer in self._clean.values()]
-        text = json.dumps([state and sorted(state.items()) for state in states])
+        text = json.dumps([None if s is None else sorted(s.items()) for s in states])
         return hashlib.sha256(text.encode()).hexdigest()
 
     def forget(self) -> None:
