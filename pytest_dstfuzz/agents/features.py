@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float32]
 
 #: Buckets of slot names and of words.
 SLOT_BUCKETS: Final = 16
-WORD_BUCKETS: Final = 48
+WORD_BUCKETS: Final = 128
 #: Distances to a slot value that are told apart: 0 to 3, further, and no value at all.
 _RINGS: Final = 6
 _OPERATORS: Final = max(len(operators) for operators in OPERATORS.values())

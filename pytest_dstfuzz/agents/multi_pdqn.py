@@ -37,7 +37,7 @@ _D: Final = SPACE.dimension
 class LearnerConfig:
     """How to learn."""
 
-    gamma: float = 0.5
+    gamma: float = 0.0
     critic_rate: float = 1e-3
     actor_rate: float = 1e-4
     critic_follow: float = 0.1
