@@ -14,11 +14,12 @@ _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4
 _WIDTH, _HEIGHT = 380, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 30, 34
 _LEGEND = 24
+_APART = 5
 _STEPS = (1, 2, 5, 10, 20, 25)
 
 
 class Line(NamedTuple):
-    """One line: a share at each x; where it is not known, the line has a gap."""
+    """One line: a share at each x; one that is not known is left out."""
 
     label: str
     rates: Sequence[Rate]
@@ -84,8 +85,12 @@ def _chart(chart: Chart) -> list[str]:
     )
     for number, line in enumerate(chart.lines):
         colour = _COLOURS[number % len(_COLOURS)]
+        # A little apart, so that one interval does not hide the other.
+        aside = _APART * (number - (len(chart.lines) - 1) / 2)
         known = [
-            (x(place), rate) for place, rate in enumerate(line.rates) if rate.value is not None
+            (x(place) + aside, rate)
+            for place, rate in enumerate(line.rates)
+            if rate.value is not None
         ]
         points = [(at, y(100 * (rate.value or 0.0)), rate.interval) for at, rate in known]
         path = " ".join(f"{at:.1f},{high:.1f}" for at, high, _ in points)
