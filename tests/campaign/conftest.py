@@ -27,6 +27,7 @@ def play(lexicon: Lexicon) -> Play:
         ontology = {"ontology": given.pop("ontology")} if "ontology" in given else {}
         data = data_of(*dialogues, **ontology)
         extra = {name: given.pop(name) for name in ("window", "tracker") if name in given}
+        search = given.pop("by", None)
         settings = Settings(**{"variants": 1, "attack": "cumulative", **given})
         tracker = extra.pop("tracker", None) or bot or WordBot()
         events: list[Any] = []
@@ -39,7 +40,7 @@ def play(lexicon: Lexicon) -> Play:
             listener=events.append,
             **extra,
         )
-        script = scripted(campaign, texts, settings, data)
+        script = scripted(campaign, texts, settings, data, search)
         return SimpleNamespace(
             campaign=campaign, bot=tracker, events=events, script=script, data=data
         )

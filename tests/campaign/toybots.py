@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -19,7 +20,7 @@ from pytest_dstfuzz.dialogue.types import (
 )
 from pytest_dstfuzz.perturb.types import Action, Edit, Variant
 from pytest_dstfuzz.relations.builtin import relation_for
-from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
+from pytest_dstfuzz.search.protocol import Proposal, Search, Seen, Task
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 #: What the fixture ``play`` gives: builds a scripted campaign.
@@ -70,6 +71,14 @@ class PairBot(WordBot):
         if sum("!" in text for text in context.user_utterances) >= 2:
             state.pop("hotel-price", None)
         return state
+
+
+class UnsureBot(WordBot):
+    """As sure of the area as the checksum of the newest utterance says, ``?`` makes it unsure."""
+
+    def answer(self, context: Context) -> Prediction:
+        doubt = 0.9 if "?" in context.user else zlib.crc32(context.user.encode()) % 50 / 100
+        return Prediction(BeliefState(self.state(context)), {"hotel-area": doubt})
 
 
 class FussyBot(WordBot):
@@ -123,6 +132,38 @@ class NumberTurn:
 
 
 @dataclass
+class SpySearch:
+    """Like `NumberSearch`, but it writes down what it is told; a draw counts on by ``stride``."""
+
+    adaptive: bool = True
+    steps: int = 1
+    stride: int = 0
+    told: dict[tuple[str, int, int, int], tuple[Seen, ...]] = field(default_factory=dict)
+
+    name = "spy"
+    order = "reading"
+
+    def companion(self, number: int) -> int:
+        return number - number % self.steps
+
+    def turn(self, task: Task) -> SpyTurn:
+        return SpyTurn(self, task)
+
+
+@dataclass
+class SpyTurn:
+    search: SpySearch
+    task: Task
+
+    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:
+        assert len(seen) == number
+        task = self.task
+        self.search.told[task.dialogue.id, task.turn_index, number, draw] = tuple(seen)
+        action = Action((float(number * max(self.search.stride, 1) + draw),), 1)
+        return Proposal(task.perturber.apply(task.source, action), action)
+
+
+@dataclass
 class Script:
     """A perturber that looks its variants up: clean utterance -> texts by number.
 
@@ -153,10 +194,14 @@ class Script:
 
 
 def scripted(
-    campaign: Campaign, texts: Mapping[str, Sequence[str]], settings: Settings, data: DialogueSet
+    campaign: Campaign,
+    texts: Mapping[str, Sequence[str]],
+    settings: Settings,
+    data: DialogueSet,
+    search: Search | None = None,
 ) -> Script:
     """Let ``campaign`` take its variants from a script; return the script."""
     script = Script(texts)
     relation = relation_for(settings.relation, data)
-    campaign._rules = Rules(settings, data, relation, NumberSearch(), script)  # type: ignore[arg-type]
+    campaign._rules = Rules(settings, data, relation, search or NumberSearch(), script)  # type: ignore[arg-type]
     return script
