@@ -8,11 +8,13 @@ with the state of the trainer (`resume`) a round is a function of what came befo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
+import torch
 
 from pytest_dstfuzz.agents.environment import Environment, Observation, Step
 from pytest_dstfuzz.agents.features import Floats
@@ -282,7 +284,22 @@ class Trainer:
         config = self.config
         due = (self.steps - config.warm_up) // config.steps_an_update
         losses = []
-        while self.updates < due:
-            losses.append(self.learner.update(self.replay.draw(rng, config.batch)))
-            self.updates += 1
+        with _one_thread():
+            while self.updates < due:
+                losses.append(self.learner.update(self.replay.draw(rng, config.batch)))
+                self.updates += 1
         return losses
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute without parting products among threads; on a busy machine those wait for each other.
+
+    The products of an update are so small that this is as fast on an idle one.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,53 @@
+"""The agent finds a planted weakness that random sampling rarely does."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from planted import PlantedBot, write_folder
+
+pytest.importorskip("torch")
+
+from pytest_dstfuzz.agents.checkpoint import load_policy
+from pytest_dstfuzz.agents.training import TrainingConfig
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.experiments.train_agent import AgentRun, train_agent
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
+
+#: Training steps, at most; the issue allows 3,000.
+STEPS = 2000
+
+
+def found(data: DialogueSet, search: str, seed: int) -> float:
+    """Return the share of dialogues in which a search finds the weakness.
+
+    One dialogue is one turn of some 30 words, and there is one attempt at it.
+    """
+    settings = Settings(search=search, seed=seed, variants=1, transformations=1, redraws=8)
+    plan = [(dialogue, 0) for dialogue in data.dialogues]
+    results = list(Campaign(settings, data, PlantedBot(), load_lexicon(), plan=plan).run())
+    return sum(bool(result.violations) for result in results) / len(results)
+
+
+def test_the_agent_finds_what_random_sampling_does_not(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "bakery", count=100, turns=1)
+    training = TrainingConfig(
+        calls=STEPS + 160, attempts=1, ks=(1,), warm_up=200, epsilon_share=0.5, epsilon_end=0.02
+    )
+    run = AgentRun("planted:PlantedBot", str(folder), tmp_path / "agent", training=training)
+    result = train_agent(run, lambda _: None, PlantedBot())
+    assert sum(item.attempts for item in result.history) <= 3000
+
+    names = set(load_policy(result.policy).about.held_out)
+    splits = [load_dialogues(str(folder), split) for split in ("val", "test")]
+    held_out = tuple(d for data in splits for d in data.dialogues if d.id in names)
+    assert len(held_out) == 40
+    data = dataclasses.replace(splits[0], dialogues=held_out)
+    for seed in (0, 1):
+        assert found(data, f"agent:{result.policy}", seed) >= 0.8
+        assert found(data, "random", seed) <= 0.2
