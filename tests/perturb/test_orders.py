@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from test_engine import LAWS, TURNS, UTTERANCES
 
 from pytest_dstfuzz.config import TRANSFORMATIONS
+from pytest_dstfuzz.dialogue.types import Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.action import GRID, ActionSpace, Step
 from pytest_dstfuzz.perturb.draft import FREE, TYPO, Draft, pick
@@ -28,6 +29,15 @@ NAMES = st.sampled_from(TRANSFORMATIONS)
 KINDS = st.tuples(
     st.sampled_from(["strict", "edit-rate"]), st.sampled_from(["reading", "distance"])
 )
+ONTOLOGY = Ontology(
+    {
+        "cafe-name": ("frankie and bennys restaurant", "the lucky star"),
+        "bus-departure": ("new york", "new orleans", "ely"),
+        "bus-leaveat": ("17:15", "09:00"),
+        "bus-day": ("monday", "tuesday"),
+    }
+)
+CUES = ("cafe", "wifi", "seats", "table")
 LEAVE = "i would like to leave ely after 17:15 and arrive in New York by tuesday"
 
 
@@ -39,8 +49,6 @@ def _built() -> None:
 
 @lru_cache
 def perturber_of(validity: str, order: str, only: tuple[str, ...] = ()) -> Perturber:
-    from conftest import CUES, ONTOLOGY  # noqa: PLC0415 - of this folder
-
     return Perturber(
         load_lexicon(), validity=validity, ontology=ONTOLOGY, cue_words=CUES, order=order, only=only
     )

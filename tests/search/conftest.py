@@ -1,0 +1,37 @@
+"""Turns of the shipped dialogues as tasks."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+from turns import Tasks
+
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.search.protocol import Task
+
+
+@pytest.fixture(scope="session")
+def tasks() -> Tasks:
+    data = load_dialogues("sample", "test")
+
+    @lru_cache
+    def build(order: str = "reading", count: int = 4, only: tuple[str, ...] = ()) -> list[Task]:
+        perturber = Perturber(
+            load_lexicon(),
+            ontology=data.ontology,
+            cue_words=data.cue_words,
+            only=only,
+            order=order,
+        )
+        found = []
+        for dialogue in data.dialogues[:count]:
+            for turn in dialogue.turns:
+                values = sorted((turn.state or {}).values())
+                source = perturber.prepare(turn.user, values, turn.system)
+                found.append(Task(dialogue, turn.index, None, perturber, source))
+        return found
+
+    return build

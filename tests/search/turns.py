@@ -1,0 +1,10 @@
+"""What the fixture ``tasks`` gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pytest_dstfuzz.search.protocol import Task
+
+#: Builds the tasks of some dialogues: ``tasks(order, dialogues, only)``.
+Tasks = Callable[..., list[Task]]
