@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import pytest_dstfuzz
 from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
 from pytest_dstfuzz.config import Settings, settings_json
@@ -23,11 +22,12 @@ from pytest_dstfuzz.experiments.recording import Recording
 from pytest_dstfuzz.perturb.action import inertia
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.search.policy_file import is_agent, named_policy
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.protocol import Tracker
 
-_PACKAGE: Final = Path(pytest_dstfuzz.__file__).parent
+_PACKAGE: Final = Path(__file__).parents[1]
 #: What the outcome of a campaign depends on.
 _CODE: Final = (
     "agents",
@@ -133,15 +133,15 @@ class Fingerprint:
 
     def key(self, settings: Settings) -> dict[str, Any]:
         """Return what tells a campaign from every other one, as JSON."""
-        name, _, policy = settings.search.partition(":")
+        agent = is_agent(settings.search)
         return {
             **{
                 name: value
                 for name, value in settings_json(settings).items()
                 if name not in _PLACES
             },
-            "search": name,
-            "policy": _digest(_files(Path(policy))) if policy else "",
+            "search": "agent" if agent else settings.search,
+            "policy": named_policy(settings.search).fingerprint if agent else "",
             "code": self.code,
             "tracker": [list(item) for item in self.tracker],
             "dialogues": self.dialogues,

@@ -9,8 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz import __version__
 from pytest_dstfuzz.experiments.arguments import Parser, whole_number
+from pytest_dstfuzz.experiments.contenders import Contender
 from pytest_dstfuzz.experiments.ground import Ground, GroundConfig, prepare
 from pytest_dstfuzz.experiments.lists import ks, splits, validities, whole_numbers
 from pytest_dstfuzz.report.files import check_writable
@@ -52,11 +52,17 @@ def comparison_parser(name: str, description: str, examples: str) -> Parser:
     return parser
 
 
-def begin(given: dict[str, Any], name: str, arguments: Sequence[str]) -> tuple[Ground, Path | None]:
+def begin(
+    given: dict[str, Any],
+    contenders: Sequence[Contender],
+    name: str,
+    arguments: Sequence[str],
+) -> tuple[Ground, Path | None]:
     """Find the held-out dialogues; what is used of ``given`` is taken out of it.
 
     Args:
         given: values of the options.
+        contenders: the searches to compare.
         name: of the experiment.
         arguments: as the user typed them.
 
@@ -68,10 +74,11 @@ def begin(given: dict[str, Any], name: str, arguments: Sequence[str]) -> tuple[G
     names = [item.name for item in fields(GroundConfig) if item.name in given]
     values = {name: value for name in names if (value := given.pop(name)) is not None}
     command = shlex.join(["dstfuzz", "experiment", name, *arguments])
-    config = GroundConfig(**values, command=f"{command} # pytest-dstfuzz {__version__}")
+    config = GroundConfig(**values, command=command)
     if folder is not None:
         check_writable(folder / f"{name}.md")
-    return prepare(config, folder=folder, jobs=jobs, say=say), folder
+    searches = [search for item in contenders for search in item.searches]
+    return prepare(config, searches, folder=folder, jobs=jobs, say=say), folder
 
 
 def say(line: str) -> None:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.agents.checkpoint import SavedPolicy
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.experiments.bench import Bench, Fingerprint
 from pytest_dstfuzz.experiments.campaigns import Campaigns
 from pytest_dstfuzz.experiments.resampling import Resamples
 from pytest_dstfuzz.experiments.right_dialogues import (
-    HELD_OUT,
     RightDialogues,
     Say,
     held_out,
     right_dialogues,
 )
+from pytest_dstfuzz.search.policy_file import is_agent, named_policy
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.registry import resolve_tracker
@@ -74,24 +77,26 @@ class Ground:
     data: DialogueSet
     campaigns: Campaigns
     resamples: Resamples
+    #: The agents that are compared: name of the search -> its policy.
+    policies: Mapping[str, SavedPolicy]
 
     def header(self) -> list[str]:
         """Return the lines of Markdown that say what was measured on what."""
         config = self.config
         weights = f", checkpoint `{config.checkpoint}`" if config.checkpoint else ""
-        drawn = "" if config.max_dialogues is None else f" (at most {config.max_dialogues})"
+        drawn = "" if config.max_dialogues is None else f", at most {config.max_dialogues} by seed"
         flat = " in short utterances too" if config.flat_edit_rate else ""
         accuracies = ", ".join(
             f"{item.split} {item.joint_goal_accuracy:.2%}" for item in self.right.evaluations
         )
         return [
-            f"- command: `{config.command}`",
+            f"- command: `{config.command}` (pytest-dstfuzz {__version__})",
             f"- tracker: {config.model}{weights}; joint goal accuracy {accuracies}",
             (
                 f"- data: `{config.data}`, values normalised as `{self.data.normalisation}`; of "
-                f"{len(self.right.data.dialogues):,} dialogues right at every turn the "
-                f"{HELD_OUT:.0%} that no agent was trained on{drawn}: "
-                f"{len(self.data.dialogues):,} dialogues, {self.data.turn_count():,} turns"
+                f"{len(self.right.data.dialogues):,} dialogues right at every turn those that no "
+                f"agent was trained on{drawn}: {len(self.data.dialogues):,} dialogues, "
+                f"{self.data.turn_count():,} turns"
             ),
             (
                 f"- attack {config.attack}, edit rates up to {config.max_edit_rate:g}{flat}, up "
@@ -102,11 +107,13 @@ class Ground:
                 "- in brackets 95 % intervals, bootstrapped over dialogues; of several runs "
                 "(seeds of campaigns, and policies of several training seeds) the mean"
             ),
+            *(_described(name, saved) for name, saved in self.policies.items()),
         ]
 
 
 def prepare(
     config: GroundConfig,
+    searches: Iterable[str],
     *,
     folder: Path | None,
     jobs: int,
@@ -117,6 +124,7 @@ def prepare(
 
     Args:
         config: tracker and data.
+        searches: that are compared, as the option ``search`` takes them.
         folder: of the tables, where finished campaigns are kept; ``None`` = nowhere.
         jobs: processes that run campaigns.
         say: told about progress.
@@ -126,6 +134,7 @@ def prepare(
         UserError: data or tracker will not do, or too few dialogues are right throughout.
         TrackerError: the tracker failed while its accuracy was measured.
     """
+    policies = {name: named_policy(name) for name in searches if is_agent(name)}
     splits = [load_dialogues(config.data, split) for split in config.splits]
     if tracker is None:
         tracker = resolve_tracker(
@@ -136,7 +145,7 @@ def prepare(
             normalisation=splits[0].normalisation,
         )
     right = right_dialogues(tracker, splits, config.batch_size, say)
-    data = _drawn(held_out(right.data)[1], config)
+    data = _drawn(_unseen(splits, right.data, policies), config)
     say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")
     campaigns = Campaigns(
         Bench(tracker, data),
@@ -147,7 +156,40 @@ def prepare(
         say=say,
     )
     ids = [dialogue.id for dialogue in data.dialogues]
-    return Ground(config, right, data, campaigns, Resamples(ids, config.seeds[0]))
+    return Ground(config, right, data, campaigns, Resamples(ids, config.seeds[0]), policies)
+
+
+def _unseen(
+    splits: Sequence[DialogueSet], right: DialogueSet, policies: Mapping[str, SavedPolicy]
+) -> DialogueSet:
+    """Return the dialogues that no policy was trained on.
+
+    A policy names those that it never saw; they need not be those that would be held out
+    for this tracker, if it was trained against another one. One that names none of the
+    dialogues of this data was trained on other data.
+    """
+    known = {dialogue.id for data in splits for dialogue in data.dialogues}
+    named = [set(saved.about.held_out) & known for saved in policies.values()]
+    unseen = [ids for ids in named if ids]
+    if not unseen:
+        return held_out(right)[1]
+    ids = set.intersection(*unseen)
+    kept = tuple(dialogue for dialogue in right.dialogues if dialogue.id in ids)
+    if not kept:
+        raise UserError(
+            "of the dialogues that the tracker gets right at every turn, the policies of the "
+            "agent leave none that they have not seen: compare them one by one"
+        )
+    return replace(right, dialogues=kept)
+
+
+def _described(name: str, saved: SavedPolicy) -> str:
+    about = saved.about
+    return (
+        f"- `{name}`: sha256 {saved.fingerprint}, trained on the tracker {about.tracker}, "
+        f"{about.data}, profile {about.validity}, reward {about.reward}, "
+        f"{about.calls:,} calls, seed {about.seed}"
+    )
 
 
 def _drawn(data: DialogueSet, config: GroundConfig) -> DialogueSet:

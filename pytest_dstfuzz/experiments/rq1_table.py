@@ -20,7 +20,7 @@ PUBLISHED = (
 )
 #: Dialogues right throughout in validation and test, MultiWOZ 2.1, for TRADE.
 PUBLISHED_DIALOGUES = 393
-_COLUMNS = (
+COLUMNS = (
     "validity",
     "k",
     "turns",
@@ -93,7 +93,7 @@ def csv_text(table: Rq1Table) -> str:
     """Return one line a row, rates rounded to 4 decimals."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(_COLUMNS)
+    writer.writerow(COLUMNS)
     for row in table.rows:
         counts = row.counts
         rates = (

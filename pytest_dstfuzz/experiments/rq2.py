@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     config = Rq2Config(contenders, **values)
     # A search that cannot be compared is found out before the tracker is measured.
     say(f"to compare: {', '.join(item.label for item in config.compared)}")
-    ground, folder = begin(given, "rq2", arguments)
+    ground, folder = begin(given, config.compared, "rq2", arguments)
     table = run_rq2(ground, config)
     print(markdown(table, charts=folder is not None), end="")
     if folder is not None:

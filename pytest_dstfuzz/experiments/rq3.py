@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     own = ("budgets", "until_broken", "ks", "validities")
     values = {name: value for name in own if (value := given.pop(name)) is not None}
     config = Rq3Config(contenders, **values)
-    ground, folder = begin(given, "rq3", arguments)
+    ground, folder = begin(given, contenders, "rq3", arguments)
     table = run_rq3(ground, config)
     print(markdown(table), end="")
     if folder is not None:

@@ -123,10 +123,13 @@ def test_a_file_that_is_no_campaign_is_run_again(
 
 
 def test_what_is_another_campaign(
-    bench: Bench, evaluation: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Bench,
+    evaluation: Evaluation,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    untrained: Callable[..., Path],
 ) -> None:
-    policy = tmp_path / "policy.safetensors"
-    policy.write_bytes(b"1")
+    policy = untrained(tmp_path / "policy.safetensors")
     usual = Fingerprint.of(bench.data, [evaluation], None)
     agent = replace(BASE, search=f"agent:{policy}")
     key = usual.key(agent)
@@ -134,13 +137,13 @@ def test_what_is_another_campaign(
     assert usual.key(replace(agent, data="elsewhere", report="x")) == key
     fewer = replace(bench.data, dialogues=bench.data.dialogues[:2])
     others = [
-        usual.key(replace(agent, search="agent")),
+        usual.key(replace(agent, search="greedy")),
         usual.key(replace(agent, redraws=5)),
         Fingerprint.of(fewer, [evaluation], None).key(agent),
         Fingerprint.of(bench.data, [replace(evaluation, right=1)], None).key(agent),
         Fingerprint.of(bench.data, [evaluation], str(policy)).key(agent),
     ]
-    policy.write_bytes(b"2")
+    untrained(policy, seed=6)
     others.append(usual.key(agent))
     monkeypatch.setattr("pytest_dstfuzz.experiments.bench._CODE", ("search",))
     others.append(Fingerprint.of(bench.data, [evaluation], None).key(agent))
