@@ -78,7 +78,8 @@ class Campaigns:
                 self._done[settings] = kept
                 missing.remove(settings)
         count = len(set(wanted))
-        self._say(f"{count} campaigns, {count - len(missing)} of them are there already")
+        if count:
+            self._say(f"{count} campaigns, {count - len(missing)} of them are there already")
         several = self._jobs > 1 and len(missing) > 1
         finished = self._side_by_side(missing) if several else self._one_by_one(missing)
         for number, (settings, figures) in enumerate(finished, start=1):

@@ -24,7 +24,6 @@ from pytest_dstfuzz.experiments.right_dialogues import (
 )
 from pytest_dstfuzz.search.policy_file import is_agent, named_policy
 from pytest_dstfuzz.seeding import stream
-from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
 
@@ -118,7 +117,6 @@ def prepare(
     folder: Path | None,
     jobs: int,
     say: Say,
-    tracker: Tracker | None = None,
 ) -> Ground:
     """Find the held-out dialogues of a tracker.
 
@@ -128,7 +126,6 @@ def prepare(
         folder: of the tables, where finished campaigns are kept; ``None`` = nowhere.
         jobs: processes that run campaigns.
         say: told about progress.
-        tracker: the tracker, where it is there already; made from ``config`` otherwise.
 
     Raises:
         UserError: data or tracker will not do, or too few dialogues are right throughout.
@@ -136,14 +133,13 @@ def prepare(
     """
     policies = {name: named_policy(name) for name in searches if is_agent(name)}
     splits = [load_dialogues(config.data, split) for split in config.splits]
-    if tracker is None:
-        tracker = resolve_tracker(
-            config.model,
-            checkpoint=config.checkpoint,
-            device=config.device,
-            batch_size=config.batch_size,
-            normalisation=splits[0].normalisation,
-        )
+    tracker = resolve_tracker(
+        config.model,
+        checkpoint=config.checkpoint,
+        device=config.device,
+        batch_size=config.batch_size,
+        normalisation=splits[0].normalisation,
+    )
     right = right_dialogues(tracker, splits, config.batch_size, say)
     data = _drawn(_unseen(splits, right.data, policies), config)
     say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")

@@ -83,11 +83,14 @@ class Resamples:
 
         A resample in which only the others' rate is 0 counts as infinitely better.
         """
-        one, other = self._rates(*self._columns(runs)), self._rates(*self._columns(others))
+        columns, theirs = self._columns(runs), self._columns(others)
+        one, other = self._rates(*columns), self._rates(*theirs)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = one / other
         if not np.isfinite(ratios[0]):
             return Rate(None)
+        if (columns[1].any(axis=0) & theirs[1].any(axis=0)).sum() < 2:
+            return Rate(float(ratios[0]))
         return Rate(float(ratios[0]), _interval(ratios[1:]))
 
     def _columns(self, runs: Sequence[Tally]) -> tuple[Floats, Floats]:
@@ -107,11 +110,9 @@ class Resamples:
         return mean
 
 
-def _interval(values: Floats) -> tuple[float, float] | None:
+def _interval(values: Floats) -> tuple[float, float]:
     """Return the percentiles of what is a number; infinity is one."""
     numbers = values[~np.isnan(values)]
-    if len(numbers) == 0:
-        return None
     # Between two numbers neither is invented: infinity has no middle.
     low = np.percentile(numbers, _EDGES[0], method="lower")
     high = np.percentile(numbers, _EDGES[1], method="higher")

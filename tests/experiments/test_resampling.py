@@ -53,6 +53,8 @@ def test_a_ratio_to_nothing(two: Resamples) -> None:
     assert interval == (pytest.approx(1.0), math.inf)
     assert two.ratio([one], [{"a": (0, 10), "b": (0, 10)}]) == Rate(None)
     assert two.ratio([], [one]) == Rate(None)
+    # One dialogue says nothing about another.
+    assert two.ratio([one], [{"a": (1, 5)}]) == Rate(0.5)
 
 
 def test_what_says_nothing(two: Resamples) -> None:
