@@ -66,7 +66,7 @@ def markdown(table: Rq3Table) -> str:
     """Return the comparison with its header and notes."""
     subject = table.subject.label
     lines = ["# Searches at equal budgets (RQ3)", "", *table.ground.header(), *_notes(subject)]
-    lines += ["", f"## How many times the turns of the others {subject} breaks for every call", ""]
+    lines += ["", f"## Turns broken for every call: {subject} as a multiple of the others", ""]
     others = [item.label for item in table.config.contenders if item != table.subject]
     lines += markdown_table(
         ["profile", "counting", "budget", *others],
