@@ -1,0 +1,222 @@
+"""A policy chooses: importances, grid, exploration, and the search that it makes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from chatterbots import ONTOLOGY, KeywordBot, data_of, talks
+from hypothesis import given
+from hypothesis import settings as laws
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE, Trace, TurnView
+from pytest_dstfuzz.agents.policy import (
+    BLOCKS,
+    COUNT,
+    IMPORTANCES,
+    PASS_SIZE,
+    SPACE,
+    Exploration,
+    Policy,
+    importances,
+    snap,
+)
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
+from pytest_dstfuzz.perturb.action import GRID
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.search.policy import AgentSearch
+from pytest_dstfuzz.search.protocol import Seen, Task
+
+TEXT = "could you please find me a lovely chinese place in the north of town"
+DIALOGUE = talks(1)[0]
+
+
+@lru_cache
+def perturber_of(only: tuple[str, ...] = ()) -> Perturber:
+    return Perturber(load_lexicon(), ontology=ONTOLOGY, order="distance", only=only)
+
+
+def policy_of(seed: int = 0, hidden: int = 24) -> Policy:
+    """Return a policy of random weights, far from those that training begins with."""
+    rng = np.random.default_rng(seed)
+    sizes = {
+        "parameters": (STATE_SIZE, hidden, SPACE.dimension),
+        "critic": (PASS_SIZE, hidden, hidden // 2, COUNT),
+    }
+    weights = {}
+    for name, wide in sizes.items():
+        for layer, (before, after) in enumerate(pairwise(wide)):
+            weights[f"{name}.{layer}.weight"] = rng.normal(0, 0.3, (after, before))
+            weights[f"{name}.{layer}.bias"] = rng.normal(0, 0.3, after)
+    return Policy(weights)
+
+
+def view_of(text: str = TEXT, only: tuple[str, ...] = ()) -> TurnView:
+    perturber = perturber_of(only)
+    source = perturber.prepare(text)
+    return TurnView(source, perturber.menus(source), None, "", 0)
+
+
+@laws(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 999),
+    st.integers(1, 6),
+    st.sampled_from([TEXT, "", "ok", "thank you very much"]),
+    st.sampled_from([0.0, 0.5, 1.0]),
+    st.sampled_from([0, 1, 16]),
+    st.sampled_from([0.0, 0.3]),
+    st.sampled_from([(), ("char_drop",), ("word_insert", "char_insert")]),
+)
+def test_a_choice_is_a_point_of_the_space(
+    seed: int,
+    k: int,
+    text: str,
+    epsilon: float,
+    candidates: int,
+    temperature: float,
+    only: tuple[str, ...],
+) -> None:
+    policy, view = policy_of(seed % 3), view_of(text, only)
+    trace = Trace(len(view.source.words))
+    explore = Exploration(epsilon, candidates, temperature=temperature)
+    choice = policy.choose(view, trace, k, np.random.default_rng(seed), explore)
+    assert choice.action.k == k
+    assert choice.action.vector == tuple(choice.vector.astype(float).tolist())
+    assert all((value * GRID).is_integer() for value in choice.action.vector)
+    # What was remembered as chosen is what the perturber carries out.
+    steps = {step.transformation for step in SPACE.decode(choice.action, only)}
+    chosen = {name for name, yes in zip(TRANSFORMATIONS, choice.chosen, strict=True) if yes}
+    there = {name for name, yes in zip(TRANSFORMATIONS, view.available, strict=True) if yes}
+    assert chosen == steps & there
+    assert len(chosen) == min(k, len(there))
+    again = policy.choose(view, trace, k, np.random.default_rng(seed), explore)
+    assert again.action == choice.action
+    for number, block in enumerate(BLOCKS):
+        found = view.choices(number, choice.vector[None, block], trace)[0]
+        assert (choice.choices[number] == found).all()
+    assert choice.choices.shape == (COUNT, CHOICE_SIZE)
+
+
+def test_without_exploring_the_best_k_are_taken() -> None:
+    policy, view = policy_of(), view_of()
+    trace = Trace(len(view.source.words))
+    for k in range(1, 7):
+        choice = policy.choose(view, trace, k, np.random.default_rng(0), Exploration(candidates=0))
+        expected = snap(policy.parameters(view.state(trace, k)))
+        for number, block in enumerate(BLOCKS):
+            assert (choice.vector[block] == expected[block]).all()
+            (value,) = policy.passes(
+                view.state(trace, k), number, expected[None, block], choice.choices[None, number]
+            )
+            assert choice.values[number] == pytest.approx(value, abs=1e-5)
+        order = np.argsort(-choice.values, kind="stable")
+        assert set(np.flatnonzero(choice.chosen)) == set(order[:k])
+
+
+def test_more_candidates_are_worth_no_less() -> None:
+    policy, view = policy_of(), view_of()
+    trace = Trace(len(view.source.words))
+    worth = []
+    for candidates in (0, 64):
+        explore = Exploration(candidates=candidates)
+        choice = policy.choose(view, trace, 3, np.random.default_rng(1), explore)
+        worth.append(choice.values)
+    assert (worth[1] >= worth[0] - 1e-6).all()
+    assert (worth[1] > worth[0] + 1e-6).any()
+
+
+def test_epsilon_is_the_share_of_uniform_actions() -> None:
+    view = view_of()
+    trace = Trace(len(view.source.words))
+    rng = np.random.default_rng(2)
+    one, other = policy_of(0), policy_of(1)
+
+    def blocks(policy: Policy, seed: int, epsilon: float) -> tuple[float, ...]:
+        explore = Exploration(epsilon, candidates=0)
+        vector = policy.choose(view, trace, 3, np.random.default_rng(seed), explore).action.vector
+        return tuple(value for i, value in enumerate(vector) if i not in IMPORTANCES)
+
+    seeds = rng.integers(0, 10**6, 250).tolist()
+    # A uniform action is the same for every policy.
+    share = np.mean([blocks(one, seed, 0.3) == blocks(other, seed, 0.3) for seed in seeds])
+    assert 0.22 < share < 0.38
+    uniform = np.array([blocks(one, seed, 1.0) for seed in seeds])
+    assert np.abs(uniform.mean(axis=0) - 0.5).max() < 0.08
+    assert np.abs(uniform.var(axis=0) - 1 / 12).max() < 0.025
+
+
+@given(st.lists(st.floats(-1e3, 1e3, width=32) | st.just(-np.inf), min_size=6, max_size=6))
+def test_importances_rank_like_values(values: list[float]) -> None:
+    given_ = np.array(values, np.float32)
+    found = importances(given_)
+    assert found.dtype == np.float32
+    assert ((found >= 0) & (found <= 1)).all()
+    finite = np.isfinite(given_)
+    assert (found[~finite] == 0).all()
+    assert (found[finite] >= 1 / 8 - 1e-6).all()
+    if finite.any():
+        assert found[finite][given_[finite].argmax()] == pytest.approx(1.0)
+        ranked = given_[finite].argsort(kind="stable")
+        assert (np.diff(found[finite][ranked]) >= -1e-6).all()
+
+
+@given(st.lists(st.floats(-2, 3, width=32), min_size=1, max_size=20))
+def test_snapping_is_on_the_grid_and_changes_nothing_twice(values: list[float]) -> None:
+    once = snap(np.array(values, np.float32))
+    assert ((once >= 0) & (once <= 1)).all()
+    assert (snap(once) == once).all()
+    assert (np.abs(once - np.clip(values, 0, 1)) <= 0.5 / GRID + 1e-6).all()
+    assert (once * GRID == np.rint(once * GRID)).all()
+
+
+def task_of(text: str = TEXT) -> Task:
+    perturber = perturber_of()
+    return Task(DIALOGUE, 0, None, perturber, perturber.prepare(text))
+
+
+def test_a_search_learns_from_its_attempts_and_from_nothing_else() -> None:
+    search, task = AgentSearch(policy_of(), 0, 2), task_of()
+    turn = search.turn(task)
+    seen: list[Seen] = []
+    for number in range(6):
+        proposal = turn.propose(number, 0, seen)
+        assert task.perturber.apply(task.source, proposal.action) == proposal.variant
+        assert turn.propose(number, 0, seen) == proposal
+        assert turn.propose(number, 1, seen) != proposal
+        # A turn that begins anew, as in another process.
+        assert search.turn(task).propose(number, 0, seen) == proposal
+        seen.append(Seen(proposal, answered=True, changes=number % 2, impurity=0.02 * number))
+    cold = [replaced._replace(impurity=-0.05, changes=0) for replaced in seen]
+    assert search.turn(task).propose(6, 0, cold) != search.turn(task).propose(6, 0, seen)
+    assert AgentSearch(policy_of(), 1, 2).turn(task).propose(3, 0, seen[:3]) != seen[3].proposal
+
+
+def test_attempts_are_no_copies() -> None:
+    turn, seen = AgentSearch(policy_of(), 0, 3).turn(task_of()), []
+    for number in range(12):
+        seen.append(Seen(turn.propose(number, 0, seen), answered=True))
+    assert len({item.proposal.action.vector for item in seen}) == 12
+
+
+def test_campaigns_of_an_agent_do_not_depend_on_windows_and_workers() -> None:
+    dialogues = talks(8, seed=3)
+    data = data_of(dialogues)
+    plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in dialogues]
+    settings = Settings(variants=4, validity="edit-rate", redraws=2, until_broken=True)
+
+    def run(plan: list, **given: int) -> dict:
+        search = AgentSearch(policy_of(), 0, 2)
+        campaign = Campaign(
+            settings, data, KeywordBot(), load_lexicon(), plan=plan, search=search, **given
+        )
+        return {result.id: result for result in campaign.run()}
+
+    whole = run(plan)
+    assert run(plan, window=1) == whole
+    assert {**run(plan[::2]), **run(plan[1::2])} == whole
+    assert any(result.outcome == "violation" for result in whole.values())
