@@ -19,6 +19,7 @@ from pytest_dstfuzz.plugin.options import Given, add_options, given_options, rea
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon import Lexicon
+    from pytest_dstfuzz.plugin.agent import DstAgent
     from pytest_dstfuzz.plugin.session import DstSession
     from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
 
@@ -110,6 +111,17 @@ def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
     synonyms, neighbours or insertions of its own.
     """
     return _started(request.config).lexicon
+
+
+@pytest.fixture(scope="session")
+def dst_agent(
+    request: pytest.FixtureRequest, dst_model: object, dst_search: str, dst_lexicon: Lexicon
+) -> DstAgent:
+    """The trained agent: ``dst_agent.variants(dialogue, turn_index, count)`` proposes variants.
+
+    Its policy is that of the search, where that is an agent, and otherwise the shipped one.
+    """
+    return _started(request.config).agent(dst_model, dst_search, dst_lexicon)
 
 
 @pytest.fixture

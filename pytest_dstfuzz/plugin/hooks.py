@@ -163,10 +163,15 @@ class SessionHooks:
     def _info(self) -> RunInfo:
         dst = self._dst
         own = "; or ".join(sorted(dst.record.own))
+        policies = sorted(dst.record.policies.items())
+        notes = [note for _, note in policies]
+        if own:
+            notes.append(f"markers of tests set {own}")
         return RunInfo.of(
             dst.data,
             lexicon=" ".join(sorted(dst.record.lexicons)),
-            notes=(f"markers of tests set {own}",) if own else (),
+            policy=" ".join(fingerprint for fingerprint, _ in policies),
+            notes=tuple(notes),
             ended=self._ended,
             command=shlex.join(["pytest", *dst.config.invocation_params.args]),
             started=dst.started_at,

@@ -10,7 +10,13 @@ from pytest_dstfuzz.dialogue.types import DialogueSet
 
 
 def result_payload(
-    key: str, result: TurnResult, lexicon: str, *, planned: int = 0, own: str = ""
+    key: str,
+    result: TurnResult,
+    lexicon: str,
+    *,
+    policy: tuple[str, str] = ("", ""),
+    planned: int = 0,
+    own: str = "",
 ) -> dict[str, Any]:
     """Return what a test's report carries of a result: plain values, as xdist sends them.
 
@@ -18,6 +24,7 @@ def result_payload(
         key: tells the results of one turn under different settings or trackers apart.
         result: what was found.
         lexicon: fingerprint of the words that the variants were made with.
+        policy: fingerprint of the policy that chose what to change, and a note on it.
         planned: how many results the selected tests of the whole session ask for.
         own: settings of the test that the session does not have.
     """
@@ -25,6 +32,7 @@ def result_payload(
         "key": key,
         "result": result.to_json(),
         "lexicon": lexicon,
+        "policy": list(policy),
         "planned": planned,
         "own": own,
     }
@@ -42,6 +50,8 @@ class Record:
         self._found: dict[tuple[str, str], TurnResult] = {}
         #: Fingerprints of the lexicons that results were found with.
         self.lexicons: set[str] = set()
+        #: Fingerprints of the policies that chose what to change, and a note on each.
+        self.policies: dict[str, str] = {}
         #: Settings of single tests that the session does not have.
         self.own: set[str] = set()
         #: A mistake of the user that only showed while tests ran.
@@ -65,6 +75,9 @@ class Record:
         result = TurnResult.from_json(payload["result"])
         self._found[payload["key"], result.id] = result
         self.lexicons.add(str(payload["lexicon"]))
+        fingerprint, note = payload["policy"]
+        if fingerprint:
+            self.policies[fingerprint] = note
         if payload["own"]:
             self.own.add(str(payload["own"]))
         self.planned = max(self.planned, int(payload["planned"]))

@@ -24,6 +24,7 @@ from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.plugin.agent import DstAgent
 from pytest_dstfuzz.plugin.items import (
     TurnParam,
     make_selectable,
@@ -39,6 +40,8 @@ from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
 from pytest_dstfuzz.plugin.suite import builtin_items
 from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
 from pytest_dstfuzz.report.files import check_writable
+from pytest_dstfuzz.search.policy import AgentSearch
+from pytest_dstfuzz.search.policy_file import describe_policy, is_agent
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS, preflight
@@ -102,6 +105,8 @@ class DstSession:
         #: Whether that one passed the preflight, here or in the controller.
         self._tracker_tested = self.is_worker and self.insisted
         self._predictors: dict[int, tuple[object, Predictor]] = {}
+        #: By the name of an agent's search: fingerprint of its policy, and a note on it.
+        self._policies: dict[str, tuple[str, str]] = {}
         self._campaigns: dict[_Asked, Campaign] = {}
 
     @cached_property
@@ -259,6 +264,12 @@ class DstSession:
         """Return what the fixture ``dst_report`` gives to a test."""
         return DstReport(lambda: self.record.results(self.data), self.settings)
 
+    def agent(self, model: object, search: str, lexicon: Lexicon) -> DstAgent:
+        """Return what the fixture ``dst_agent`` gives to a test."""
+        name = search if is_agent(search) else AgentSearch.name
+        settings = replace(self.settings, search=name)
+        return DstAgent(Rules.of(settings, self.data, lexicon), self._predictor(model))
+
     def refusal(self, session: pytest.Session, error: UserError) -> BaseException:
         """End the session because of a mistake that only showed when a test ran.
 
@@ -305,10 +316,20 @@ class DstSession:
             )
 
     def _payload(self, param: TurnParam, asked: _Asked, result: TurnResult) -> dict[str, Any]:
-        words = asked.lexicon.fingerprint
+        words, search = asked.lexicon.fingerprint, asked.effective.search
         own = own_settings(param.settings, self.settings)
-        key = result_key(own, asked.origin, asked.effective.search, words)
-        return result_payload(key, result, words, planned=self.record.planned, own=own)
+        key = result_key(own, asked.origin, search, words)
+        policy = self._policy(search) if is_agent(search) else ("", "")
+        return result_payload(
+            key, result, words, policy=policy, planned=self.record.planned, own=own
+        )
+
+    def _policy(self, search: str) -> tuple[str, str]:
+        """Return the fingerprint of an agent's policy, and a note on it."""
+        if search not in self._policies:
+            model, weights = self.settings.model, self.settings.checkpoint
+            self._policies[search] = describe_policy(search, model, weights)
+        return self._policies[search]
 
     def _result(self, param: TurnParam, model: object, asked: _Asked) -> TurnResult:
         # A tracker that will not do is refused before the settings are looked at.

@@ -27,6 +27,8 @@ class RunInfo:
     turns: int
     #: Fingerprint of the lexicon that variants were made with (several: parted by blanks).
     lexicon: str = ""
+    #: Fingerprint of the agent's policy that chose what to change (several: parted by blanks).
+    policy: str = ""
     #: For the user: choices made while reading, which may name paths, and what differs
     #: from the settings.
     notes: tuple[str, ...] = ()
@@ -44,6 +46,7 @@ class RunInfo:
         data: DialogueSet,
         *,
         lexicon: str = "",
+        policy: str = "",
         notes: tuple[str, ...] = (),
         ended: str = "",
         command: str = "",
@@ -59,6 +62,7 @@ class RunInfo:
             dialogues=len(data.dialogues),
             turns=data.turn_count(),
             lexicon=lexicon,
+            policy=policy,
             notes=(*data.notes, *notes),
             ended=ended,
             command=command,

@@ -17,7 +17,8 @@ Schema):
 ``data``
     ``name``, ``split``, ``normalisation`` of the values, ``layout``, ``dialogues`` and
     ``turns`` that the data set holds, ``lexicon``: fingerprint of the words that variants
-    were made with (several: parted by blanks), and ``ended``: why the run ended early, or "".
+    were made with, ``policy``: fingerprint of the file of the agent that chose them, "" where
+    none did (several: parted by blanks), and ``ended``: why the run ended early, or "".
 ``ledger``
     The same counts as ``total``, by transformation (``transformations``), by operator
     (``operators``), by domain and by slot (``domains``, ``slots``; violations there are
@@ -93,6 +94,7 @@ def build_report(
             "dialogues": info.dialogues,
             "turns": info.turns,
             "lexicon": info.lexicon,
+            "policy": info.policy,
             "ended": info.ended,
         },
         "ledger": _ledger(results),

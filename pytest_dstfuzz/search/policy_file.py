@@ -54,17 +54,24 @@ def agent_search(name: str, seed: int, k: int) -> AgentSearch:
     return AgentSearch(saved.policy, seed, k, saved.about.order)
 
 
-def policy_note(name: str, saved: SavedPolicy, model: str) -> str:
-    """Say whose agent a search is.
+def describe_policy(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
+    """Return the fingerprint of a search's policy, and a note that says whose agent it is.
 
     Args:
-        name: of the search, as the user gave it.
-        saved: its policy.
-        model: the tracker under test, as the user named it, or what it is.
+        name: ``agent`` or ``agent:PATH``, as the user gave it.
+        model: the tracker under test, as the user named it; ``None`` = a suite's own.
+        checkpoint: weights that it has in the place of its own.
+
+    Raises:
+        UserError: as `named_policy`.
     """
+    saved = named_policy(name)
     about = saved.about
-    transfer = "" if model == about.tracker else f", and is used on {model}"
-    return (
+    used = model or "the suite's own tracker"
+    if checkpoint is not None:
+        used += f" with the checkpoint {checkpoint}"
+    elsewhere = "" if used == about.tracker else f", and is used on {used}"
+    return saved.fingerprint, (
         f"the search {name} is a policy (sha256 {saved.fingerprint}) that was trained on the "
-        f"tracker {about.tracker}, {about.data}, {about.validity} profile{transfer}"
+        f"tracker {about.tracker}, {about.data}, {about.validity} profile{elsewhere}"
     )

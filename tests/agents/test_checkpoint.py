@@ -292,14 +292,26 @@ def test_names_of_agents_that_there_are_not(name: str, message: str) -> None:
         search_by_name(name, seed=0, k=1)
 
 
-def test_a_note_says_whose_agent_it_is(saved: Path) -> None:
-    loaded = load_policy(saved)
-    note = policy_file.policy_note("agent:mine", loaded, "other:bot")
-    assert note == (
-        f"the search agent:mine is a policy (sha256 {loaded.fingerprint}) that was trained on the "
-        "tracker bakery:track, bakery val+test, strict profile, and is used on other:bot"
+@pytest.mark.parametrize(
+    ("model", "checkpoint", "end"),
+    [
+        ("bakery:track", None, "strict profile"),
+        ("other:bot", None, "strict profile, and is used on other:bot"),
+        (None, None, "strict profile, and is used on the suite's own tracker"),
+        ("bakery:track", "w", "profile, and is used on bakery:track with the checkpoint w"),
+    ],
+)
+def test_a_note_says_whose_agent_it_is(
+    saved: Path, model: str | None, checkpoint: str | None, end: str
+) -> None:
+    name = f"agent:{saved}"
+    fingerprint, note = policy_file.describe_policy(name, model, checkpoint)
+    assert fingerprint == load_policy(saved).fingerprint
+    assert note.startswith(
+        f"the search {name} is a policy (sha256 {fingerprint}) that was trained on the tracker "
+        "bakery:track, bakery val+test, "
     )
-    assert not policy_file.policy_note("agent", loaded, "bakery:track").endswith("bakery:track")
+    assert note.endswith(end)
 
 
 def test_a_policy_runs_without_torch(saved: Path) -> None:

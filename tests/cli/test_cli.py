@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "a command is missing: evaluate, fetch, train-tracker, experiment (see dstfuzz"),
+        ("", "a command is missing: evaluate, fetch, train-tracker, train-agent, experiment"),
         ("evalute", "unknown command 'evalute'. Did you mean 'evaluate'?"),
         ("--verson", "unknown argument '--verson'; did you mean --version?"),
         ("evaluate", "required: --model (see dstfuzz evaluate --help)"),
