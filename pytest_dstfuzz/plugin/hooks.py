@@ -144,7 +144,11 @@ class SessionHooks:
             return
         summary = self._summary
         self._complaints += complaints(
-            self._results, settings, summary.failure_rate, summary.failure_rate_interval
+            self._results,
+            settings,
+            summary.failure_rate,
+            summary.failure_rate_interval,
+            self._ended,
         )
 
     def _write_report(self) -> None:
@@ -182,7 +186,8 @@ class SessionHooks:
         for result in self._results:
             if result.outcome == "skipped":
                 return result.reason
-        if not self._dst.record.missing:
+        # Without a single result the controller of workers does not know what is missing.
+        if self._results and not self._dst.record.missing:
             return ""
         # With workers it is xdist that counts failures.
         spread: Any = session.config.pluginmanager.get_plugin("dsession")

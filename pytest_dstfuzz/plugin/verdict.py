@@ -19,6 +19,7 @@ def complaints(
     settings: Settings,
     failure_rate: float | None,
     interval: Sequence[float] | None,
+    ended: str = "",
 ) -> list[str]:
     """Return why the session fails, one sentence each; nothing when it does not.
 
@@ -27,12 +28,13 @@ def complaints(
         settings: those of the session.
         failure_rate: violations over valid variants; ``None`` without a valid variant.
         interval: of the failure rate, 95 %.
+        ended: why the session ended early, if it did.
     """
     found: list[str] = []
     outcomes = Counter(result.outcome for result in results)
     if not any(outcomes[outcome] for outcome in _TESTED):
         what = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
-        return [f"no turn was tested ({what or 'none was selected'})"]
+        return [f"no turn was tested ({what or ended or 'none was selected'})"]
     run = [result for result in results if result.outcome != "skipped"]
     errors = outcomes["error"]
     if not any(variant.valid for result in run for variant in result.variants):

@@ -8,6 +8,7 @@ whoever made them: an answer of ``none`` is an absent slot.
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Iterable, Mapping
 from numbers import Real
 
@@ -151,6 +152,12 @@ def describe_error(error: BaseException) -> str:
     # An address is another one in the next run, and reports are compared byte by byte.
     text = _encodable(_ADDRESS.sub("0x...", message))
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
+
+
+def raised_at(error: BaseException) -> str:
+    """Return the innermost place of an exception, to be put after its message."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 
 def _state_problem(state: object) -> str:

@@ -10,6 +10,7 @@ from pytest_dstfuzz.trackers.checks import (
     check_predictions,
     describe_error,
     passes_through,
+    raised_at,
     unknown_slot,
 )
 from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
@@ -116,7 +117,8 @@ def _predict(tracker: Tracker, batch: list[Context], normalisation: str) -> list
         if passes_through(error):
             raise
         some = "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
-        raise UserError(f"the tracker raised on {some}: {describe_error(error)}") from error
+        what = f"{describe_error(error)}{raised_at(error)}"
+        raise UserError(f"the tracker raised on {some}: {what}") from error
 
 
 def _refuse_unknown_slots(predictions: list[Prediction], ontology: Ontology | None) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-import traceback
 from importlib import metadata
 from pathlib import Path
 
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.checks import passes_through
+from pytest_dstfuzz.trackers.checks import passes_through, raised_at
 from pytest_dstfuzz.trackers.protocol import Tracker
 
 #: Packages register a tracker under this group as a factory that is called as
@@ -71,7 +70,7 @@ def _load_attribute(name: str, search_path: tuple[str, ...]) -> object:
         raise UserError(f"{name!r} is no tracker name: write package.module:attribute")
     # Kept on the path: a tracker may import more of its package when it is first used.
     sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
-    target: object = _import_module(module_name, search_path)
+    target: object = _import_module(module_name, name, search_path)
     for part in path.split("."):
         if not hasattr(target, part):
             public = [candidate for candidate in vars(target) if not candidate.startswith("_")]
@@ -82,14 +81,14 @@ def _load_attribute(name: str, search_path: tuple[str, ...]) -> object:
     return target
 
 
-def _import_module(module_name: str, search_path: tuple[str, ...]) -> object:
+def _import_module(module_name: str, tracker: str, search_path: tuple[str, ...]) -> object:
     try:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if module_name == missing or module_name.startswith(f"{missing}."):
             raise UserError(
-                f"there is no module {missing!r} for the tracker {module_name!r} "
+                f"there is no module {missing!r} for the tracker {tracker!r} "
                 f"(looked in {', '.join(search_path)} and on Python's path)"
             ) from None
         raise UserError(
@@ -105,6 +104,4 @@ def _import_module(module_name: str, search_path: tuple[str, ...]) -> object:
 
 def _cause(error: BaseException) -> str:
     """Return type, message and innermost place of an exception in the user's code."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
+    return f"{type(error).__name__}: {error}{raised_at(error)}"

@@ -16,7 +16,10 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-model=",), "--dst-model: '' is empty"),
     (("--dst-model=mybot",), "Your own tracker is named as package.module:attribute"),
     (("--dst-model=mybto:steady",), "there is no module 'mybto'"),
-    (("--dst-model=mybot.part:steady",), "there is no module 'mybot.part'"),
+    (
+        ("--dst-model=mybot.part:steady",),
+        "there is no module 'mybot.part' for the tracker 'mybot.part:steady'",
+    ),
     (("--dst-model=mybot:staedy",), "'mybot' has no attribute 'staedy'. Did you mean 'steady'?"),
     (("--dst-model=mybot:steady.deep",), "'mybot' has no attribute 'steady.deep'"),
     (("--dst-model=:steady",), "write package.module:attribute"),

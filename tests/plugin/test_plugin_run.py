@@ -243,6 +243,14 @@ def test_an_interrupt_keeps_what_was_done(bot: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["turns *: * violation"])
 
 
+def test_an_interrupt_before_the_first_result_is_told_as_one(bot: pytest.Pytester) -> None:
+    result = bot.runpytest_inprocess(
+        "--dst-model=mybot:Interrupting", "--dst-turns=30", no_reraise_ctrlc=True
+    )
+    assert result.ret == 2
+    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested (interrupted)"])
+
+
 def test_maxfail_keeps_what_was_done(bot: pytest.Pytester) -> None:
     result = bot.runpytest_inprocess(
         "--dst-model=mybot:fragile", "--maxfail=2", "--dst-report=out.json", *FEW
