@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -167,7 +168,7 @@ def invert_gradients(slope: Tensor, x: Tensor) -> Tensor:
 
 def _sum_of_largest(values: Tensor, available: Tensor, k: np.ndarray) -> Tensor:
     """Return the sum of the ``k`` largest of the available values: [B]."""
-    ranked, order = values.masked_fill(available == 0, -1e9).sort(dim=1, descending=True)
+    ranked, _ = values.masked_fill(available == 0, -1e9).sort(dim=1, descending=True)
     place = torch.arange(values.shape[1], device=values.device)[None, :]
     counted = (place < torch.from_numpy(k).to(values.device)[:, None]) & (ranked > -1e8)
     return (ranked * counted).sum(dim=1)
@@ -175,7 +176,7 @@ def _sum_of_largest(values: Tensor, available: Tensor, k: np.ndarray) -> Tensor:
 
 def _perceptron(sizes: tuple[int, ...], generator: torch.Generator) -> nn.Sequential:
     layers: list[nn.Module] = []
-    for before, after in zip(sizes, sizes[1:], strict=False):
+    for before, after in pairwise(sizes):
         layer = nn.Linear(before, after)
         with torch.no_grad():
             nn.init.kaiming_uniform_(layer.weight, a=5**0.5, generator=generator)

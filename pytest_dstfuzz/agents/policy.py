@@ -135,7 +135,6 @@ class Policy:
         """Choose ``k`` transformations and their parameters."""
         state = view.state(trace, k)
         shared = self._shared(state)
-        # The draws are always made, so that a stream does not depend on what was chosen.
         uniform = rng.random(SPACE.dimension).astype(np.float32)
         blind = rng.random() < explore.epsilon
         vector = uniform.copy() if blind else self.parameters(state)

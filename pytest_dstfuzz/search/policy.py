@@ -57,6 +57,8 @@ class AgentTurn:
 
     def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:
         """Return what the policy chooses after what the attempts so far have shown."""
+        if number < self._taken:  # Campaigns ask in order; anyone else begins again.
+            self._trace, self._taken = Trace(len(self._task.source.words)), 0
         for earlier in seen[self._taken : number]:
             self._trace.add(
                 self._task.source,
