@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.config import MARKER_NAMES, option_text, parse_option
+from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option_text, parse_option
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 HELP = (
@@ -39,6 +39,11 @@ def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
 
 def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
     for name in arguments:
+        if name in OPTION_NAMES and name not in MARKER_NAMES:
+            raise UserError(
+                f"@pytest.mark.dst does not take {name!r}, which holds for a whole session "
+                f"(--dst-{name.replace('_', '-')}). Valid: {', '.join(sorted(MARKER_NAMES))}."
+            )
         if name not in MARKER_NAMES:
             raise unknown_name("argument of @pytest.mark.dst", name, MARKER_NAMES)
     return {
