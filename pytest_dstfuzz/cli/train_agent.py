@@ -41,8 +41,9 @@ def run(arguments: Sequence[str]) -> int:
     config = TrainingConfig(**{name: given.pop(name) for name in names if name in given})
     result = train_agent(AgentRun(**given, training=config), lambda line: print(line, flush=True))
     attempts = sum(item.attempts for item in result.history)
+    rounds = "1 round" if len(result.history) == 1 else f"{len(result.history)} rounds"
     print(
-        f"{len(result.history)} rounds, {attempts:,} attempts (ended by {result.ended_by}); "
+        f"{rounds}, {attempts:,} attempts (ended by {result.ended_by}); "
         f"use it with --dst-search=agent:{result.policy}"
     )
     return 0

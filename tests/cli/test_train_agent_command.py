@@ -62,7 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (f"{RUN} --validity lax", "--validity: unknown validity profile 'lax'"),
         (f"{RUN} --model trad", "unknown tracker 'trad'. Did you mean 'trade'?"),
         (f"{RUN} --data nowhere", "no such file or folder: 'nowhere'"),
-        (f"{RUN} --split train", "train"),
+        (f"{RUN} --split train", "does not hold the split 'train'"),
         (f"{RUN} --resume", "cannot resume from out: it has no training.safetensors, so no run"),
         (f"{RUN} --max-dialogues 1", "2 dialogues cannot be parted into some to train on and 20%"),
         (f"{RUN} --calls 1", "1 calls do not pay for training: the clean turns alone take"),
@@ -94,7 +94,7 @@ def test_a_run_and_its_continuation(capsys: pytest.CaptureFixture[str], folder: 
     assert cli.main([*line.split(), "--max-minutes", "0.000001"]) == 0
     shown = capsys.readouterr().out
     assert "8 dialogues (8 turns) to train on, 2 held out\nround 1: " in shown
-    assert "1 rounds" in shown
+    assert "\n1 round, " in shown
     assert "(ended by max_minutes); use it with --dst-search=agent:out" in shown
     assert cli.main([*line.split(), "--resume"]) == 0
     shown = capsys.readouterr().out
