@@ -1,3 +1,4 @@
+import gc
 import json
 import re
 import zipfile
@@ -391,3 +392,17 @@ def test_json_lines_round_trip(
     path = tmp_path_factory.getbasetemp() / "round_trip.jsonl"
     path.write_bytes("".join(map(json_line, dialogues)).encode())
     assert tuple(jsonl.read(SourceFile(path.name, path), "plain")) == dialogues
+
+
+def test_garbage_is_collected_as_before_once_data_is_read(tmp_path: Path):
+    load_dialogues("sample")
+    assert gc.isenabled()
+    with pytest.raises(DataError):
+        load_dialogues(tmp_path / "absent")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        load_dialogues("sample")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
