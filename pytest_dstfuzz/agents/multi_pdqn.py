@@ -66,9 +66,9 @@ class MultiPDQN:
         self.critic_target = _perceptron((PASS_SIZE, wide, wide // 2, COUNT), generator).to(device)
         self.actor_target.load_state_dict(self.actor.state_dict())
         self.critic_target.load_state_dict(self.critic.state_dict())
-        self.actor_optimiser = torch.optim.Adam(self.actor.parameters(), config.actor_rate)
+        self.actor_optimiser = torch.optim.Adam(self.actor.parameters(), config.actor_rate, fused=True)
         self.critic_optimiser = torch.optim.AdamW(
-            self.critic.parameters(), config.critic_rate, weight_decay=config.weight_decay
+            self.critic.parameters(), config.critic_rate, weight_decay=config.weight_decay, fused=True
         )
         mask = torch.zeros(COUNT, _D)
         for number, block in enumerate(BLOCKS):
@@ -77,7 +77,12 @@ class MultiPDQN:
         self._identity = torch.eye(COUNT, device=device)
 
     def values(
-        self, network: nn.Module, state: Tensor, x: Tensor, choices: Tensor | None = None
+        self,
+        network: nn.Module,
+        state: Tensor,
+        x: Tensor,
+        choices: Tensor | None = None,
+        chosen: Tensor | None = None,
     ) -> Tensor:
         """Return Q_a for every transformation by one pass each.
 
@@ -86,25 +91,20 @@ class MultiPDQN:
             state: [B, STATE_SIZE].
             x: [B, D] parameters; pass ``a`` sees those of ``a`` alone.
             choices: [B, 6, CHOICE_SIZE], what they select; ``None`` = not known.
+            chosen: [B, 6], 1 for the passes to make; ``None`` = all.
 
         Returns:
-            [B, 6].
+            [B, 6]; 0 where no pass was made.
         """
-        rows = len(state)
-        known = torch.zeros(rows, COUNT, CHOICE_SIZE + 1, device=state.device)
+        wanted = state.new_ones(len(state), COUNT) if chosen is None else chosen
+        row, a = wanted.nonzero(as_tuple=True)
+        known = state.new_zeros(len(row), CHOICE_SIZE + 1)
         if choices is not None:
-            known = torch.cat([choices, torch.ones(rows, COUNT, 1, device=state.device)], dim=2)
-        passes = torch.cat(
-            [
-                state[:, None, :].expand(-1, COUNT, -1),
-                x[:, None, :] * self._mask,
-                known,
-                self._identity.expand(rows, -1, -1),
-            ],
-            dim=2,
-        )
-        # Of the output of pass a only that for a counts: the diagonal.
-        return torch.diagonal(network(passes), dim1=1, dim2=2)
+            known = torch.cat([choices[row, a], state.new_ones(len(row), 1)], dim=1)
+        passes = torch.cat([state[row], x[row] * self._mask[a], known, self._identity[a]], dim=1)
+        # Of the output of pass a only that for a counts.
+        values = network(passes).gather(1, a[:, None])[:, 0]
+        return torch.zeros_like(wanted).index_put((row, a), values)
 
     def update(self, batch: Batch) -> tuple[float, float]:
         """Learn from a batch; returns the losses of critic and actor."""
@@ -112,14 +112,16 @@ class MultiPDQN:
         chosen, choices = self._tensor(batch.chosen), self._tensor(batch.choices)
         reward, following = self._tensor(batch.reward), self._tensor(batch.next_state)
         goes_on = 1.0 - self._tensor(batch.terminated)
-        with torch.no_grad():
-            next_x = self.actor_target(following).clamp(0.0, 1.0)
-            next_q = self.values(self.critic_target, following, next_x)
-            best = _sum_of_largest(next_q, self._tensor(batch.next_available), batch.k)
-            y = reward + self.config.gamma * goes_on * best
+        y = reward
+        if self.config.gamma > 0:
+            with torch.no_grad():
+                next_x = self.actor_target(following).clamp(0.0, 1.0)
+                next_q = self.values(self.critic_target, following, next_x)
+                best = _sum_of_largest(next_q, self._tensor(batch.next_available), batch.k)
+                y = reward + self.config.gamma * goes_on * best
 
-        sighted = (self.values(self.critic, state, x, choices) * chosen).sum(dim=1)
-        blind = (self.values(self.critic, state, x) * chosen).sum(dim=1)
+        sighted = self.values(self.critic, state, x, choices, chosen).sum(dim=1)
+        blind = self.values(self.critic, state, x, None, chosen).sum(dim=1)
         critic_loss = ((sighted - y) ** 2).mean() + ((blind - y) ** 2).mean()
         self.critic_optimiser.zero_grad()
         torch.autograd.backward(critic_loss)

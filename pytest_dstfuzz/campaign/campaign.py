@@ -22,13 +22,15 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.walk import Answers, Walk, unanswered, walk
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.garbage import uncollected
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.trackers.protocol import Tracker
 
-#: Batches that a window looks ahead: enough that few of them are left half empty and
-#: that their contexts are similar in length, few enough that progress is steady.
-WINDOW_BATCHES = 32
+#: Batches that the first windows look ahead, and all others. The more, the fewer batches are
+#: left half empty and the more similar their contexts are in length; but a slow tracker is
+#: to show its first results soon.
+WINDOW_BATCHES = (8, 32, 128)
 
 #: One dialogue of the plan and the index of its last turn.
 Planned = tuple[Dialogue, int]
@@ -64,7 +66,7 @@ class Campaign:
         plan: dialogues in data order, each with the index of its last turn to run;
             the turns before it are run too, as its contexts need them.
         listener: told what happens, see `events`.
-        window: contexts to look ahead; ``None`` = `WINDOW_BATCHES` batches.
+        window: contexts to look ahead; ``None`` = `WINDOW_BATCHES`.
         search: who chooses the variants; ``None`` = the search that the settings name.
 
     Raises:
@@ -92,7 +94,8 @@ class Campaign:
             else predictor_for(settings, data, tracker, listener)
         )
         self._listener = listener or ignore
-        self._window = window or WINDOW_BATCHES * self._predictor.batch_size
+        batch = self._predictor.batch_size
+        self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
         self._plan = tuple(plan)
         self._position = {item[0].id: place for place, item in enumerate(self._plan)}
         if len(self._position) != len(self._plan):
@@ -163,7 +166,8 @@ class Campaign:
         dialogues left half done would have cost calls and given nothing.
         """
         budget = self._predictor.budget
-        limit = min(float(self._window), budget.forecast())
+        size = self._windows[0] if len(self._windows) == 1 else self._windows.pop(0)
+        limit = min(float(size), budget.forecast())
         sizes = accumulate(self._cost(last, most=budget.limited) for _, last in waiting)
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
         return list(waiting[: max(1, fitting)])
@@ -188,11 +192,12 @@ class Campaign:
         while wanted:
             answers.update(predict([context for asked in wanted.values() for context in asked]))
             requests: dict[int, Sequence[Context]] = {}
-            for place in wanted:
-                try:
-                    requests[place] = walks[place].send(answers)
-                except StopIteration as stop:
-                    results[place] = stop.value
+            with uncollected():
+                for place in wanted:
+                    try:
+                        requests[place] = walks[place].send(answers)
+                    except StopIteration as stop:
+                        results[place] = stop.value
             wanted = requests
         return [results[place] for place in range(len(window))]
 

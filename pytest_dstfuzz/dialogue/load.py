@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -20,6 +18,7 @@ from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.errors import DataError, unknown_name
+from pytest_dstfuzz.garbage import uncollected
 
 _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = MappingProxyType(
     {
@@ -32,22 +31,7 @@ _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] =
 )
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Look for no garbage: nearly all that is read stays, and more than half the time went there.
-
-    Each collection looks through all objects of the process, and torch alone has 150,000.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
-@_uncollected()
+@uncollected()
 def load_dialogues(
     source: str | Path,
     split: str = "test",

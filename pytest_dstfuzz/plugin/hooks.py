@@ -16,6 +16,7 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.garbage import frozen
 from pytest_dstfuzz.plugin.session import DstSession
 from pytest_dstfuzz.plugin.turn import session_command
 from pytest_dstfuzz.plugin.verdict import complaints
@@ -78,6 +79,12 @@ class SessionHooks:
             if not fixturedef.argname.startswith("dst_"):
                 raise
             raise self._dst.refusal(request.session, error) from None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Run the tests with tracker and data out of the way of the search for garbage."""
+        with frozen():
+            return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(

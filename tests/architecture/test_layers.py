@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "pytest_dstfuzz"
-BASE = {"errors", "config", "seeding"}
+BASE = {"errors", "config", "seeding", "garbage"}
 
 #: Room -> rooms it may import. A name with a dot is one module of a room.
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "config": {"errors"},
     "seeding": set(),
+    "garbage": set(),
     "dialogue": BASE,
     "perturb": BASE | {"dialogue"},
     "trackers": BASE | {"dialogue"},
