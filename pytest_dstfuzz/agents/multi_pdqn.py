@@ -66,9 +66,14 @@ class MultiPDQN:
         self.critic_target = _perceptron((PASS_SIZE, wide, wide // 2, COUNT), generator).to(device)
         self.actor_target.load_state_dict(self.actor.state_dict())
         self.critic_target.load_state_dict(self.critic.state_dict())
-        self.actor_optimiser = torch.optim.Adam(self.actor.parameters(), config.actor_rate, fused=True)
+        self.actor_optimiser = torch.optim.Adam(
+            self.actor.parameters(), config.actor_rate, fused=True
+        )
         self.critic_optimiser = torch.optim.AdamW(
-            self.critic.parameters(), config.critic_rate, weight_decay=config.weight_decay, fused=True
+            self.critic.parameters(),
+            config.critic_rate,
+            weight_decay=config.weight_decay,
+            fused=True,
         )
         mask = torch.zeros(COUNT, _D)
         for number, block in enumerate(BLOCKS):
