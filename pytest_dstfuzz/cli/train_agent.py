@@ -15,6 +15,7 @@ KEPT = "every finished round is kept; the same command with --resume goes on fro
 
 ORDERS = ("distance", "reading")
 REWARDS = ("broken", "gini")
+DIALOGUES = ("right", "all")
 _SHARED = ("model", "checkpoint", "data", "validity", "attack", "seed", "device", "batch_size")
 _EXAMPLES = """\
   dstfuzz train-agent --model trade --data multiwoz21 --split val,test --output my-agent
@@ -53,8 +54,9 @@ def _parser() -> Parser:
     parser = Parser(
         "dstfuzz train-agent",
         f"{SUMMARY.capitalize()}.\n\n"
-        "It is trained on 80 % of the dialogues that the tracker gets right at every turn, and\n"
-        "never sees the other 20 %; the policy's metadata names those.",
+        "It is trained on 80 % of the dialogues that the tracker gets right at every turn (with\n"
+        "--dialogues all on those that it gets wrong too), and never sees the other 20 %; the\n"
+        "policy's metadata names those.",
         _EXAMPLES,
     )
     parser.shared(*_SHARED, required=("model", "data"))
@@ -94,6 +96,13 @@ def _parser() -> Parser:
         whole_number(1),
         "N",
         help="take only so many dialogues of each split",
+    )
+    value(
+        "--dialogues",
+        _one_of("choice of dialogues", DIALOGUES),
+        "NAME",
+        help="train on those that the tracker gets right at every turn (right; default) or on "
+        "all; the ones held out are the same",
     )
     parser.option(
         "--resume",

@@ -1,7 +1,9 @@
 """Training of an agent against a tracker, from the data to a policy that the search can use.
 
-The dialogues are those that the tracker gets right at every turn; a fifth of them is held
-out (`right_dialogues`). The folder of a run holds the policy and what a resumed run needs.
+Of the dialogues that the tracker gets right at every turn a fifth is held out
+(`right_dialogues`). It is trained on the others of them, or on all other dialogues: what
+changes a prediction can be learned where that is wrong, too. The folder of a run holds the
+policy and what a resumed run needs.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ class AgentRun:
         training: budget, reward, seed and all that is learned with.
         max_minutes: begin no round that would probably end later; ``None`` = no limit.
         max_dialogues: take only so many dialogues of each split; ``None`` = all.
+        dialogues: what to train on, but for those held out: ``right``, the dialogues that
+            the tracker gets right at every turn, or ``all``.
         resume: go on from the last round in ``output``.
         tensorboard: folder for events; ``None`` = none are written.
     """
@@ -75,6 +79,7 @@ class AgentRun:
     training: TrainingConfig = field(default_factory=TrainingConfig)
     max_minutes: float | None = None
     max_dialogues: int | None = None
+    dialogues: str = "right"
     resume: bool = False
     tensorboard: Path | None = None
 
@@ -238,7 +243,7 @@ class _Training:
         about = PolicyAbout(
             tracker=run.model,
             tracker_fingerprint=self._material.fingerprint,
-            data=f"{data.name} {data.split}",
+            data=f"{data.name} {data.split}, {run.dialogues} dialogues",
             held_out=tuple(dialogue.id for dialogue in self._material.held_out.dialogues),
             order=run.order,
             validity=run.validity,
@@ -297,7 +302,7 @@ def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: 
     right = right_dialogues(tracker, splits, run.batch_size, say)
     figures = [(item.right, item.right_slots, item.right_dialogues) for item in right.evaluations]
     ids = tuple(dialogue.id for dialogue in right.data.dialogues)
-    return _Material(ids, _digest(json.dumps(figures)), *held_out(right.data))
+    return _Material(ids, _digest(json.dumps(figures)), *_parted(run, splits, right.data))
 
 
 def _known(run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
@@ -320,7 +325,19 @@ def _known(run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
         split="+".join(item.split for item in splits),
         dialogues=tuple(dialogues[name] for name in right),
     )
-    return _Material(right, fingerprint, *held_out(data))
+    return _Material(right, fingerprint, *_parted(run, splits, data))
+
+
+def _parted(
+    run: AgentRun, splits: Sequence[DialogueSet], right: DialogueSet
+) -> tuple[DialogueSet, DialogueSet]:
+    """Return the dialogues to train on and those held out."""
+    training, kept_back = held_out(right)
+    if run.dialogues == "all":
+        hidden = {dialogue.id for dialogue in kept_back.dialogues}
+        others = [item for data in splits for item in data.dialogues if item.id not in hidden]
+        training = replace(training, dialogues=tuple(others))
+    return training, kept_back
 
 
 def _environment(run: AgentRun, data: DialogueSet, oracle: Oracle) -> Environment:

@@ -23,7 +23,7 @@ from pytest_dstfuzz.agents.board import Board
 from pytest_dstfuzz.agents.checkpoint import load_policy
 from pytest_dstfuzz.agents.multi_pdqn import LearnerConfig
 from pytest_dstfuzz.agents.training import Round, TrainingConfig
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.types import BeliefState, Context
 from pytest_dstfuzz.errors import MissingExtraError, TrackerError, UserError
 from pytest_dstfuzz.experiments import train_agent as module
 from pytest_dstfuzz.experiments.train_agent import AgentRun, train_agent
@@ -79,7 +79,7 @@ def same(one: Path, other: Path) -> bool:
 def test_the_policy_tells_how_it_came_to_be(whole: Path) -> None:
     about = load_policy(whole).about
     assert about.tracker == "planted:PlantedBot"
-    assert about.data.endswith(" val+test")
+    assert about.data.endswith(" val+test, right dialogues")
     assert (about.order, about.validity, about.attack) == ("distance", "strict", "hybrid")
     assert (about.reward, about.ks, about.attempts, about.seed) == (
         "broken",
@@ -415,6 +415,40 @@ def test_fewer_dialogues_of_each_split(data: Path, tmp_path: Path) -> None:
     run = run_of(data, tmp_path, max_dialogues=5, calls=60)
     train_agent(run, lines.append, PlantedBot())
     assert "8 dialogues (16 turns) to train on, 2 held out" in lines
+
+
+def test_all_dialogues_but_those_held_out(data: Path, tmp_path: Path) -> None:
+    """With a bot that gets some dialogues wrong there is more to train on, and no more held out."""
+
+    class Forgetful(PlantedBot):
+        def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+            found = super().predict(contexts)
+            wrong = Prediction(BeliefState({}), None)
+            first = [context.exchanges[0][1] for context in contexts]
+            return [
+                wrong if len(text) % 3 == 0 else answer
+                for text, answer in zip(first, found, strict=True)
+            ]
+
+    said: dict[str, str] = {}
+    for dialogues in ("right", "all"):
+        lines: list[str] = []
+        run = run_of(data, tmp_path / dialogues, calls=200)
+        run = dataclasses.replace(run, dialogues=dialogues)
+        train_agent(run, lines.append, Forgetful())
+        said[dialogues] = next(line for line in lines if "to train on" in line)
+        resumed = dataclasses.replace(run, resume=True)
+        train_agent(resumed, lines.append, Forgetful())
+    few, many = (int(said[name].split()[0]) for name in ("right", "all"))
+    kept_back = [int(said[name].split()[-3]) for name in ("right", "all")]
+    assert few < many
+    assert kept_back[0] == kept_back[1] > 0
+    policies = [load_policy(tmp_path / name).about for name in ("right", "all")]
+    assert policies[0].held_out == policies[1].held_out
+    assert [policy.data.split(", ")[-1] for policy in policies] == [
+        "right dialogues",
+        "all dialogues",
+    ]
 
 
 class Events:

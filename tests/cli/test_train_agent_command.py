@@ -59,6 +59,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         (f"{RUN} --split test,testing", "--split: 'test,testing' names a split twice"),
         (f"{RUN} --order raeding", "unknown order of positions 'raeding'. Did you mean 'reading'"),
         (f"{RUN} --reward ginni", "unknown reward 'ginni'. Did you mean 'gini'? Valid: broken, g"),
+        (f"{RUN} --dialogues wrong", "unknown choice of dialogues 'wrong'. Valid: all, right"),
         (f"{RUN} --validity lax", "--validity: unknown validity profile 'lax'"),
         (f"{RUN} --model trad", "unknown tracker 'trad'. Did you mean 'trade'?"),
         (f"{RUN} --data nowhere", "no such file or folder: 'nowhere'"),
@@ -120,7 +121,7 @@ def test_training_gets_what_was_given(
     options = (
         "--split test --calls 99 --attempts 2 --reward gini --order reading --ks 3,1,3 --seed 7 "
         "--validity edit-rate --attack cumulative --device cuda --batch-size 8 --checkpoint w "
-        "--max-minutes 5 --max-dialogues 9 --tensorboard board --resume"
+        "--max-minutes 5 --max-dialogues 9 --dialogues all --tensorboard board --resume"
     )
     assert cli.main([*RUN.split(), *options.split()]) == 0
     (run,) = seen
@@ -128,7 +129,7 @@ def test_training_gets_what_was_given(
     assert (run.splits, run.checkpoint, run.device, run.batch_size) == (("test",), "w", "cuda", 8)
     assert (run.validity, run.attack, run.order) == ("edit-rate", "cumulative", "reading")
     assert (run.max_minutes, run.max_dialogues, run.resume) == (5.0, 9, True)
-    assert run.tensorboard == Path("board")
+    assert (run.dialogues, run.tensorboard) == ("all", Path("board"))
     config = run.training
     assert (config.calls, config.attempts, config.reward) == (99, 2, "gini")
     assert (config.ks, config.seed) == ((1, 3), 7)
