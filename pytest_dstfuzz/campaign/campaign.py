@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
 
-from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.attempts import Rules
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import (
@@ -17,11 +16,12 @@ from pytest_dstfuzz.campaign.events import (
     WindowStarted,
     ignore,
 )
+from pytest_dstfuzz.campaign.flight import Flight, completed
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.walk import Answers, Walk, unanswered, walk
+from pytest_dstfuzz.campaign.walk import unanswered, walk
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
 from pytest_dstfuzz.garbage import uncollected
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.protocol import Search
@@ -54,8 +54,9 @@ class Campaign:
     """Runs the turns of a plan and keeps their results.
 
     Dialogues are run in windows: what many of them ask for goes to the tracker in
-    full batches. The window around a turn is run when its result is first asked for;
-    neither the order in which results are asked for nor the window changes them.
+    full batches. The window around a turn is begun when its result is first asked for, and
+    while the turns of one get their variants, the next one gets its clean predictions;
+    neither the order in which results are asked for nor the windows change them.
 
     Args:
         settings: what to do.
@@ -67,6 +68,8 @@ class Campaign:
             the turns before it are run too, as its contexts need them.
         listener: told what happens, see `events`.
         window: contexts to look ahead; ``None`` = `WINDOW_BATCHES`.
+        ahead: begin a window while the one before it is run. Never done under a budget,
+            which might end before any of them is done.
         search: who chooses the variants; ``None`` = the search that the settings name.
 
     Raises:
@@ -75,7 +78,7 @@ class Campaign:
         ValueError: a dialogue planned twice, or a last turn that it does not have.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first five are given by their names
         self,
         settings: Settings,
         data: DialogueSet,
@@ -85,6 +88,7 @@ class Campaign:
         plan: Sequence[Planned],
         listener: Listener | None = None,
         window: int | None = None,
+        ahead: bool = True,
         search: Search | None = None,
     ) -> None:
         self._rules = Rules.of(settings, data, lexicon, search)
@@ -104,6 +108,8 @@ class Campaign:
             if not 0 <= last < len(dialogue.turns):
                 raise ValueError(f"dialogue {dialogue.id!r} has no turn {last}")
         self._results: dict[str, list[TurnResult]] = {}
+        self._ahead = ahead
+        self._flight = Flight()
 
     def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
         """Return the result of a planned turn, running its window when it is not ready.
@@ -116,8 +122,8 @@ class Campaign:
         place = self._position[dialogue_id]
         if not 0 <= turn_index <= self._plan[place][1]:
             raise KeyError(turn_index)
-        if dialogue_id not in self._results:
-            self._run_window(place)
+        while dialogue_id not in self._results:
+            self._advance(place)
         return self._results[dialogue_id][turn_index]
 
     def run(self) -> Iterator[TurnResult]:
@@ -132,16 +138,39 @@ class Campaign:
             result for dialogue, _ in self._plan for result in self._results.get(dialogue.id, ())
         )
 
-    def _run_window(self, place: int) -> None:
-        """Run the dialogue at ``place`` of the plan and those after it that fit in."""
-        if not self._results:
+    def _advance(self, place: int) -> None:
+        """Take all dialogues that were begun one step on, with more beside them."""
+        if not self._results and not self._flight:
             turns = sum(last + 1 for _, last in self._plan)
             self._listener(CampaignStarted(len(self._plan), turns))
-        waiting = [item for item in self._plan[place:] if item[0].id not in self._results]
-        if self._predictor.stopped():
-            self._keep(waiting, [unanswered(self._rules, *item) for item in waiting])
+        waiting = [
+            here
+            for here, (dialogue, _) in enumerate(self._plan)
+            if here >= place and dialogue.id not in self._results and here not in self._flight
+        ]
+        if self._predictor.stopped() and not self._flight:
+            self._keep({here: unanswered(self._rules, *self._plan[here]) for here in waiting})
             return
-        window = self._look_ahead(waiting)
+        if not self._flight or (
+            self._ahead and self._results and not self._predictor.budget.limited
+        ):
+            self._begin(waiting)
+        begun = self._flight.places
+        try:
+            done = self._flight.advance(self._predictor.predict)
+        except BaseException:
+            # Whatever passes through must not lose dialogues whose answers are all there.
+            again = {here: walk(self._rules, *self._plan[here]) for here in begun}
+            self._flight.clear()
+            self._keep(completed(again, self._predictor.known))
+            raise
+        self._keep(done)
+
+    def _begin(self, waiting: Sequence[int]) -> None:
+        """Begin the first of some dialogues and those after it that fit in with it."""
+        window = self._look_ahead([self._plan[place] for place in waiting])
+        if not window:
+            return
         self._listener(
             WindowStarted(
                 dialogues=len(window),
@@ -149,18 +178,12 @@ class Campaign:
                 contexts=sum(self._cost(last, most=False) for _, last in window),
             )
         )
-        try:
-            results = self._drive(window, self._predictor.predict)
-        except BaseException:
-            # Whatever passes through must not lose dialogues whose answers are all there.
-            kept = self._drive(window, self._predictor.known)
-            done = [place for place, turns in enumerate(kept) if not _was_skipped(turns)]
-            self._keep([window[place] for place in done], [kept[place] for place in done])
-            raise
-        self._keep(window, results)
+        with uncollected():
+            for place, planned in zip(waiting, window, strict=False):
+                self._flight.begin(place, walk(self._rules, *planned))
 
-    def _look_ahead(self, waiting: Sequence[Planned]) -> list[Planned]:
-        """Return the dialogues to run together: the first one and those that fit in with it.
+    def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
+        """Return how far to look ahead: the first dialogue and those that fit in with it.
 
         Under a budget no more are begun than what is left pays for at the worst:
         dialogues left half done would have cost calls and given nothing.
@@ -170,7 +193,7 @@ class Campaign:
         limit = min(float(size), budget.forecast())
         sizes = accumulate(self._cost(last, most=budget.limited) for _, last in waiting)
         fitting = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
-        return list(waiting[: max(1, fitting)])
+        return waiting[: max(1, fitting)]
 
     def _cost(self, last: int, *, most: bool) -> int:
         """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
@@ -178,44 +201,18 @@ class Campaign:
         passes = 3 if most and settings.attack != "non-cumulative" else 1
         return (last + 1) * (1 + passes * settings.variants)
 
-    def _drive(
-        self, window: Sequence[Planned], predict: Callable[[list[Context]], Answers]
-    ) -> list[list[TurnResult]]:
-        """Run the dialogues of a window side by side, all their requests at once."""
-        walks: dict[int, Walk] = {
-            place: walk(self._rules, dialogue, last)
-            for place, (dialogue, last) in enumerate(window)
-        }
-        wanted = {place: next(steps) for place, steps in walks.items()}
-        results: dict[int, list[TurnResult]] = {}
-        answers: dict[Context, Answer] = {}
-        while wanted:
-            answers.update(predict([context for asked in wanted.values() for context in asked]))
-            requests: dict[int, Sequence[Context]] = {}
-            with uncollected():
-                for place in wanted:
-                    try:
-                        requests[place] = walks[place].send(answers)
-                    except StopIteration as stop:
-                        results[place] = stop.value
-            wanted = requests
-        return [results[place] for place in range(len(window))]
-
-    def _keep(self, window: Sequence[Planned], results: Sequence[list[TurnResult]]) -> None:
-        """Keep the results of a window and tell the listener."""
+    def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
+        """Keep the results of some dialogues and tell the listener."""
         reason = f"{self._predictor.budget.ended} before this turn was run"
-        for (dialogue, _), turns in zip(window, results, strict=True):
+        for place in sorted(found):
+            dialogue, _ = self._plan[place]
             self._results[dialogue.id] = [
                 replace(turn, reason=reason) if turn.outcome == "skipped" else turn
-                for turn in turns
+                for turn in found[place]
             ]
             for turn in self._results[dialogue.id]:
                 self._listener(TurnDone(turn))
-        if len(self._results) == len(self._plan):
+        if found and len(self._results) == len(self._plan):
             finished = self.finished()
             skipped = sum(turn.outcome == "skipped" for turn in finished)
             self._listener(CampaignFinished(len(finished), skipped, self._predictor.calls))
-
-
-def _was_skipped(turns: Sequence[TurnResult]) -> bool:
-    return any(turn.outcome == "skipped" for turn in turns)

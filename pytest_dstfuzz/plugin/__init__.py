@@ -139,7 +139,7 @@ def dst_report(request: pytest.FixtureRequest) -> DstReport:
 
 
 class _Intake:
-    """Takes in what tests found out: a worker of xdist its own, a controller all workers'."""
+    """Takes in what the tests of xdist's workers found out."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

@@ -90,11 +90,13 @@ class SessionHooks:
     def pytest_runtest_makereport(
         self,
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Let the report of a test carry what the test found out; xdist sends it along."""
+        """Record what a test found out, or let its report carry it where xdist sends that."""
         report = yield
-        if self._dst.outbox is not None:
-            report.dstfuzz = self._dst.outbox  # type: ignore[attr-defined]  # any will do
-            self._dst.outbox = None
+        found, self._dst.outbox = self._dst.outbox, None
+        if found is not None and self._dst.is_worker:
+            report.dstfuzz = found  # type: ignore[attr-defined]  # any will do
+        elif found is not None:
+            self._dst.record.add(found)
         return report
 
     def pytest_runtest_logreport(self) -> None:

@@ -17,8 +17,9 @@ def result_payload(
     policy: tuple[str, str] = ("", ""),
     planned: int = 0,
     own: str = "",
+    plain: bool = True,
 ) -> dict[str, Any]:
-    """Return what a test's report carries of a result: plain values, as xdist sends them.
+    """Return what is recorded of a test.
 
     Args:
         key: tells the results of one turn under different settings or trackers apart.
@@ -27,10 +28,11 @@ def result_payload(
         policy: fingerprint of the policy that chose what to change, and a note on it.
         planned: how many results the selected tests of the whole session ask for.
         own: settings of the test that the session does not have.
+        plain: give plain values, which xdist can send to another process.
     """
     return {
         "key": key,
-        "result": result.to_json(),
+        "result": result.to_json() if plain else result,
         "lexicon": lexicon,
         "policy": list(policy),
         "planned": planned,
@@ -39,7 +41,7 @@ def result_payload(
 
 
 def problem_payload(problem: str) -> dict[str, Any]:
-    """Return what a test's report carries of a mistake that ends the session."""
+    """Return what is recorded of a mistake that ends the session."""
     return {"problem": problem}
 
 
@@ -72,7 +74,9 @@ class Record:
         if "problem" in payload:
             self.problem = self.problem or str(payload["problem"])
             return
-        result = TurnResult.from_json(payload["result"])
+        result = payload["result"]
+        if not isinstance(result, TurnResult):
+            result = TurnResult.from_json(result)
         self._found[payload["key"], result.id] = result
         self.lexicons.add(str(payload["lexicon"]))
         fingerprint, note = payload["policy"]

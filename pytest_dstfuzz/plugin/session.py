@@ -86,7 +86,7 @@ class DstSession:
             given.name == "model" and given.on_command_line for given in given_options(config)
         )
         self.record = Record()
-        #: What the report of the running test is to carry.
+        #: What is to be recorded of the running test.
         self.outbox: dict[str, Any] | None = None
         #: A mistake of the user that was found while tests were collected.
         self.problem: UserError | None = None
@@ -320,8 +320,9 @@ class DstSession:
         own = own_settings(param.settings, self.settings)
         key = result_key(own, asked.origin, search, words)
         policy = self._policy(search) if is_agent(search) else ("", "")
+        planned, plain = self.record.planned, self.is_worker
         return result_payload(
-            key, result, words, policy=policy, planned=self.record.planned, own=own
+            key, result, words, policy=policy, planned=planned, own=own, plain=plain
         )
 
     def _policy(self, search: str) -> tuple[str, str]:
@@ -345,6 +346,7 @@ class DstSession:
                 listener=self.progress,
                 # What a worker looks ahead to may be another worker's turn.
                 window=self.settings.batch_size if self.is_worker else None,
+                ahead=not self.is_worker,
             )
         return self._campaigns[asked].result(param.dialogue.id, param.turn_index)
 
