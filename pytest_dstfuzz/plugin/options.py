@@ -141,3 +141,9 @@ def _beside_ini(config: pytest.Config, name: str, value: str) -> str:
     path = folder / Path(value).expanduser()
     # A data set may be given by name as well, and then there is no such file.
     return str(path) if name == "report" or path.exists() else value
+
+
+def spelled(name: str, settings: Settings, marked: bool) -> str:
+    """Return a setting as the user wrote it: in the marker of a test, or as an option."""
+    text = f"{name}={getattr(settings, name)}"
+    return f"@pytest.mark.dst({text})" if marked else f"--dst-{text}"

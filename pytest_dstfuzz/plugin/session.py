@@ -33,7 +33,7 @@ from pytest_dstfuzz.plugin.items import (
     properties,
     result_key,
 )
-from pytest_dstfuzz.plugin.options import given_options, read_settings
+from pytest_dstfuzz.plugin.options import given_options, read_settings, spelled
 from pytest_dstfuzz.plugin.origins import Origins, scope_of
 from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
@@ -293,7 +293,7 @@ class DstSession:
             )
         settings = param.settings
         names = ("variant", "variants")
-        one, all_of = (_spelled(name, settings, name in param.marked) for name in names)
+        one, all_of = (spelled(name, settings, name in param.marked) for name in names)
         check_variant(settings, f" ({one} with {all_of} at {item.name})")
         if "search" not in param.marked:
             settings = replace(settings, search=search)
@@ -395,8 +395,3 @@ class DstSession:
     @cached_property
     def _checked(self) -> set[Settings]:
         return set()
-
-
-def _spelled(name: str, settings: Settings, marked: bool) -> str:
-    text = f"{name}={getattr(settings, name)}"
-    return f"@pytest.mark.dst({text})" if marked else f"--dst-{text}"

@@ -28,11 +28,11 @@ ENVIRONMENT = {
 
 def test_a_campaign_costs_little_more_than_its_predictions() -> None:
     if not MULTIWOZ.is_dir():
-        pytest.skip("needs the MultiWOZ files of ../shared: 500 turns and more")
+        pytest.skip("needs the MultiWOZ files of ../shared: 2,400 turns")
     figures = []
     for _ in range(3):
         ran = subprocess.run(
-            [sys.executable, HERE / "campaign_run.py", str(MULTIWOZ), "600"],
+            [sys.executable, HERE / "campaign_run.py", str(MULTIWOZ), "2400"],
             capture_output=True,
             text=True,
             check=True,

@@ -73,6 +73,31 @@ def test_batch_size_and_window_do_not_show(
     assert list(campaign(lexicon, settings=settings, window=window).run()) == plain
 
 
+@pytest.mark.parametrize("window", [1, 40, None])
+def test_what_is_begun_ahead_does_not_show(
+    lexicon: Lexicon, plain: list[TurnResult], window: int | None
+) -> None:
+    batches = []
+    for ahead in (False, True):
+        bot = WordBot()
+        run = campaign(lexicon, bot, window=window, ahead=ahead)
+        assert list(run.run()) == plain
+        batches.append(bot.batches)
+    assert sum(batches[0]) == sum(batches[1])
+    # With one window after the other there are more batches that are not full.
+    assert len(batches[1]) < len(batches[0]) or window is None
+
+
+def test_the_first_results_do_not_wait_for_a_whole_plan(lexicon: Lexicon) -> None:
+    bot = WordBot()
+    settings = replace(SETTINGS, batch_size=1)
+    run = campaign(lexicon, bot, settings=settings)
+    next(iter(run.run()))
+    assert len(bot.asked) < 100
+    list(run.run())
+    assert len(bot.asked) > 200
+
+
 @pytest.mark.parametrize("batch_size", [4, 64])
 @pytest.mark.parametrize("fails", ["short", "long"])
 def test_a_tracker_that_fails_by_length_fails_alike_in_every_window(
