@@ -244,7 +244,8 @@ OPTIONS: tuple[Option, ...] = (
         _text,
         "NAME",
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
-        "the shipped tracker) or agent:PATH, a policy of your own (default: random)",
+        "the shipped tracker) or agent:PATH, a policy of your own (default: agent for the shipped "
+        "trade in strict, random for all else)",
         per_test=True,
     ),
     Option(

@@ -12,6 +12,7 @@ import pytest
 from pytest_dstfuzz.agents.checkpoint import PolicyAbout, load_policy, save_policy
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE
+from pytest_dstfuzz.plugin.options import read_settings
 
 OPTIONS = ("--dst-model=mybot:steady", "--dst-turns=6", "--dst-report=out.json")
 
@@ -152,3 +153,27 @@ def test_a_tracker_that_fails_still_has_proposals(bot: pytest.Pytester, policy: 
     model = "--dst-model=mybot:second_turn_fails"
     turns = ("--dst-turns=2", "--dst-search=agent:mine.safetensors")
     bot.runpytest_inprocess(model, *turns).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "search"),
+    [
+        ("--dst-model=trade", "agent"),
+        ("--dst-model=trade --dst-validity=strict --dst-seed=4", "agent"),
+        ("--dst-model=trade --dst-search=random", "random"),
+        ("--dst-model=trade --dst-search=near-value", "near-value"),
+        ("--dst-model=trade --dst-validity=edit-rate", "random"),
+        ("--dst-model=trade --dst-checkpoint=elsewhere", "random"),
+        ("--dst-model=mybot:fragile", "random"),
+        ("", "random"),
+    ],
+)
+def test_the_agent_is_the_default_for_what_it_was_trained_on(
+    pytester: pytest.Pytester, options: str, search: str
+) -> None:
+    assert read_settings(pytester.parseconfig(*options.split())).search == search
+
+
+def test_an_ini_file_may_name_the_search_too(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ndst_search = greedy\n")
+    assert read_settings(pytester.parseconfig("--dst-model=trade")).search == "greedy"
