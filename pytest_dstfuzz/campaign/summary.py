@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -47,6 +47,12 @@ class Summary:
     calls: int
     #: Turns with at least one violation.
     turns_broken: int
+    #: Turns with at least one valid variant.
+    turns_tested: int
+    #: Turns broken / turns tested; ``None`` without any that was tested.
+    turn_failure_rate: float | None
+    #: Its interval, as that of the failure rate.
+    turn_failure_rate_interval: tuple[float, float] | None
 
     @property
     def broken_per_1000_calls(self) -> float | None:
@@ -72,6 +78,8 @@ def summarise(results: Iterable[TurnResult], seed: int) -> Summary:
     """
     turns = list(results)
     counts = count(variant for turn in turns for variant in turn.variants)
+    tested = sum(any(variant.valid for variant in turn.variants) for turn in turns)
+    broken = sum(bool(turn.violations) for turn in turns)
     return Summary(
         turns=sum(turn.outcome != "skipped" for turn in turns),
         generated=counts.generated,
@@ -90,7 +98,10 @@ def summarise(results: Iterable[TurnResult], seed: int) -> Summary:
         failure_rate_interval=failure_rate_interval(turns, seed),
         yield_rate=counts.yield_rate,
         calls=sum(turn.calls for turn in turns),
-        turns_broken=sum(bool(turn.violations) for turn in turns),
+        turns_broken=broken,
+        turns_tested=tested,
+        turn_failure_rate=broken / tested if tested else None,
+        turn_failure_rate_interval=turn_failure_rate_interval(turns, seed),
     )
 
 
@@ -107,12 +118,35 @@ def failure_rate_interval(
     for turn in results:
         counts = count(turn.variants)
         by_dialogue[turn.dialogue_id] = by_dialogue.get(turn.dialogue_id, Counts()) + counts
-    tested = [counts for _, counts in sorted(by_dialogue.items()) if counts.valid]
+    parts = [(counts.violations, counts.valid) for _, counts in sorted(by_dialogue.items())]
+    return _interval(parts, stream(seed, "bootstrap"), level)
+
+
+def turn_failure_rate_interval(
+    results: Iterable[TurnResult], seed: int, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return the interval of the share of the tested turns that are broken, or ``None``.
+
+    As `failure_rate_interval`, with turns in the place of variants.
+    """
+    by_dialogue: dict[str, tuple[int, int]] = {}
+    for turn in results:
+        broken, tested = by_dialogue.get(turn.dialogue_id, (0, 0))
+        now = any(variant.valid for variant in turn.variants)
+        by_dialogue[turn.dialogue_id] = (broken + bool(turn.violations), tested + now)
+    parts = [pair for _, pair in sorted(by_dialogue.items())]
+    return _interval(parts, stream(seed, "bootstrap", "turns"), level)
+
+
+def _interval(
+    pairs: Sequence[tuple[int, int]], rng: np.random.Generator, level: float
+) -> tuple[float, float] | None:
+    """Return the interval of a ratio from the numerator and denominator of each dialogue."""
+    tested = [pair for pair in pairs if pair[1]]
     if len(tested) < 2:
         return None
-    violations = np.array([counts.violations for counts in tested], dtype=np.int64)
-    valid = np.array([counts.valid for counts in tested], dtype=np.int64)
-    low, high = bootstrap_ratio(violations, valid, stream(seed, "bootstrap"), level)
+    parts, wholes = np.array(tested, dtype=np.int64).T
+    low, high = bootstrap_ratio(parts, wholes, rng, level)
     return low, high
 
 

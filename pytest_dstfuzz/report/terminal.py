@@ -141,8 +141,14 @@ def _figures(page: Page, summary: Summary, results: Sequence[TurnResult]) -> Non
     )
     page.field(_label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls
-    per_calls = "" if rate is None else f", {rate:.1f} for every 1,000 of {summary.calls:,} calls"
-    page.field(_label("turns broken"), f"{summary.turns_broken:,}{per_calls}")
+    page.field(
+        _label("turns broken"),
+        f"{summary.turns_broken:,} of {summary.turns_tested:,} with a valid variant: "
+        f"{percent(summary.turn_failure_rate)} "
+        f"({interval_text(summary.turn_failure_rate_interval)})",
+    )
+    if rate is not None:
+        page.field(_label(""), f"{rate:.1f} for every 1,000 of {summary.calls:,} calls")
     found = causes(results)
     if found:
         page.field(_label("caused by"), _counted(found))

@@ -26,6 +26,7 @@ from pytest_dstfuzz.campaign.summary import (
     bootstrap_ratio,
     failure_rate_interval,
     summarise,
+    turn_failure_rate_interval,
     yields_by_domain,
     yields_by_slot,
 )
@@ -53,6 +54,9 @@ KEYS = [
     "yield",
     "calls",
     "turns_broken",
+    "turns_tested",
+    "turn_failure_rate",
+    "turn_failure_rate_interval",
 ]
 
 
@@ -209,6 +213,9 @@ def test_the_figures_of_a_small_campaign() -> None:
     assert summary.yield_rate == 1 / 6
     assert (summary.calls, summary.turns_broken) == (8, 1)
     assert summary.broken_per_1000_calls == 125
+    # Of dialogue e one turn was tested, and it held; another had no valid variant.
+    assert (summary.turns_tested, summary.turn_failure_rate) == (2, 1 / 2)
+    assert summary.turn_failure_rate_interval == (0.0, 1.0)
     assert summary.failure_rate_interval == (0.0, 0.5)
     assert json.loads(json.dumps(summary.to_json()))["failure_rate_interval"] == [0.0, 0.5]
     assert isinstance(summary, Summary)
@@ -218,6 +225,18 @@ def test_one_dialogue_gives_no_interval() -> None:
     assert failure_rate_interval([turn(variant("held")), turn(variant("violation"))], 0) is None
     two = [turn(variant("held")), turn(variant("vetoed"), dialogue="e")]
     assert failure_rate_interval(two, 0) is None
+    assert turn_failure_rate_interval(two, 0) is None
+
+
+def test_a_turn_counts_once_however_often_it_is_broken() -> None:
+    often = [
+        turn(*[variant("violation") for _ in range(9)], dialogue=f"{d}", outcome="violation")
+        for d in range(4)
+    ]
+    held = [turn(variant("held"), dialogue=f"{d}", index=1) for d in range(4)]
+    summary = summarise([*often, *held], 0)
+    assert (summary.failure_rate, summary.turn_failure_rate) == (36 / 40, 1 / 2)
+    assert summary.turn_failure_rate_interval == (0.5, 0.5)
 
 
 def test_the_bootstrap_is_seeded_and_near_the_binomial_interval() -> None:

@@ -68,6 +68,9 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "yield",
         "calls",
         "turns_broken",
+        "turns_tested",
+        "turn_failure_rate",
+        "turn_failure_rate_interval",
     }
     turn = next(turn for turn in report["turns"] if turn["outcome"] == "violation")
     assert {
