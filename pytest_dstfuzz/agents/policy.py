@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE, Floats, Trace, TurnView
 from pytest_dstfuzz.config import TRANSFORMATIONS
-from pytest_dstfuzz.perturb.action import GRID, ActionSpace
+from pytest_dstfuzz.perturb.action import GRID, TRIGGER, ActionSpace
 from pytest_dstfuzz.perturb.types import Action
 
 SPACE: Final = ActionSpace()
@@ -162,6 +162,28 @@ class Policy:
         chosen &= view.available
         action = Action(tuple(vector.astype(float).tolist()), k)
         return Choice(action, vector, choices, chosen, values)
+
+    def settled(self, choice: Choice, state: Floats) -> Action:
+        """Return the action of a choice, every coordinate that has no effect as the actor has it.
+
+        Those are the parameters of transformations that are not associated and of repetitions
+        that are not triggered, and the trigger of the first repetition, which is always made.
+        What a search drew for them is chance and says nothing about the agent.
+
+        Args:
+            choice: what was chosen.
+            state: [STATE_SIZE], in which.
+        """
+        vector, proposed = choice.vector.copy(), snap(self.parameters(state))
+        for number, block in enumerate(BLOCKS):
+            middle = (block.start + block.stop) // 2
+            if not choice.chosen[number]:
+                vector[block] = proposed[block]
+                continue
+            vector[block.start] = proposed[block.start]
+            if vector[middle] < TRIGGER:
+                vector[middle + 1 : block.stop] = proposed[middle + 1 : block.stop]
+        return Action(tuple(vector.astype(float).tolist()), choice.action.k)
 
 
 def importances(values: Floats) -> Floats:

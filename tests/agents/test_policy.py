@@ -102,6 +102,34 @@ def test_a_choice_is_a_point_of_the_space(
     assert choice.choices.shape == (COUNT, CHOICE_SIZE)
 
 
+@laws(max_examples=60, deadline=None)
+@given(
+    st.integers(0, 999),
+    st.integers(1, 6),
+    st.sampled_from([TEXT, "", "ok", "i want a cheap hotel in the north, please"]),
+    st.sampled_from([(), ("char_drop",), ("word_insert", "char_insert")]),
+)
+def test_settling_an_action_changes_no_variant(
+    seed: int, k: int, text: str, only: tuple[str, ...]
+) -> None:
+    policy, view, perturber = policy_of(seed % 3), view_of(text, only), perturber_of(only)
+    trace = Trace(len(view.source.words))
+    explore = Exploration(candidates=16, temperature=0.3)
+    choice = policy.choose(view, trace, k, np.random.default_rng(seed), explore)
+    state = view.state(trace, k)
+    settled = policy.settled(choice, state)
+    assert settled.k == k
+    source = perturber.prepare(text)
+    assert perturber.apply(source, settled) == perturber.apply(source, choice.action)
+    proposed = snap(policy.parameters(state))
+    vector = np.array(settled.vector, np.float32)
+    for number, block in enumerate(BLOCKS):
+        if not choice.chosen[number]:
+            assert (vector[block] == proposed[block]).all()
+    again = policy.settled(choice._replace(action=settled, vector=vector), state)
+    assert again == settled
+
+
 def test_without_exploring_the_best_k_are_taken() -> None:
     policy, view = policy_of(), view_of()
     trace = Trace(len(view.source.words))
