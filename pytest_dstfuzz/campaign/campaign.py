@@ -16,7 +16,7 @@ from pytest_dstfuzz.campaign.events import (
     WindowStarted,
     ignore,
 )
-from pytest_dstfuzz.campaign.flight import Flight, completed
+from pytest_dstfuzz.campaign.flight import Flight
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.walk import unanswered, walk
@@ -27,10 +27,10 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.trackers.protocol import Tracker
 
-#: Batches that the first windows look ahead, and all others. The more, the fewer batches are
+#: Batches that the first window looks ahead, and all others. The more, the fewer batches are
 #: left half empty and the more similar their contexts are in length; but a slow tracker is
-#: to show its first results soon.
-WINDOW_BATCHES = (8, 32, 128)
+#: to show its first results soon, and dialogues half done are lost when a run is interrupted.
+WINDOW_BATCHES = (8, 32)
 
 #: One dialogue of the plan and the index of its last turn.
 Planned = tuple[Dialogue, int]
@@ -110,6 +110,8 @@ class Campaign:
         self._results: dict[str, list[TurnResult]] = {}
         self._ahead = ahead
         self._flight = Flight()
+        #: Number of the last window.
+        self._begun = 0
 
     def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
         """Return the result of a planned turn, running its window when it is not ready.
@@ -133,14 +135,16 @@ class Campaign:
                 yield self.result(dialogue.id, index)
 
     def finished(self) -> tuple[TurnResult, ...]:
-        """Return the results that are there, in the order of the plan; nothing is run."""
+        """Return the results that are there, in the order of the plan; the tracker is not asked."""
+        self._flight.settle(self._predictor.known)
+        self._keep(self._flight.take())
         return tuple(
             result for dialogue, _ in self._plan for result in self._results.get(dialogue.id, ())
         )
 
     def _advance(self, place: int) -> None:
         """Take all dialogues that were begun one step on, with more beside them."""
-        if not self._results and not self._flight:
+        if not self._begun:
             turns = sum(last + 1 for _, last in self._plan)
             self._listener(CampaignStarted(len(self._plan), turns))
         waiting = [
@@ -148,29 +152,28 @@ class Campaign:
             for here, (dialogue, _) in enumerate(self._plan)
             if here >= place and dialogue.id not in self._results and here not in self._flight
         ]
-        if self._predictor.stopped() and not self._flight:
+        windows = self._flight.windows
+        if self._predictor.stopped() and not windows:
             self._keep({here: unanswered(self._rules, *self._plan[here]) for here in waiting})
             return
-        if not self._flight or (
-            self._ahead and self._results and not self._predictor.budget.limited
-        ):
+        ahead = self._ahead and self._results and not self._predictor.budget.limited
+        if windows < (2 if ahead else 1):
             self._begin(waiting)
-        begun = self._flight.places
         try:
-            done = self._flight.advance(self._predictor.predict)
+            self._flight.advance(self._predictor.predict)
         except BaseException:
             # Whatever passes through must not lose dialogues whose answers are all there.
-            again = {here: walk(self._rules, *self._plan[here]) for here in begun}
-            self._flight.clear()
-            self._keep(completed(again, self._predictor.known))
+            self._flight.settle(self._predictor.known)
             raise
-        self._keep(done)
+        finally:
+            self._keep(self._flight.take())
 
     def _begin(self, waiting: Sequence[int]) -> None:
         """Begin the first of some dialogues and those after it that fit in with it."""
         window = self._look_ahead([self._plan[place] for place in waiting])
         if not window:
             return
+        self._begun += 1
         self._listener(
             WindowStarted(
                 dialogues=len(window),
@@ -180,7 +183,7 @@ class Campaign:
         )
         with uncollected():
             for place, planned in zip(waiting, window, strict=False):
-                self._flight.begin(place, walk(self._rules, *planned))
+                self._flight.begin(place, self._begun, walk(self._rules, *planned))
 
     def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
         """Return how far to look ahead: the first dialogue and those that fit in with it.
@@ -213,6 +216,6 @@ class Campaign:
             for turn in self._results[dialogue.id]:
                 self._listener(TurnDone(turn))
         if found and len(self._results) == len(self._plan):
-            finished = self.finished()
+            finished = [turn for turns in self._results.values() for turn in turns]
             skipped = sum(turn.outcome == "skipped" for turn in finished)
             self._listener(CampaignFinished(len(finished), skipped, self._predictor.calls))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import Answer
@@ -20,6 +20,8 @@ class _Waiting:
 
     walk: Walk
     wanted: Sequence[Context]
+    #: Number of the window that it was begun with.
+    window: int
     answers: dict[Context, Answer] = field(default_factory=dict)
 
 
@@ -28,57 +30,53 @@ class Flight:
 
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
+        self._done: dict[int, list[TurnResult]] = {}
 
     def __contains__(self, place: int) -> bool:
         return place in self._waiting
 
-    def __len__(self) -> int:
-        return len(self._waiting)
-
     @property
-    def places(self) -> tuple[int, ...]:
-        """Places of the dialogues in the plan, in the order in which they were begun."""
-        return tuple(self._waiting)
+    def windows(self) -> int:
+        """How many windows have dialogues that are not done."""
+        return len({waiting.window for waiting in self._waiting.values()})
 
-    def begin(self, place: int, steps: Walk) -> None:
+    def begin(self, place: int, window: int, steps: Walk) -> None:
         """Begin the dialogue at ``place`` of the plan."""
-        self._waiting[place] = _Waiting(steps, next(steps))
+        self._waiting[place] = _Waiting(steps, next(steps), window)
 
-    def advance(self, predict: Predict) -> dict[int, list[TurnResult]]:
-        """Let all dialogues have the answers that they wait for; return those that are done.
+    def advance(self, predict: Predict) -> None:
+        """Let all dialogues have the answers that they wait for.
 
-        What ``predict`` raises passes through, and nothing has moved.
+        What ``predict`` raises passes through, and nothing has moved. What a dialogue raises
+        passes through as well: it is out then, and those after it have not moved.
         """
         found = predict([c for waiting in self._waiting.values() for c in waiting.wanted])
-        done: dict[int, list[TurnResult]] = {}
         with uncollected():
-            for place, waiting in self._waiting.items():
-                given = {c: found[c] for c in waiting.wanted if c in found}
-                waiting.answers.update(given)
-                try:
-                    waiting.wanted = waiting.walk.send(waiting.answers)
-                except StopIteration as stop:
-                    done[place] = stop.value
-        for place in done:
-            del self._waiting[place]
+            for place in list(self._waiting):
+                self._send(place, found)
+
+    def settle(self, known: Predict) -> None:
+        """Take every dialogue as far as answers that are known already will do."""
+        with uncollected():
+            for place in list(self._waiting):
+                while (waiting := self._waiting.get(place)) is not None:
+                    found = known(list(waiting.wanted))
+                    if not all(context in found for context in waiting.wanted):
+                        break
+                    self._send(place, found)
+
+    def take(self) -> dict[int, list[TurnResult]]:
+        """Return the results of the dialogues that were done since the last time."""
+        done, self._done = self._done, {}
         return done
 
-    def clear(self) -> None:
-        """Forget all dialogues."""
-        self._waiting.clear()
-
-
-def completed(walks: Mapping[int, Walk], known: Predict) -> dict[int, list[TurnResult]]:
-    """Run the dialogues that need no other answers than those known, from their beginnings."""
-    results: dict[int, list[TurnResult]] = {}
-    for place, steps in walks.items():
-        wanted = next(steps)
-        answers = dict(known(list(wanted)))
-        while answers.keys() >= set(wanted):
-            try:
-                wanted = steps.send(answers)
-            except StopIteration as stop:
-                results[place] = stop.value
-                break
-            answers.update(known(list(wanted)))
-    return results
+    def _send(self, place: int, found: Answers) -> None:
+        # Out, until it waits again: whatever interrupts a coroutine ends it.
+        waiting = self._waiting.pop(place)
+        waiting.answers.update((c, found[c]) for c in waiting.wanted if c in found)
+        try:
+            waiting.wanted = waiting.walk.send(waiting.answers)
+        except StopIteration as stop:
+            self._done[place] = stop.value
+        else:
+            self._waiting[place] = waiting

@@ -11,10 +11,11 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.board import Board
@@ -32,7 +33,7 @@ from pytest_dstfuzz.campaign.answers import Failure
 from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.experiments.oracle import Oracle
 from pytest_dstfuzz.experiments.right_dialogues import Say, held_out, right_dialogues
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -40,6 +41,9 @@ from pytest_dstfuzz.perturb.lexicon import load_lexicon
 from pytest_dstfuzz.relations.builtin import relation_for
 from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 from pytest_dstfuzz.trackers.registry import resolve_tracker
+
+#: What to train on: the dialogues that the tracker gets right throughout, or all.
+DIALOGUES: Final = ("right", "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,8 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
         raise UserError(
             f"{run.output} holds a training run already: resume it, or choose another folder"
         )
+    if run.dialogues not in DIALOGUES:
+        raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)
     # Before what takes its time, as it may not be installed.
     board = Board(run.tensorboard) if run.tensorboard is not None else None
     splits = _splits(run)
@@ -275,6 +281,7 @@ class _Training:
             "validity": run.validity,
             "attack": run.attack,
             "order": run.order,
+            "choice of dialogues": run.dialogues,
             **asdict(run.training),
             "training dialogues": f"{len(data.dialogues)}, sha256 {_digest(ids)}",
             "the tracker's clean answers": f"sha256 {_digest(self._oracle.fingerprint)}",
@@ -336,6 +343,9 @@ def _parted(
     if run.dialogues == "all":
         hidden = {dialogue.id for dialogue in kept_back.dialogues}
         others = [item for data in splits for item in data.dialogues if item.id not in hidden]
+        counted = Counter(item.id for item in others)
+        if twice := next((name for name, count in counted.items() if count > 1), None):
+            raise UserError(f"the dialogue {twice!r} is in two of the splits")
         training = replace(training, dialogues=tuple(others))
     return training, kept_back
 

@@ -90,10 +90,10 @@ class SessionHooks:
     def pytest_runtest_makereport(
         self,
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Record what a test found out, or let its report carry it where xdist sends that."""
+        """Record what a test found out, or let its report carry it to another process."""
         report = yield
         found, self._dst.outbox = self._dst.outbox, None
-        if found is not None and self._dst.is_worker:
+        if found is not None and self._dst.sends_results:
             report.dstfuzz = found  # type: ignore[attr-defined]  # any will do
         elif found is not None:
             self._dst.record.add(found)

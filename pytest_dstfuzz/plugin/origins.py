@@ -8,14 +8,30 @@ the parameters that they come from, which are the same in every process.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.perturb.lexicon import Lexicon
 
 #: Fixtures that decide what comes of a turn besides its settings.
 _DECIDING = ("dst_model", "dst_search", "dst_lexicon")
 #: Parameters of these types are the same when they are equal; others only as one object.
 _PLAIN = (str, int, float, bool, type(None))
+
+
+class Asked(NamedTuple):
+    """What two tests must share to share a campaign."""
+
+    #: Settings of the tests, and those with the search that the fixture names.
+    settings: Settings
+    effective: Settings
+    #: Where the tracker came from, and the tracker itself.
+    origin: str
+    model_id: int
+    #: Compared by identity.
+    lexicon: Lexicon
 
 
 class Origins:

@@ -29,7 +29,7 @@ class Progress:
     def __call__(self, event: Event) -> None:
         """Take in one event of a campaign."""
         if isinstance(event, WindowStarted):
-            self._wanted, self._done = event.contexts, 0
+            self._wanted += event.contexts
         elif isinstance(event, BudgetReached):
             self._say(f"{event.reason}: what is left is skipped")
         elif isinstance(event, BatchDone):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pytest
 
@@ -34,7 +35,7 @@ from pytest_dstfuzz.plugin.items import (
     result_key,
 )
 from pytest_dstfuzz.plugin.options import given_options, read_settings, spelled
-from pytest_dstfuzz.plugin.origins import Origins, scope_of
+from pytest_dstfuzz.plugin.origins import Asked, Origins, scope_of
 from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
 from pytest_dstfuzz.plugin.suite import builtin_items
@@ -52,19 +53,6 @@ _NO_TRACKER = (
     "no tracker to test: name one with --dst-model (a registered name such as 'trade', or "
     "package.module:attribute), or override the fixture dst_model"
 )
-
-
-class _Asked(NamedTuple):
-    """What two tests must share to share a campaign."""
-
-    #: Settings of the tests, and those with the search that the fixture names.
-    settings: Settings
-    effective: Settings
-    #: Where the tracker came from, and the tracker itself.
-    origin: str
-    model_id: int
-    #: Compared by identity.
-    lexicon: Lexicon
 
 
 class DstSession:
@@ -93,6 +81,7 @@ class DstSession:
         self.started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self.started = time.monotonic()
         self.progress = Progress(config)
+        self._pid = os.getpid()
         self._workers = int(getattr(config, "workerinput", {}).get("workercount", 0))
         self._origins = Origins()
         #: What the selected tests are about, and where their trackers come from.
@@ -107,7 +96,7 @@ class DstSession:
         self._predictors: dict[int, tuple[object, Predictor]] = {}
         #: By the name of an agent's search: fingerprint of its policy, and a note on it.
         self._policies: dict[str, tuple[str, str]] = {}
-        self._campaigns: dict[_Asked, Campaign] = {}
+        self._campaigns: dict[Asked, Campaign] = {}
 
     @cached_property
     def data(self) -> DialogueSet:
@@ -129,6 +118,11 @@ class DstSession:
     def is_worker(self) -> bool:
         """Whether this process is one of xdist's workers."""
         return self._workers > 0
+
+    @property
+    def sends_results(self) -> bool:
+        """Whether another process reports: that of xdist, or the one that this one left."""
+        return self.is_worker or os.getpid() != self._pid
 
     # -- before tests run -------------------------------------------------------------
 
@@ -284,7 +278,7 @@ class DstSession:
 
     def _asked(
         self, item: pytest.Item, param: TurnParam, model: object, search: str, lexicon: Lexicon
-    ) -> _Asked:
+    ) -> Asked:
         """Return what decides the result of a test, once all of it is known."""
         if not isinstance(lexicon, Lexicon):
             raise UserError(
@@ -300,7 +294,7 @@ class DstSession:
         origin = self._origins.of(item)
         for fixture, value in (("dst_model", model), ("dst_lexicon", lexicon)):
             self._refuse_another(item, origin, fixture, value)
-        return _Asked(param.settings, settings, origin, id(model), lexicon)
+        return Asked(param.settings, settings, origin, id(model), lexicon)
 
     def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
         """Refuse a fixture that makes anew what a session shares.
@@ -315,12 +309,12 @@ class DstSession:
                 f"'{scope}', and it made another {describe(value)} for {item.name}"
             )
 
-    def _payload(self, param: TurnParam, asked: _Asked, result: TurnResult) -> dict[str, Any]:
+    def _payload(self, param: TurnParam, asked: Asked, result: TurnResult) -> dict[str, Any]:
         words, search = asked.lexicon.fingerprint, asked.effective.search
         own = own_settings(param.settings, self.settings)
         key = result_key(own, asked.origin, search, words)
         policy = self._policy(search) if is_agent(search) else ("", "")
-        planned, plain = self.record.planned, self.is_worker
+        planned, plain = self.record.planned, self.sends_results
         return result_payload(
             key, result, words, policy=policy, planned=planned, own=own, plain=plain
         )
@@ -332,7 +326,7 @@ class DstSession:
             self._policies[search] = describe_policy(search, model, weights)
         return self._policies[search]
 
-    def _result(self, param: TurnParam, model: object, asked: _Asked) -> TurnResult:
+    def _result(self, param: TurnParam, model: object, asked: Asked) -> TurnResult:
         # A tracker that will not do is refused before the settings are looked at.
         predictor = self._predictor(model)
         if asked not in self._campaigns:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from toybots import FussyBot, Play, WordBot, data_of, talk
 
+from pytest_dstfuzz.campaign import campaign as campaign_module
 from pytest_dstfuzz.campaign import predictor as predictor_module
 from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.campaign.events import (
@@ -96,6 +97,58 @@ def test_the_first_results_do_not_wait_for_a_whole_plan(lexicon: Lexicon) -> Non
     assert len(bot.asked) < 100
     list(run.run())
     assert len(bot.asked) > 200
+
+
+@pytest.mark.parametrize("until_broken", [False, True])
+def test_no_more_than_two_windows_are_in_flight(lexicon: Lexicon, until_broken: bool) -> None:
+    """However many steps a dialogue takes: what is half done is lost by an interrupt."""
+    settings = replace(SETTINGS, until_broken=until_broken)
+    begun: list[int] = []
+    done: set[str] = set()
+
+    def listen(event: object) -> None:
+        if isinstance(event, WindowStarted):
+            begun.append(event.dialogues)
+            # Of the windows before the last one nothing is left to do.
+            assert len(done) >= sum(begun[:-2])
+        elif isinstance(event, TurnDone):
+            done.add(event.result.dialogue_id)
+
+    list(campaign(lexicon, settings=settings, window=60, listener=listen).run())
+    assert len(begun) > 4
+
+
+def test_what_is_answered_is_finished_between_two_requests_too(lexicon: Lexicon) -> None:
+    """Of what is in flight, a dialogue that asks for nothing more is there."""
+    run = campaign(lexicon, window=40)
+    asked = [run.result(dialogue.id, 0) for dialogue in TALKS[:4]]
+    finished = run.finished()
+    assert set(asked) <= set(finished)
+    whole = list(run.run())
+    assert [result for result in whole if result in finished] == list(finished)
+
+
+def test_a_dialogue_that_fails_takes_no_other_with_it(
+    lexicon: Lexicon, plain: list[TurnResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = TALKS[2].id
+    real = campaign_module.walk
+
+    def walk(rules: Any, dialogue: Any, last: int) -> Any:
+        if dialogue.id != wrong:
+            return (yield from real(rules, dialogue, last))
+        yield [dialogue.context(0)]
+        raise ValueError("of this dialogue")
+
+    monkeypatch.setattr(campaign_module, "walk", walk)
+    run = campaign(lexicon)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="of this dialogue"):
+            run.result(wrong, 0)
+    others = [result for result in plain if result.dialogue_id != wrong]
+    assert list(run.finished()) == [result for result in others if result in run.finished()]
+    monkeypatch.undo()
+    assert list(run.run()) == plain
 
 
 @pytest.mark.parametrize("batch_size", [4, 64])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -269,3 +270,44 @@ def test_a_test_that_asks_for_no_result_cuts_nothing(bot: pytest.Pytester) -> No
     assert left
     result.stdout.fnmatch_lines([f"dstfuzz: {left} selected turns have no result"])
     assert report["data"]["ended"] == ""
+
+
+FORKING = '''
+import json, os
+import pytest
+from _pytest.runner import runtestprotocol
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    """Run each test in a process of its own, as some plugins do."""
+    hook, config = item.config.hook, item.config
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        reports = runtestprotocol(item, log=False, nextitem=nextitem)
+        plain = [hook.pytest_report_to_serializable(config=config, report=one) for one in reports]
+        with os.fdopen(write, "wb") as file:
+            file.write(json.dumps(plain).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        plain = json.loads(file.read())
+    os.waitpid(child, 0)
+    for one in plain:
+        report = hook.pytest_report_from_serializable(config=config, data=one)
+        item.ihook.pytest_runtest_logreport(report=report)
+    return True
+'''
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_results_come_home_from_a_process_for_each_test(bot: pytest.Pytester) -> None:
+    options = ("--dst-model=mybot:fragile", "--dst-turns=4", "--dst-fail-on=gate", "-q")
+    summaries = []
+    for name, conftest in (("one", ""), ("forked", FORKING)):
+        bot.makeconftest(conftest)
+        bot.runpytest_subprocess(*options, f"--dst-report={name}.json")
+        report = json.loads((bot.path / f"{name}.json").read_text(encoding="utf-8"))
+        summaries.append(report["summary"])
+    assert summaries[0] == summaries[1]
+    assert summaries[0]["turns"] == 4
