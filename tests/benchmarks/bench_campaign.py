@@ -28,26 +28,25 @@ ENVIRONMENT = {
 
 def test_a_campaign_costs_little_more_than_its_predictions() -> None:
     if not MULTIWOZ.is_dir():
-        pytest.skip("needs the MultiWOZ files of ../shared: 2,400 turns")
-    figures = []
-    for _ in range(3):
-        ran = subprocess.run(
-            [sys.executable, HERE / "campaign_run.py", str(MULTIWOZ), "2400"],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=HERE,
-            env=ENVIRONMENT,
-        )
-        figures.append(json.loads(ran.stdout.splitlines()[-1]))
-        assert figures[-1]["status"] == 0
-    ratios = [run["campaign"] / run["prediction"] for run in figures]
-    shares = [run["perturbation"] / run["campaign"] for run in figures]
+        pytest.skip("needs the MultiWOZ files of ../shared: the whole test split")
+    # All 7,372 turns: of a few hundred the start of pytest and the reading of the data, two
+    # seconds, would be a large part.
+    ran = subprocess.run(
+        [sys.executable, HERE / "campaign_run.py", str(MULTIWOZ), "all"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=HERE,
+        env=ENVIRONMENT,
+    )
+    figures = json.loads(ran.stdout.splitlines()[-1])
+    assert figures["status"] == 0
+    ratio = figures["campaign"] / figures["prediction"]
+    share = figures["perturbation"] / figures["campaign"]
     print(f"\n{figures}")
-    print(f"campaign / prediction: {[round(ratio, 3) for ratio in ratios]}")
-    print(f"perturbation / campaign: {[round(share, 4) for share in shares]}")
-    assert statistics.median(ratios) <= 1.25
-    assert statistics.median(shares) <= 0.05
+    print(f"campaign / prediction: {ratio:.3f}; perturbation / campaign: {share:.4f}")
+    assert ratio <= 1.25
+    assert share <= 0.05
 
 
 def test_an_unused_plugin_costs_next_to_nothing(tmp_path: Path) -> None:
