@@ -115,15 +115,15 @@ class MultiPDQN:
         """Learn from a batch; returns the losses of critic and actor."""
         state, x = self._tensor(batch.state), self._tensor(batch.vector)
         chosen, choices = self._tensor(batch.chosen), self._tensor(batch.choices)
-        reward, following = self._tensor(batch.reward), self._tensor(batch.next_state)
-        goes_on = 1.0 - self._tensor(batch.terminated)
-        y = reward
+        y = self._tensor(batch.reward)
         if self.config.gamma > 0:
+            following = self._tensor(batch.next_state)
+            goes_on = 1.0 - self._tensor(batch.terminated)
             with torch.no_grad():
                 next_x = self.actor_target(following).clamp(0.0, 1.0)
                 next_q = self.values(self.critic_target, following, next_x)
                 best = _sum_of_largest(next_q, self._tensor(batch.next_available), batch.k)
-                y = reward + self.config.gamma * goes_on * best
+                y = y + self.config.gamma * goes_on * best
 
         sighted = self.values(self.critic, state, x, choices, chosen).sum(dim=1)
         blind = self.values(self.critic, state, x, None, chosen).sum(dim=1)

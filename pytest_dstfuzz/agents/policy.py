@@ -38,6 +38,7 @@ class Choice(NamedTuple):
     """An action, and what the critic thought of it.
 
     Attributes:
+        state: [STATE_SIZE], in which it was chosen.
         action: the point of the action space.
         vector: [D], the same as an array.
         choices: [6, CHOICE_SIZE], what its parameters select.
@@ -45,6 +46,7 @@ class Choice(NamedTuple):
         values: [6], Q-values.
     """
 
+    state: Floats
     action: Action
     vector: Floats
     choices: Floats
@@ -161,9 +163,9 @@ class Policy:
         chosen[np.argsort(-vector[list(IMPORTANCES)], kind="stable")[:k]] = True
         chosen &= view.available
         action = Action(tuple(vector.astype(float).tolist()), k)
-        return Choice(action, vector, choices, chosen, values)
+        return Choice(state, action, vector, choices, chosen, values)
 
-    def settled(self, choice: Choice, state: Floats) -> Action:
+    def settled(self, choice: Choice) -> Action:
         """Return the action of a choice, every coordinate that has no effect as the actor has it.
 
         Those are the parameters of transformations that are not associated and of repetitions
@@ -172,9 +174,8 @@ class Policy:
 
         Args:
             choice: what was chosen.
-            state: [STATE_SIZE], in which.
         """
-        vector, proposed = choice.vector.copy(), snap(self.parameters(state))
+        vector, proposed = choice.vector.copy(), snap(self.parameters(choice.state))
         for number, block in enumerate(BLOCKS):
             middle = (block.start + block.stop) // 2
             if not choice.chosen[number]:

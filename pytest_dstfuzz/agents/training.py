@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 from pytest_dstfuzz.agents.environment import Environment, Observation, Step
-from pytest_dstfuzz.agents.features import Floats
 from pytest_dstfuzz.agents.multi_pdqn import LearnerConfig, MultiPDQN
 from pytest_dstfuzz.agents.policy import COUNT, Choice, Exploration
 from pytest_dstfuzz.agents.replay import Batch, Replay
@@ -110,13 +109,6 @@ class _Episode(NamedTuple):
     k: int
 
 
-class _Decision(NamedTuple):
-    """The features of a step, [STATE_SIZE], and what was chosen."""
-
-    state: Floats
-    choice: Choice
-
-
 class Trainer:
     """Plays episodes and learns from them.
 
@@ -189,7 +181,7 @@ class Trainer:
         losses: list[tuple[float, float]] = []
         while observations:
             decisions = self._decide(observations, episodes, epsilon)
-            taken = self._environment.step({k: item.choice.action for k, item in decisions.items()})
+            taken = self._environment.step({k: item.action for k, item in decisions.items()})
             for key, step in taken.items():
                 self._remember(decisions[key], episodes[key].k, step)
             steps += len(taken)
@@ -248,7 +240,7 @@ class Trainer:
         observations: Mapping[int, Observation],
         episodes: Mapping[int, _Episode],
         epsilon: float,
-    ) -> dict[int, _Decision]:
+    ) -> dict[int, Choice]:
         """Choose an action for every episode."""
         policy = self.learner.policy()
         decisions = {}
@@ -256,17 +248,15 @@ class Trainer:
             rng, k = episodes[key]
             noise = _TEMPERATURE if trace.attempts else 0.0
             explore = Exploration(epsilon, candidates=_CANDIDATES, temperature=noise)
-            choice = policy.choose(view, trace, k, rng, explore)
-            decisions[key] = _Decision(view.state(trace, k), choice)
+            decisions[key] = policy.choose(view, trace, k, rng, explore)
         return decisions
 
-    def _remember(self, decision: _Decision, k: int, step: Step) -> None:
+    def _remember(self, choice: Choice, k: int, step: Step) -> None:
         """Put a step into the memory."""
         view, trace = step.observation
-        choice = decision.choice
         self.replay.add(
             Batch(
-                state=decision.state,
+                state=choice.state,
                 vector=choice.vector,
                 choices=choice.choices,
                 chosen=choice.chosen.astype(np.float32),

@@ -155,8 +155,8 @@ def attempt_turn(
     """
     turn = turns[place]
     for earlier in range(len(turn.seen), number):
-        _draw(rules, turn, earlier)
-    proposal, draws = _draw(rules, turn, number)
+        draw_variant(rules, turn, earlier)
+    proposal, draws = draw_variant(rules, turn, number)
     first = turn.numbers[proposal.variant.text] if proposal.variant.valid else number
     # One that was made and is not run has no result that another could share.
     twin = first if first in turn.attempts else None
@@ -165,7 +165,7 @@ def attempt_turn(
     return attempt
 
 
-def _draw(rules: Rules, turn: TurnAttempts, number: int) -> tuple[Proposal, int]:
+def draw_variant(rules: Rules, turn: TurnAttempts, number: int) -> tuple[Proposal, int]:
     """Let the search propose a variant; return it, and how often it was drawn.
 
     One that will not be run is drawn again as often as the settings allow.

@@ -165,6 +165,11 @@ class TurnResult:
         """The variants that broke the relation."""
         return tuple(variant for variant in self.variants if variant.outcome == "violation")
 
+    @property
+    def tested(self) -> bool:
+        """Whether there is a valid variant."""
+        return any(variant.valid for variant in self.variants)
+
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary."""
         return {

@@ -78,7 +78,7 @@ def summarise(results: Iterable[TurnResult], seed: int) -> Summary:
     """
     turns = list(results)
     counts = count(variant for turn in turns for variant in turn.variants)
-    tested = sum(any(variant.valid for variant in turn.variants) for turn in turns)
+    tested = sum(turn.tested for turn in turns)
     broken = sum(bool(turn.violations) for turn in turns)
     return Summary(
         turns=sum(turn.outcome != "skipped" for turn in turns),
@@ -132,8 +132,7 @@ def turn_failure_rate_interval(
     by_dialogue: dict[str, tuple[int, int]] = {}
     for turn in results:
         broken, tested = by_dialogue.get(turn.dialogue_id, (0, 0))
-        now = any(variant.valid for variant in turn.variants)
-        by_dialogue[turn.dialogue_id] = (broken + bool(turn.violations), tested + now)
+        by_dialogue[turn.dialogue_id] = (broken + bool(turn.violations), tested + turn.tested)
     parts = [pair for _, pair in sorted(by_dialogue.items())]
     return _interval(parts, stream(seed, "bootstrap", "turns"), level)
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pytest_dstfuzz.campaign.answers import Failure
-from pytest_dstfuzz.campaign.attempts import Rules, begin_turn
+from pytest_dstfuzz.campaign.attempts import Rules, begin_turn, draw_variant
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.types import Dialogue
 from pytest_dstfuzz.perturb.types import Variant
-from pytest_dstfuzz.search.protocol import Seen
 
 #: How often another proposal is asked for in the place of one that is not valid or not new.
-_REDRAWS = 8
+REDRAWS = 8
 
 
 class DstAgent:
@@ -50,10 +49,7 @@ class DstAgent:
         turn = begin_turn(self._rules, dialogue, dialogue.turns[turn_index], context, clean)
         found: dict[str, Variant] = {}
         for number in range(count):
-            for draw in range(_REDRAWS + 1):
-                proposal = turn.search.propose(number, draw, turn.seen)
-                if proposal.variant.valid and proposal.variant.text not in found:
-                    found[proposal.variant.text] = proposal.variant
-                    break
-            turn.seen.append(Seen(proposal))
+            variant = draw_variant(self._rules, turn, number)[0].variant
+            if variant.valid:
+                found.setdefault(variant.text, variant)
         return list(found.values())

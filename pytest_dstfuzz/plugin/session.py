@@ -25,7 +25,7 @@ from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.plugin.agent import DstAgent
+from pytest_dstfuzz.plugin.agent import REDRAWS, DstAgent
 from pytest_dstfuzz.plugin.items import (
     TurnParam,
     make_selectable,
@@ -261,7 +261,7 @@ class DstSession:
     def agent(self, model: object, search: str, lexicon: Lexicon) -> DstAgent:
         """Return what the fixture ``dst_agent`` gives to a test."""
         name = search if is_agent(search) else AgentSearch.name
-        settings = replace(self.settings, search=name)
+        settings = replace(self.settings, search=name, redraws=REDRAWS)
         return DstAgent(Rules.of(settings, self.data, lexicon), self._predictor(model))
 
     def refusal(self, session: pytest.Session, error: UserError) -> BaseException:

@@ -37,7 +37,7 @@ def complaints(
         return [f"no turn was tested ({what or ended or 'none was selected'})"]
     run = [result for result in results if result.outcome != "skipped"]
     errors = outcomes["error"]
-    if not any(variant.valid for result in run for variant in result.variants):
+    if not any(result.tested for result in run):
         found.append("no valid variant was made of any turn, so nothing was tested")
     if errors > MOST_ERRORS * len(run):
         found.append(

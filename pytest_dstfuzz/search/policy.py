@@ -71,7 +71,7 @@ class AgentTurn:
         names = ("search", self._search.name, self._task.dialogue.id, self._task.turn_index)
         rng = stream(self._search.seed, *names, number, draw)
         explore = LATER if number or draw else FIRST
-        policy, k = self._search.policy, self._search.k
-        choice = policy.choose(self._view, self._trace, k, rng, explore)
-        action = policy.settled(choice, self._view.state(self._trace, k))
+        policy = self._search.policy
+        choice = policy.choose(self._view, self._trace, self._search.k, rng, explore)
+        action = policy.settled(choice)
         return Proposal(self._task.perturber.apply(self._task.source, action), action)

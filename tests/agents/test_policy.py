@@ -116,17 +116,16 @@ def test_settling_an_action_changes_no_variant(
     trace = Trace(len(view.source.words))
     explore = Exploration(candidates=16, temperature=0.3)
     choice = policy.choose(view, trace, k, np.random.default_rng(seed), explore)
-    state = view.state(trace, k)
-    settled = policy.settled(choice, state)
+    settled = policy.settled(choice)
     assert settled.k == k
     source = perturber.prepare(text)
     assert perturber.apply(source, settled) == perturber.apply(source, choice.action)
-    proposed = snap(policy.parameters(state))
+    proposed = snap(policy.parameters(view.state(trace, k)))
     vector = np.array(settled.vector, np.float32)
     for number, block in enumerate(BLOCKS):
         if not choice.chosen[number]:
             assert (vector[block] == proposed[block]).all()
-    again = policy.settled(choice._replace(action=settled, vector=vector), state)
+    again = policy.settled(choice._replace(action=settled, vector=vector))
     assert again == settled
 
 
