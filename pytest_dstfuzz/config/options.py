@@ -1,0 +1,238 @@
+"""The one option table that pytest and the ``dstfuzz`` command share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_dstfuzz.config import parsers
+from pytest_dstfuzz.config.settings import ATTACKS, FAIL_ON, RELATIONS, TRANSFORMATIONS, VALIDITIES
+from pytest_dstfuzz.errors import UserError, unknown_name
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One setting as the user sees it.
+
+    ``name`` is the field of `Settings`; pytest spells it ``--dst-<name>`` and
+    ``dst_<name>`` (ini), the ``dstfuzz`` command ``--<name>``, a marker ``<name>``,
+    with dashes or underscores as is usual there.
+    """
+
+    name: str
+    parse: Callable[[str], Any]
+    metavar: str
+    help: str
+    #: Whether a marker may set it for one test.
+    per_test: bool = False
+    #: What parts several values in one text; ``""`` = it takes one value.
+    separator: str = ""
+
+    @property
+    def flag(self) -> str:
+        """The name with dashes."""
+        return self.name.replace("_", "-")
+
+
+#: Every option, in the order in which help shows them.
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "model", parsers.text, "NAME", "tracker: a registered name ('trade') or module:attribute"
+    ),
+    Option(
+        "checkpoint", parsers.text, "PATH", "weights of the tracker instead of the shipped ones"
+    ),
+    Option(
+        "data",
+        parsers.text,
+        "PATH",
+        "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)",
+    ),
+    Option("split", parsers.canonical_split, "SPLIT", "train, val or test (default: test)"),
+    Option(
+        "turns", parsers.turns, "N|all", "turns to test, of dialogues drawn by seed (default: 300)"
+    ),
+    Option(
+        "domains",
+        parsers.names,
+        "NAME,...",
+        "only dialogues that touch one of these",
+        separator=",",
+    ),
+    Option(
+        "variants",
+        parsers.integer(1, 1000),
+        "N",
+        "variants of each turn (default: 5)",
+        per_test=True,
+    ),
+    Option(
+        "variant",
+        parsers.integer(0, 999),
+        "I",
+        "only the variant of this number, from 0: what a failure gives to repeat it",
+        per_test=True,
+    ),
+    Option(
+        "transformations",
+        parsers.integer(1, 6),
+        "K",
+        "transformations that one variant associates, 1 to 6 (default: 3)",
+        per_test=True,
+    ),
+    Option(
+        "redraws",
+        parsers.integer(0, 1000),
+        "N",
+        "draw a vacuous, duplicate or invalid variant again, up to N times (default: 0)",
+        per_test=True,
+    ),
+    Option(
+        "until_broken",
+        parsers.switch,
+        "yes|no",
+        "no more variants of a turn once one breaks it: to hunt, not for rates (default: no)",
+        per_test=True,
+    ),
+    Option(
+        "only",
+        parsers.transformations,
+        "NAME,...",
+        f"only these transformations: {', '.join(TRANSFORMATIONS)}",
+        per_test=True,
+        separator=",",
+    ),
+    Option(
+        "search",
+        parsers.text,
+        "NAME",
+        "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
+        "the shipped tracker) or agent:PATH, a policy of your own (default: agent for the shipped "
+        "trade in strict, random for all else)",
+        per_test=True,
+    ),
+    Option(
+        "attack",
+        parsers.choice("attack design", ATTACKS),
+        "DESIGN",
+        "earlier user turns as the tracker sees them: non-cumulative (clean), cumulative "
+        "(perturbed) or hybrid (half of them; default)",
+        per_test=True,
+    ),
+    Option(
+        "validity",
+        parsers.choice("validity profile", VALIDITIES),
+        "PROFILE",
+        "strict (edit rates and locks on meaning; default) or edit-rate (edit rates alone)",
+        per_test=True,
+    ),
+    Option(
+        "max_edit_rate",
+        parsers.rate,
+        "R",
+        "limit of both edit rates (default: 0.25)",
+        per_test=True,
+    ),
+    Option(
+        "flat_edit_rate",
+        parsers.switch,
+        "yes|no",
+        "hold short utterances to the word limit too, as the thesis does (default: no)",
+        per_test=True,
+    ),
+    Option(
+        "lock",
+        parsers.lines,
+        "WORD|/REGEX/",
+        "a word or /regular expression/ that no edit may touch; may be repeated (one a line "
+        "in an ini file)",
+        per_test=True,
+        separator="\n",
+    ),
+    Option(
+        "relation",
+        parsers.choice("relation", RELATIONS),
+        "NAME",
+        "metamorphic (prediction stays as on the clean turn; default) or gold (a right "
+        "prediction stays right)",
+        per_test=True,
+    ),
+    Option(
+        "seed", parsers.integer(0, 2**63 - 1), "N", "seed of every draw (default: 0)", per_test=True
+    ),
+    Option(
+        "device",
+        parsers.text,
+        "NAME",
+        "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)",
+    ),
+    Option(
+        "batch_size", parsers.integer(1, 65536), "N", "contexts predicted at once (default: 64)"
+    ),
+    Option("max_seconds", parsers.seconds, "S", "end the campaign in order after so many seconds"),
+    Option(
+        "max_calls", parsers.integer(1), "N", "end it in order after so many predicted contexts"
+    ),
+    Option("report", parsers.text, "PATH", "write the JSON report to this file"),
+    Option(
+        "max_failure_rate",
+        parsers.rate,
+        "RATE",
+        "gate: fail the session when the failure rate is above this (implies fail-on=gate)",
+    ),
+    Option(
+        "fail_on",
+        parsers.choice("failure policy", FAIL_ON),
+        "WHAT",
+        "violation (each one fails its test; default) or gate (only the session's rate decides)",
+    ),
+)
+
+OPTION_NAMES: tuple[str, ...] = tuple(option.name for option in OPTIONS)
+MARKER_NAMES: tuple[str, ...] = tuple(option.name for option in OPTIONS if option.per_test)
+
+
+def option(name: str) -> Option:
+    """Return the option called ``name`` (a field of `Settings`)."""
+    for candidate in OPTIONS:
+        if candidate.name == name:
+            return candidate
+    raise unknown_name("option", name, OPTION_NAMES)
+
+
+def parse_option(name: str, value: str, shown_as: str) -> Any:
+    """Parse the text of one option.
+
+    Args:
+        name: field of `Settings`.
+        value: what the user wrote.
+        shown_as: how the user spelled the option, for the message.
+
+    Raises:
+        UserError: the value is not one that the option takes.
+    """
+    try:
+        return option(name).parse(value)
+    except UserError as error:
+        raise UserError(f"{shown_as}: {error}") from None
+    except ValueError as error:
+        raise UserError(f"{shown_as}: {value!r} {error}") from None
+
+
+def option_text(name: str, value: object) -> str | None:
+    """Spell a value of Python or TOML as the option would be written, for the one parser.
+
+    Returns:
+        The text, or ``None`` where the option takes no value of that type.
+    """
+    item = option(name)
+    if isinstance(value, bool):
+        # True is an int to Python, but it is no number of variants.
+        return ("no", "yes")[value] if item.parse is parsers.switch else None
+    if isinstance(value, str | int | float):
+        return str(value)
+    if item.separator and isinstance(value, list | tuple):
+        parts = [part for part in value if isinstance(part, str)]
+        return item.separator.join(parts) if len(parts) == len(value) else None
+    return None

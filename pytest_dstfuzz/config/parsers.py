@@ -1,0 +1,115 @@
+"""From the text of an option to its value; a ``ValueError`` says what would be right."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from pytest_dstfuzz.config.settings import SPLIT_ALIASES, SPLITS, TRANSFORMATIONS
+from pytest_dstfuzz.errors import unknown_name
+
+
+def text(value: str) -> str:
+    """Take any text that is not empty."""
+    if not value.strip():
+        raise ValueError("is empty")
+    return value
+
+
+def names(value: str) -> tuple[str, ...]:
+    """Take names with commas between them."""
+    found = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not found:
+        # Nothing would be taken as everything.
+        raise ValueError("names nothing: leave the option out for all")
+    return found
+
+
+def lines(value: str) -> tuple[str, ...]:
+    """Take one lock a line."""
+    # A regular expression may hold a comma, so ini files give one lock a line.
+    return tuple(line.strip() for line in value.splitlines() if line.strip())
+
+
+def choice(kind: str, valid: tuple[str, ...]) -> Callable[[str], str]:
+    """Return a parser of one of ``valid``; ``kind`` says what they are."""
+
+    def parse(value: str) -> str:
+        if value not in valid:
+            raise unknown_name(kind, value, valid)
+        return value
+
+    return parse
+
+
+def canonical_split(name: str) -> str:
+    """Return the split of that name or alias, in any case; without one, a ``UserError``."""
+    if name.strip().lower() not in SPLIT_ALIASES:
+        raise unknown_name("split", name, SPLITS)
+    return SPLIT_ALIASES[name.strip().lower()]
+
+
+def transformations(value: str) -> tuple[str, ...]:
+    """Take names of transformations; the result is in their order of application."""
+    chosen = tuple(name.replace("-", "_") for name in names(value))
+    for name in chosen:
+        if name not in TRANSFORMATIONS:
+            raise unknown_name("transformation", name, TRANSFORMATIONS)
+    return tuple(name for name in TRANSFORMATIONS if name in chosen)
+
+
+def switch(value: str) -> bool:
+    """Take yes or no."""
+    if value not in ("yes", "no"):
+        raise ValueError("must be yes or no")
+    return value == "yes"
+
+
+def integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return a parser of whole numbers from ``low`` to ``high``."""
+    bounds = f"from {low} to {high}" if high is not None else f"of at least {low}"
+
+    def parse(value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError(f"must be a whole number {bounds}") from None
+        if number < low or (high is not None and number > high):
+            raise ValueError(f"must be a whole number {bounds}")
+        return number
+
+    return parse
+
+
+def turns(value: str) -> int | None:
+    """Take a number of turns, or 'all'."""
+    if value == "all":
+        return None
+    try:
+        return integer(1)(value)
+    except ValueError:
+        raise ValueError("must be a whole number of at least 1, or 'all'") from None
+
+
+def rate(value: str) -> float:
+    """Take a rate from 0 to 1, or a percentage."""
+    written = value.strip()
+    try:
+        share = written.endswith("%")
+        number = float(written[:-1]) / 100 if share else float(written)
+    except ValueError:
+        number = math.nan
+    if not 0.0 <= number <= 1.0:
+        raise ValueError("must be a rate between 0 and 1, or a percentage such as 5%")
+    return number
+
+
+def seconds(value: str) -> float:
+    """Take a number of seconds above 0."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not (number > 0 and math.isfinite(number)):
+        raise ValueError("must be a number of seconds above 0")
+    return number
