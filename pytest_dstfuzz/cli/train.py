@@ -3,75 +3,121 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import types
 import typing
 from argparse import BooleanOptionalAction
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.errors import MissingExtraError, unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
 from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
 
-SUMMARY = "train TRADE on labelled dialogues"
+SUMMARY = "train TRADE or SimpleTOD on labelled dialogues"
 KEPT = "every finished epoch is kept; the same command with --resume goes on from there"
 
-TRACKERS = ("trade",)
 _EXAMPLES = """\
   dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any
   dstfuzz train-tracker trade --data multiwoz21 --output my-trade --layout any --resume
+  dstfuzz train-tracker simpletod --data multiwoz21 --output my-simpletod --base distilgpt2
   pytest --dst-model=trade --dst-checkpoint=my-trade     tests what was trained"""
 
-#: What each setting of the training does; the command has an option for each.
-HELP = {
+#: What the settings do that all trainings have.
+_COMMON = {
     "data": "dialogues with labels, in the splits train and val",
     "output": "folder for the model and for what a resumed run needs",
     "layout": "layout to read the data in; 'any' finds it by looking",
     "epochs": "most passes over the training dialogues",
-    "batch_size": "turns of one step",
-    "hidden": "size of the recurrent layers",
-    "embedding": "size of the word vectors",
     "learning_rate": "highest learning rate",
     "warmup_steps": "steps over which the learning rate rises",
     "gradient_clip": "longest gradient",
     "dropout": "share of activations that are dropped",
-    "word_mask": "share of words that are read as unknown",
     "average_decay": "decay of the moving average of the weights",
-    "history_limit": "words of history that are read",
-    "patience": "epochs without a better validation accuracy before the end",
-    "pretrained_vectors": "start from word vectors learnt from the training split (gensim)",
     "max_minutes": "begin no epoch that would probably end later",
     "resume": "go on from the last epoch in the output folder",
     "max_dialogues": "take only so many dialogues of each split",
     "seed": "seed of every draw",
     "device": "cpu, cuda, ...",
-    "bfloat16": "recurrent products in 16 bits: only for processors that have bfloat16",
+    "bfloat16": "large products in 16 bits: only for processors that have bfloat16",
     "report_every": "steps between lines of progress",
 }
 
 
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How one tracker is trained.
+
+    Attributes:
+        config: dataclass of its settings; the command has an option for each.
+        function: ``module:function`` that takes such a config and a callback for lines.
+        help: what each setting does, `_COMMON` apart.
+    """
+
+    config: Any
+    function: str
+    help: Mapping[str, str]
+
+
+TRAININGS: dict[str, Training] = {
+    "trade": Training(
+        TradeTrainingConfig,
+        "pytest_dstfuzz.trackers.trade.train:train_trade",
+        {
+            "batch_size": "turns of one step",
+            "hidden": "size of the recurrent layers",
+            "embedding": "size of the word vectors",
+            "word_mask": "share of words that are read as unknown",
+            "history_limit": "words of history that are read",
+            "patience": "epochs without a better validation accuracy before the end",
+            "pretrained_vectors": (
+                "start from word vectors learnt from the training split (gensim)"
+            ),
+        },
+    ),
+    "simpletod": Training(
+        SimpleTodTrainingConfig,
+        "pytest_dstfuzz.trackers.simpletod.train:train_simpletod",
+        {
+            "base": (
+                "fine-tune this causal language model, a folder or a name on the hub, instead "
+                "of training one from random weights"
+            ),
+            "batch_tokens": "tokens of one step",
+            "vocabulary": "subwords, without --base",
+            "hidden": "width, without --base",
+            "layers": "layers, without --base",
+            "heads": "attention heads, without --base",
+            "positions": "tokens of context and belief together, without --base",
+            "weight_decay": "weight decay of AdamW",
+            "context_weight": "weight of the context's tokens in the loss; a belief's weigh 1",
+            "exchange": "share of dialogues whose values are exchanged for others",
+        },
+    ),
+}
+
+
 def run(arguments: Sequence[str]) -> int:
-    """Train the tracker, printing a line now and then.
+    """Train a tracker, printing a line now and then.
 
     Raises:
         UserError: an option or the data will not do, or the extra is not installed.
     """
-    parser = Parser("dstfuzz train-tracker", f"{SUMMARY.capitalize()}.", _EXAMPLES)
-    parser.add_argument("tracker", metavar="TRACKER", help=f"one of {', '.join(TRACKERS)}")
-    hints = typing.get_type_hints(TradeTrainingConfig)
-    for field in dataclasses.fields(TradeTrainingConfig):
-        _add_field(parser, field, hints[field.name])
-    options = vars(parser.parse_all(arguments))
-    tracker = options.pop("tracker")
-    if tracker not in TRACKERS:
-        raise unknown_name("tracker to train", tracker, TRACKERS)
-    config = TradeTrainingConfig(**options)
+    name, training = _training(arguments)
+    parser = Parser(f"dstfuzz train-tracker {name}", f"Train {name} on labelled dialogues.")
+    hints = typing.get_type_hints(training.config)
+    texts = {**_COMMON, **training.help}
+    for field in dataclasses.fields(training.config):
+        _add_field(parser, field, hints[field.name], texts[field.name])
+    config = training.config(**vars(parser.parse_all(arguments[1:])))
+    module, _, function = training.function.partition(":")
     try:
-        from pytest_dstfuzz.trackers.trade.train import train_trade  # noqa: PLC0415
+        train = getattr(importlib.import_module(module), function)
     except ModuleNotFoundError as error:
         raise MissingExtraError("training", "models", error.name or "torch") from error
-    result = train_trade(config, lambda line: print(line, flush=True))
+    result = train(config, lambda line: print(line, flush=True))
     print(
         f"best epoch {result.best_epoch}: joint goal accuracy {result.joint_goal_accuracy:.2%} "
         f"on validation, in {result.model} (ended by {result.ended_by})"
@@ -79,10 +125,28 @@ def run(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _add_field(parser: Parser, field: dataclasses.Field[Any], hint: Any) -> None:
+def _training(arguments: Sequence[str]) -> tuple[str, Training]:
+    """Return the training that is named first; help ends here."""
+    names = ", ".join(TRAININGS)
+    parser = Parser("dstfuzz train-tracker", f"{SUMMARY.capitalize()}.", _EXAMPLES)
+    parser.add_argument(
+        "tracker",
+        metavar="TRACKER",
+        nargs="?",
+        help=f"one of {names}; each has options of its own: dstfuzz train-tracker TRACKER --help",
+    )
+    name = parser.parse_all(arguments[:1]).tracker
+    if name is None:
+        parser.error(f"a tracker to train is missing: {names}")
+    if name not in TRAININGS:
+        raise unknown_name("tracker to train", name, TRAININGS)
+    return name, TRAININGS[name]
+
+
+def _add_field(parser: Parser, field: dataclasses.Field[Any], hint: Any, text: str) -> None:
     flag = "--" + field.name.replace("_", "-")
     required = field.default is dataclasses.MISSING
-    how: dict[str, Any] = {"dest": field.name, "required": required, "help": HELP[field.name]}
+    how: dict[str, Any] = {"dest": field.name, "required": required, "help": text}
     if not required:
         how["default"] = field.default
         if field.default is not None:

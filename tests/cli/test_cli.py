@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "a command is missing: evaluate, fetch, train-tracker, train-agent, experiment"),
+        ("", f"a command is missing: {', '.join(cli.COMMANDS)}"),
         ("evalute", "unknown command 'evalute'. Did you mean 'evaluate'?"),
         ("--verson", "unknown argument '--verson'; did you mean --version?"),
         ("evaluate", "required: --model (see dstfuzz evaluate --help)"),
@@ -66,7 +66,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("evaluate --model cli_bot:track --domains hotle", "unknown domain 'hotle'"),
         ("fetch", "required: NAME"),
         ("fetch multiwoz25", "unknown data set 'multiwoz25'. Did you mean 'multiwoz2"),
-        ("train-tracker", "required: TRACKER, --data, --output"),
+        ("train-tracker", "a tracker to train is missing: trade, simpletod"),
+        ("train-tracker trade", "required: --data, --output"),
+        ("train-tracker simpletod --data x --output y --heads 3", "a multiple of heads (3)"),
         ("train-tracker trad --data x --output y", "unknown tracker to train 'trad'"),
         ("train-tracker trade --data x --output y --epochs few", "--epochs: invalid int value"),
         ("train-tracker trade --data x --output y --epochs 0", "epochs must be at least 1, not 0"),
@@ -165,8 +167,15 @@ def test_an_interrupt_says_what_was_kept(
     assert capsys.readouterr().err == f"\ndstfuzz: interrupted; {cli.COMMANDS[name].KEPT}\n"
 
 
-def test_every_setting_of_the_training_is_an_option() -> None:
-    assert set(train.HELP) == {field.name for field in dataclasses.fields(TradeTrainingConfig)}
+@pytest.mark.parametrize("name", list(train.TRAININGS))
+def test_every_setting_of_a_training_is_an_option(
+    capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["train-tracker", name, "--help"])
+    shown = capsys.readouterr().out
+    for field in dataclasses.fields(train.TRAININGS[name].config):
+        assert f"--{field.name.replace('_', '-')} " in shown
 
 
 def test_training_gets_what_was_given(

@@ -20,11 +20,11 @@ from trade_data import dialogues, small_config, write_folder  # noqa: E402
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
+from pytest_dstfuzz.trackers.runs import learning_rate  # noqa: E402
 from pytest_dstfuzz.trackers.trade import train  # noqa: E402
 from pytest_dstfuzz.trackers.trade.load import load_trade  # noqa: E402
 from pytest_dstfuzz.trackers.trade.tracker import TradeTracker  # noqa: E402
 from pytest_dstfuzz.trackers.trade.train import train_trade  # noqa: E402
-from pytest_dstfuzz.trackers.trade.trainer import learning_rate  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -264,8 +264,7 @@ def test_a_state_that_is_cut_off_cannot_be_resumed(data: Path, copy: Path) -> No
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    config = small_config(Path(), Path(), warmup_steps=10, learning_rate=1.0)
-    rates = [learning_rate(step, 100, config) for step in range(100)]
+    rates = [learning_rate(step, 100, 1.0, 10) for step in range(100)]
     assert rates[0] == pytest.approx(0.1)
     assert max(rates) == rates[9] == 1.0
     assert rates[10:] == sorted(rates[10:], reverse=True)

@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any, TypeGuard
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.devices import move
+from pytest_dstfuzz.trackers.fingerprint import files_fingerprint
 from pytest_dstfuzz.trackers.trade.network import TradeNetwork
 from pytest_dstfuzz.trackers.trade.storage import (
     CONFIG_FILE,
@@ -20,7 +23,6 @@ from pytest_dstfuzz.trackers.trade.storage import (
     VOCABULARY_FILE,
     Reading,
     build_network,
-    move,
 )
 from pytest_dstfuzz.trackers.trade.tracker import TradeTracker
 from pytest_dstfuzz.trackers.trade.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -52,8 +54,19 @@ def load_trade(
     network = build_network(vocabulary, config["embedding"], config["hidden"])
     _fill(network, _weights(folder / MODEL_FILE), folder / MODEL_FILE)
     reading = Reading(config["history_limit"], config["normalisation"])
+    network = move(network, device, "TRADE")
     return TradeTracker(
-        move(network, device), vocabulary, reading, device=device, batch_size=batch_size
+        network,
+        vocabulary,
+        reading,
+        device=device,
+        batch_size=batch_size,
+        fingerprint=files_fingerprint(
+            [folder / name for name in (MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE)],
+            Path(__file__).parent,
+            torch.__version__,
+            torch.device(device).type,
+        ),
     )
 
 

@@ -1,18 +1,16 @@
-"""Files of a model: safetensors and JSON, written whole or not at all."""
+"""The files of a TRADE model, and its network by their sizes."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from torch import Tensor
 
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.storage import write_json, write_tensors
 from pytest_dstfuzz.trackers.trade.network import Shape, TradeNetwork
 from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary
 
@@ -29,45 +27,6 @@ class Reading:
     history_limit: int
     #: Name of the normalisation of the labels, and so of the predictions.
     normalisation: str
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write ``content`` so that ``path`` never holds a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    part.replace(path)
-
-
-def write_tensors(
-    path: Path,
-    tensors: Mapping[str, Tensor],
-    *,
-    half: bool = False,
-    about: Mapping[str, str] | None = None,
-) -> None:
-    """Write tensors as safetensors, floating ones in 16 bits when ``half``.
-
-    Args:
-        path: the file.
-        tensors: by name.
-        half: whether to write floating ones in 16 bits.
-        about: the file's metadata.
-    """
-    ready = {
-        name: (tensor.half() if half and tensor.is_floating_point() else tensor)
-        .detach()
-        .cpu()
-        .contiguous()
-        for name, tensor in tensors.items()
-    }
-    write_whole(path, save(ready, dict(about) if about else None))
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write ``value`` as indented JSON."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
-    write_whole(path, (text + "\n").encode())
 
 
 def save_model(
@@ -132,16 +91,3 @@ def build_network(
     )
     slots = [(domains.index(domain), names.index(name)) for domain, _, name in parts]
     return TradeNetwork(shape, slots, dropout, generator or torch.Generator().manual_seed(0))
-
-
-def move(network: TradeNetwork, device: str) -> TradeNetwork:
-    """Return the network on ``device``.
-
-    Raises:
-        UserError: torch knows no such device, or cannot use it.
-    """
-    try:
-        return network.to(device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"TRADE cannot run on the device {device!r}: {reason}") from error

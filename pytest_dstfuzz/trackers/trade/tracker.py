@@ -58,6 +58,7 @@ class TradeTracker:
         *,
         device: str = "cpu",
         batch_size: int = 64,
+        fingerprint: str | None = None,
     ) -> None:
         """Take a network into use; it is put into evaluation mode.
 
@@ -67,6 +68,7 @@ class TradeTracker:
             reading: how histories are read and values written.
             device: where to compute.
             batch_size: contexts that are computed together.
+            fingerprint: of the files that it was read from, see `files_fingerprint`.
         """
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
@@ -75,6 +77,7 @@ class TradeTracker:
         self.reading = reading
         self.device = device
         self.batch_size = batch_size
+        self.fingerprint = fingerprint
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         """Return one prediction for each context; equal histories are computed once."""

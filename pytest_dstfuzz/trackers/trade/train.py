@@ -8,13 +8,14 @@ from dataclasses import asdict
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue
-from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.trackers.runs import check_output
 from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConfig, TrainingResult
 from pytest_dstfuzz.trackers.trade.encode import tokenise
 from pytest_dstfuzz.trackers.trade.measure import row_accuracy
 from pytest_dstfuzz.trackers.trade.rows import Row, make_rows
 from pytest_dstfuzz.trackers.trade.storage import Reading, save_model
-from pytest_dstfuzz.trackers.trade.trainer import STATE_FILE, Progress, Trainer
+from pytest_dstfuzz.trackers.trade.trainer import Progress, Trainer
 from pytest_dstfuzz.trackers.trade.vectors import word_vectors
 from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary, build_vocabulary
 
@@ -35,7 +36,7 @@ def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) ->
     Raises:
         UserError: bad settings or data, or nothing that the run could resume from.
     """
-    _check_output(config)
+    check_output(config.output, resume=config.resume)
     train, normalisation = _read(config, "train")
     valid, _ = _read(config, "val")
     vocabulary = training_vocabulary(train)
@@ -91,18 +92,6 @@ def _run(trainer: Trainer, valid_rows: Sequence[Row], reading: Reading, progress
             save_model(config.output, weights, shape, trainer.vocabulary, reading, about)
         trainer.save()
     return "epochs"
-
-
-def _check_output(config: TradeTrainingConfig) -> None:
-    """Make the output folder; refuse to write over an earlier run by accident."""
-    if not config.resume and (config.output / STATE_FILE).exists():
-        raise UserError(
-            f"{config.output} holds a training run already: resume it, or choose another folder"
-        )
-    try:
-        config.output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write to {config.output}: {error.strerror}") from error
 
 
 def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -11,44 +9,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import derive, stream
+from pytest_dstfuzz.trackers.devices import move
+from pytest_dstfuzz.trackers.runs import STATE_FILE, Averaged, RunState, learning_rate
 from pytest_dstfuzz.trackers.trade.config import CHANGEABLE, EpochFigures, TradeTrainingConfig
 from pytest_dstfuzz.trackers.trade.loss import batch_loss
 from pytest_dstfuzz.trackers.trade.network import TradeNetwork
 from pytest_dstfuzz.trackers.trade.rows import Batch, Row, bucket, collate
-from pytest_dstfuzz.trackers.trade.storage import build_network, move, write_tensors
+from pytest_dstfuzz.trackers.trade.storage import build_network
 from pytest_dstfuzz.trackers.trade.vocabulary import PAD, UNKNOWN, Vocabulary
 
-#: What a resumed run needs; what is said about the run is in its metadata.
-STATE_FILE = "training.safetensors"
-_RUN = "dstfuzz.run"
 Progress = Callable[[str], None]
-
-
-class Averaged:
-    """Exponential moving average of weights; young averages forget faster."""
-
-    def __init__(self, parameters: Sequence[Tensor], decay: float) -> None:
-        """Start from the present values."""
-        self.values = [parameter.detach().clone() for parameter in parameters]
-        self.decay = decay
-
-    def update(self, parameters: Sequence[Tensor], step: int) -> None:
-        """Move towards ``parameters`` after optimiser step number ``step`` (from 1)."""
-        weight = 1 - min(self.decay, (1 + step) / (10 + step))
-        torch._foreach_lerp_(self.values, [p.detach() for p in parameters], weight)
-
-
-def learning_rate(step: int, total: int, config: TradeTrainingConfig) -> float:
-    """Return the rate of step number ``step`` (from 0) of ``total``: linear rise, cosine fall."""
-    warmup = min(config.warmup_steps, max(1, total // 10))
-    if step < warmup:
-        return config.learning_rate * (step + 1) / warmup
-    return config.learning_rate * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (total - warmup)))
 
 
 def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor:
@@ -69,11 +42,13 @@ class Trainer:
         network = build_network(
             vocabulary, config.embedding, config.hidden, config.dropout, generator
         )
-        self.network = move(network, config.device)
+        self.network = move(network, config.device, "TRADE")
         self.network.fast = config.bfloat16
         self.parameters = list(self.network.parameters())
         self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate, fused=True)
         self.average = Averaged(self.parameters, config.average_decay)
+        named = list(self.network.named_parameters())
+        self.state = RunState(config.output, named, self.average, self.optimiser)
         self.history: list[EpochFigures] = []
         #: What each part of the run trained under that another part might change.
         self.parts: list[dict[str, Any]] = [self._part()]
@@ -83,7 +58,7 @@ class Trainer:
         """Start from these word vectors ``[words, embedding]``."""
         with torch.no_grad():
             self.network.embedding.copy_(torch.from_numpy(vectors))
-        self.average = Averaged(self.parameters, self.config.average_decay)
+        self.average.restart(self.parameters)
 
     def epoch(self, progress: Progress) -> tuple[float, float]:
         """Train one epoch; returns mean gate and value loss a turn."""
@@ -101,7 +76,7 @@ class Trainer:
         for index, chosen in enumerate(batches):
             step = number * self.steps_per_epoch + index
             batch = collate([self.rows[row] for row in chosen]).to(config.device)
-            sums += self.step(batch, learning_rate(step, total, config), generator)
+            sums += self.step(batch, self._rate(step, total), generator)
             self.average.update(self.parameters, step + 1)
             done = index + 1
             if done % config.report_every == 0 or done == len(batches):
@@ -115,6 +90,9 @@ class Trainer:
                 )
         gate, value = sums / len(batches)
         return float(gate), float(value)
+
+    def _rate(self, step: int, total: int) -> float:
+        return learning_rate(step, total, self.config.learning_rate, self.config.warmup_steps)
 
     def step(self, batch: Batch, rate: float, generator: torch.Generator) -> np.ndarray:
         """Make one step; returns gate and value loss."""
@@ -135,25 +113,14 @@ class Trainer:
         return network.to(self.config.device).eval()
 
     def save(self) -> None:
-        """Write all that a resumed run needs, as one file: it is whole or not there."""
-        tensors: dict[str, Tensor] = {}
-        for (name, parameter), mean in zip(
-            self.network.named_parameters(), self.average.values, strict=True
-        ):
-            state = self.optimiser.state[parameter]
-            tensors[f"weight.{name}"], tensors[f"average.{name}"] = parameter, mean
-            tensors[f"first.{name}"], tensors[f"second.{name}"] = (
-                state["exp_avg"],
-                state["exp_avg_sq"],
-            )
-            tensors["step"] = state["step"]
-        run = {
-            "identity": self.identity(),
-            "parts": self.parts,
-            "history": [asdict(figures) for figures in self.history],
-        }
-        path = self.config.output / STATE_FILE
-        write_tensors(path, tensors, about={_RUN: json.dumps(run)})
+        """Write all that a resumed run needs."""
+        self.state.save(
+            {
+                "identity": self.identity(),
+                "parts": self.parts,
+                "history": [asdict(figures) for figures in self.history],
+            }
+        )
 
     def identity(self) -> dict[str, Any]:
         """Return what must not change between the parts of a run."""
@@ -169,19 +136,12 @@ class Trainer:
         Raises:
             UserError: there is no such file, it is damaged, or the run is another one.
         """
-        run, tensors = self._read()
+        run = self.state.restore(self.identity())
         try:
-            earlier = dict(run["identity"])
             parts = [dict(part) for part in run["parts"]]
             history = [EpochFigures(**figures) for figures in run["history"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise self._cannot_resume(f"{STATE_FILE} is damaged ({error!r})") from error
-        for name, value in self.identity().items():
-            if name not in earlier:
-                raise self._cannot_resume(f"{STATE_FILE} does not say what {name} was")
-            if earlier[name] != value:
-                raise self._cannot_resume(f"{name} was {earlier[name]!r}, is now {value!r}")
-        self._fill(tensors)
+            raise self.state.cannot_resume(f"{STATE_FILE} is damaged ({error!r})") from error
         self.history = history
         now = self._part()
         if not parts or any(parts[-1].get(name) != now[name] for name in CHANGEABLE):
@@ -190,47 +150,3 @@ class Trainer:
 
     def _part(self) -> dict[str, Any]:
         return {"from_epoch": len(self.history), **self.config.changeable()}
-
-    def _read(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return what the file of an earlier part says about its run, and its tensors."""
-        try:
-            with safe_open(self.config.output / STATE_FILE, "pt") as file:
-                about = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            run = json.loads(about.get(_RUN, "null"))
-        except (OSError, ValueError, SafetensorError) as error:
-            raise self._cannot_resume(str(error)) from error
-        if not isinstance(run, dict):
-            raise self._cannot_resume(
-                f"{STATE_FILE} does not say what run it is of; an earlier version wrote it"
-            )
-        return run, tensors
-
-    def _fill(self, tensors: dict[str, Tensor]) -> None:
-        """Copy weights, their average and the optimiser's state."""
-        kinds = ("weight", "average", "first", "second")
-        shapes = {
-            f"{kind}.{name}": parameter.shape
-            for name, parameter in self.network.named_parameters()
-            for kind in kinds
-        }
-        for name, shape in {**shapes, "step": torch.Size([])}.items():
-            if name not in tensors:
-                raise self._cannot_resume(f"{STATE_FILE} has no tensor {name!r}")
-            if tensors[name].shape != shape:
-                raise self._cannot_resume(
-                    f"{name!r} has the shape {list(tensors[name].shape)}, not {list(shape)}"
-                )
-        with torch.no_grad():
-            for number, (name, parameter) in enumerate(self.network.named_parameters()):
-                parameter.copy_(tensors[f"weight.{name}"])
-                self.average.values[number].copy_(tensors[f"average.{name}"])
-                self.optimiser.state[parameter] = {
-                    # The fused optimiser wants its count where the weights are.
-                    "step": tensors["step"].clone().to(parameter.device),
-                    "exp_avg": tensors[f"first.{name}"].to(parameter.device),
-                    "exp_avg_sq": tensors[f"second.{name}"].to(parameter.device),
-                }
-
-    def _cannot_resume(self, reason: str) -> UserError:
-        return UserError(f"cannot resume from {self.config.output}: {reason}")

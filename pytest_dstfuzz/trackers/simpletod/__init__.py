@@ -1,0 +1,40 @@
+"""SimpleTOD, a causal language model that writes the belief state (arXiv 2005.00796).
+
+Importing this package imports neither torch nor transformers; making a tracker does.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_dstfuzz.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.trackers.simpletod.tracker import SimpleTodTracker
+
+
+def create(
+    checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
+) -> SimpleTodTracker:
+    """Return the SimpleTOD tracker; what ``--dst-model=simpletod`` calls.
+
+    Args:
+        checkpoint: see ``load.load_simpletod``; ``None`` is the shipped model.
+        device: where to compute.
+        batch_size: contexts that are computed together.
+
+    Raises:
+        MissingExtraError: torch or transformers is not installed.
+        UserError: the checkpoint or the device is not usable.
+    """
+    try:
+        from pytest_dstfuzz.trackers.simpletod.load import (  # noqa: PLC0415 - needs torch
+            load_simpletod,
+        )
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in {"torch", "transformers", "tokenizers", "safetensors"}:
+            raise
+        raise MissingExtraError("the tracker 'simpletod'", "models", missing) from error
+    return load_simpletod(checkpoint, device, batch_size)

@@ -1,0 +1,196 @@
+"""The language model of SimpleTOD and its tokeniser: made, taken from elsewhere, and saved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GPT2Config,
+    GPT2LMHeadModel,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
+from pytest_dstfuzz.trackers.simpletod.subwords import add_marks, learn_subwords
+from pytest_dstfuzz.trackers.storage import write_json, write_tensors
+
+#: What a folder says beyond what transformers keeps: how the model is read and written.
+READING_FILE = "simpletod.json"
+#: Where transformers looks for weights.
+MODEL_FILE = "model.safetensors"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model reads dialogues and writes values.
+
+    Attributes:
+        common: whether utterances are brought to the common form of `texts.utterance_words`.
+        slots: those it was trained on.
+        normalisation: of the labels, and so of the predictions.
+        spellings: words of a value joined by blanks -> the value as labels write it.
+    """
+
+    common: bool
+    slots: tuple[str, ...]
+    normalisation: str
+    spellings: Mapping[str, str]
+
+
+def new_model(
+    config: SimpleTodTrainingConfig, lines: Iterable[str], seed: int
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return a model to train: random weights, or those of ``config.base``.
+
+    Args:
+        config: sizes, or where to start from.
+        lines: texts to learn subwords from, words with blanks between.
+        seed: of the random weights.
+
+    Raises:
+        UserError: ``base`` cannot be loaded.
+    """
+    if config.base is not None:
+        model, tokeniser = read_pretrained(config.base)
+        add_marks(tokeniser)
+        with _seeded(seed):
+            model.resize_token_embeddings(len(tokeniser))
+        return model, tokeniser
+    tokeniser = learn_subwords(lines, config.vocabulary)
+    sizes = GPT2Config(
+        vocab_size=len(tokeniser),
+        n_positions=config.positions,
+        n_embd=config.hidden,
+        n_layer=config.layers,
+        n_head=config.heads,
+        resid_pdrop=config.dropout,
+        embd_pdrop=config.dropout,
+        attn_pdrop=0.0,
+        bos_token_id=tokeniser.pad_token_id,
+        eos_token_id=tokeniser.eos_token_id,
+        pad_token_id=tokeniser.pad_token_id,
+    )
+    with _seeded(seed):
+        return GPT2LMHeadModel(sizes), tokeniser
+
+
+def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return a causal language model in 32 bits, and its tokeniser.
+
+    Args:
+        name: a folder, or a name on the hub, from where it is downloaded if it is in no cache.
+
+    Raises:
+        UserError: there is none, or what is there is none.
+    """
+    try:
+        tokeniser = AutoTokenizer.from_pretrained(name, padding_side="left")
+        model = AutoModelForCausalLM.from_pretrained(
+            name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+        )
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+        first = " ".join(str(error).split())[:300]
+        raise UserError(
+            f"{name!r} is no causal language model that transformers can load, neither as a "
+            f"folder nor by a name on the hub (weights must be safetensors): {first}"
+        ) from error
+    return model, tokeniser
+
+
+def save(
+    folder: Path,
+    model: PreTrainedModel,
+    tokeniser: PreTrainedTokenizerBase,
+    reading: Reading,
+    about: Mapping[str, Any],
+) -> None:
+    """Write a model in 16 bits, as transformers reads it, with how it is to be read.
+
+    Args:
+        folder: made when missing.
+        model: left as it is.
+        tokeniser: of the model.
+        reading: how dialogues are read and values written.
+        about: data, settings and figures.
+    """
+    # `model.save_pretrained` shows a progress bar, and may leave half a file.
+    write_tensors(folder / MODEL_FILE, _distinct(model), half=True, about={"format": "pt"})
+    model.config.save_pretrained(folder)
+    tokeniser.save_pretrained(folder)
+    write_json(
+        folder / READING_FILE,
+        {
+            "format": "simpletod",
+            "version": FORMAT_VERSION,
+            "common": reading.common,
+            "normalisation": reading.normalisation,
+            "slots": list(reading.slots),
+            "spellings": dict(reading.spellings),
+            "about": dict(about),
+        },
+    )
+
+
+def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
+    """Return the weights by name, those that are tied to others left out."""
+    seen: set[int] = set()
+    found: dict[str, Tensor] = {}
+    for name, tensor in model.state_dict().items():
+        if tensor.data_ptr() not in seen:
+            seen.add(tensor.data_ptr())
+            found[name] = tensor
+    return found
+
+
+def read_reading(folder: Path) -> Reading | None:
+    """Return what `save` wrote about a model; ``None`` where it is not one of ours.
+
+    Raises:
+        UserError: the file is damaged, or of another version.
+    """
+    path = folder / READING_FILE
+    if not path.is_file():
+        return None
+    try:
+        value = json.loads(path.read_bytes())
+        if value["version"] != FORMAT_VERSION:
+            raise UserError(
+                f"{path}: version {value['version']!r}, this release reads {FORMAT_VERSION}"
+            )
+        return Reading(
+            bool(value["common"]),
+            tuple(value["slots"]),
+            str(value["normalisation"]),
+            dict(value["spellings"]),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} is damaged ({error!r})") from error
+
+
+class _seeded:  # noqa: N801 - reads as a verb where it is used
+    """Random numbers of torch from one seed, and its global state as it was afterwards.
+
+    Models of transformers draw their weights from the global generator, and take no other.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def __enter__(self) -> None:
+        self._state = torch.get_rng_state()
+        torch.manual_seed(self._seed)
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_rng_state(self._state)

@@ -1,0 +1,203 @@
+"""The SimpleTOD tracker: contexts in, generated belief states with impurities out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    GenerationConfig,
+    LogitsProcessor,
+    LogitsProcessorList,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
+from pytest_dstfuzz.trackers.simpletod.model import Reading
+from pytest_dstfuzz.trackers.simpletod.texts import (
+    END_OF_BELIEF,
+    OPENING,
+    SEPARATOR,
+    TURNOVER,
+    BeliefParser,
+    context_words,
+)
+
+#: Malformed parts of beliefs that are kept to be looked at.
+_KEPT = 20
+
+
+class _Impurities(LogitsProcessor):
+    """Notes the Gini impurity of each distribution that a token is taken from."""
+
+    def __init__(self) -> None:
+        self.steps: list[Tensor] = []
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002 - their call
+        """Note the impurity of ``scores [B, V]``, and leave them as they are."""
+        self.steps.append(1.0 - scores.float().softmax(-1).square().sum(-1))
+        return scores
+
+
+class SimpleTodTracker:
+    """Predicts belief states with a causal language model; see `load.load_simpletod`.
+
+    The impurity of a slot is the mean over the tokens of its part of the belief, domain and
+    slot words and the separator that ends it included; a slot that is not generated has none.
+
+    Attributes:
+        malformed: how many parts of beliefs could not be understood, and so changed nothing.
+        malformed_examples: the first of them, as generated.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokeniser: PreTrainedTokenizerBase,
+        reading: Reading,
+        *,
+        device: str = "cpu",
+        batch_size: int = 64,
+        fingerprint: str | None = None,
+    ) -> None:
+        """Take a model into use; it is put into evaluation mode.
+
+        Args:
+            model: on ``device`` already.
+            tokeniser: with SimpleTOD's marks.
+            reading: how dialogues are read and values written.
+            device: where to compute.
+            batch_size: contexts that are computed together.
+            fingerprint: of the files that it was read from, see `files_fingerprint`.
+
+        Raises:
+            UserError: the vocabulary lacks one of the marks, or the batch size is below 1.
+        """
+        if batch_size < 1:
+            raise UserError(f"the batch size must be at least 1, not {batch_size}")
+        self.model = model
+        model.train(mode=False)
+        self.tokeniser = tokeniser
+        self.reading = reading
+        self.device = device
+        self.batch_size = batch_size
+        self.fingerprint = fingerprint
+        self.malformed = 0
+        self.malformed_examples: list[str] = []
+        self._parser = BeliefParser(reading.slots)
+        #: Token -> whether it stands between two slots, as far as known.
+        self._separators: dict[int, bool] = {}
+        self._end: int = tokeniser.get_vocab()[END_OF_BELIEF]
+        self._greedy = GenerationConfig(  # type: ignore[no-untyped-call]  # theirs has no types
+            max_new_tokens=LONGEST_BELIEF,
+            do_sample=False,
+            num_beams=1,
+            eos_token_id=self._end,
+            pad_token_id=self._end,
+        )
+        self._opening = self._encode([" ".join(OPENING)])[0]
+        positions = getattr(model.config, "max_position_embeddings", None) or 1024
+        #: Tokens of a context that are read; of longer ones, the newest.
+        self._longest = positions - LONGEST_BELIEF - len(self._opening)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know about what was generated."""
+        if not self.malformed:
+            return ()
+        note = (
+            f"{self.malformed} parts of generated beliefs could not be understood and were left "
+            f"out, such as {self.malformed_examples[0]!r}"
+        )
+        return (note,)
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        """Return one prediction for each context; equal texts are generated once."""
+        texts = [self._text(context) for context in contexts]
+        distinct = sorted(set(texts))
+        prompts = dict(zip(distinct, map(self._cut, self._encode(distinct)), strict=True))
+        # Batches of similar length need little padding.
+        ordered = sorted(distinct, key=lambda text: (len(prompts[text]), text))
+        found: dict[str, Prediction] = {}
+        for start in range(0, len(ordered), self.batch_size):
+            chunk = ordered[start : start + self.batch_size]
+            answers = self._generate([prompts[text] for text in chunk])
+            found.update(zip(chunk, answers, strict=True))
+        return [found[text] for text in texts]
+
+    def _text(self, context: Context) -> str:
+        words = context_words(context, common=self.reading.common)
+        return " ".join((*words, *TURNOVER))
+
+    def _encode(self, texts: list[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        encoded: list[list[int]] = self.tokeniser(texts, add_special_tokens=False)["input_ids"]
+        return encoded
+
+    def _decode(self, tokens: Sequence[int]) -> str:
+        return str(self.tokeniser.decode(list(tokens)))
+
+    def _cut(self, tokens: Sequence[int]) -> list[int]:
+        return [*self._opening, *tokens[-self._longest :]]
+
+    def _generate(self, prompts: list[list[int]]) -> list[Prediction]:
+        """Continue a batch of prompts, the likeliest token each time."""
+        width = max(map(len, prompts))
+        # On the left, so that what is generated stands in the same columns.
+        tokens = [[self._end] * (width - len(prompt)) + prompt for prompt in prompts]
+        mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+        impurities = _Impurities()
+        with torch.inference_mode():
+            # Transformers mixes this method in, without types.
+            generate: Any = self.model.generate
+            written = generate(
+                torch.tensor(tokens, device=self.device),
+                attention_mask=torch.tensor(mask, device=self.device),
+                generation_config=self._greedy,
+                logits_processor=LogitsProcessorList([impurities]),
+            )
+        noted = torch.stack(impurities.steps, 1).cpu().tolist()
+        rows = written[:, width:].cpu().tolist()
+        return [self._prediction(*both) for both in zip(rows, noted, strict=True)]
+
+    def _prediction(self, tokens: list[int], noted: list[float]) -> Prediction:
+        """Read what was generated in one row; ``noted`` has the impurity of each token."""
+        ended = self._end in tokens
+        if ended:
+            tokens = tokens[: tokens.index(self._end)]
+        separators = [place for place, token in enumerate(tokens) if self._separates(token)]
+        edges = [-1, *separators, len(tokens)]
+        spans = [(one + 1, other) for one, other in pairwise(edges)]
+        parts = [self._decode(tokens[start:end]).split() for start, end in spans]
+        parsed = self._parser.parse(parts if tokens else [], ended=ended)
+        self._note(parsed.malformed)
+        spellings = self.reading.spellings
+        state = {slot: spellings.get(value, value) for slot, value in parsed.values.items()}
+        impurity = {}
+        for slot, place in parsed.parts.items():
+            start, end = spans[place]
+            part = noted[start : end + 1]
+            # In single precision a certain token may come out just below 0.
+            impurity[slot] = round(max(0.0, sum(part) / len(part)), 6)
+        return Prediction(normalise_state(state, self.reading.normalisation), impurity)
+
+    def _separates(self, token: int) -> bool:
+        known = self._separators.get(token)
+        if known is None:
+            known = self._decode([token]).strip() == SEPARATOR
+            self._separators[token] = known
+        return known
+
+    def _note(self, malformed: Sequence[str]) -> None:
+        self.malformed += len(malformed)
+        room = _KEPT - len(self.malformed_examples)
+        self.malformed_examples += malformed[:room]
