@@ -233,7 +233,7 @@ def damage(folder: Path, change: Callable[[dict[str, Any], dict[str, str]], obje
         ),
         (
             lambda _, about: about.update(
-                {"dstfuzz.run": '{"identity": {}, "parts": [], "history": 1}'}
+                {"dstfuzz.run": json.dumps({**json.loads(about["dstfuzz.run"]), "history": 1})}
             ),
             "is damaged",
         ),
