@@ -22,6 +22,10 @@ class DataError(UserError):
     """A data file that cannot be read; the message names file and line."""
 
 
+class NoAnswerError(UserError):
+    """A tracker that gave no sound answer at all before a run: its service may be down."""
+
+
 class TrackerError(DstFuzzError):
     """A tracker raised, or answered with something that is no prediction."""
 

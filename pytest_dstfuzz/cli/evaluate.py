@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pytest_dstfuzz.cli.progress import ProgressLine
-from pytest_dstfuzz.config import Settings, build_settings
+from pytest_dstfuzz.config import ADAPTER, Settings, build_settings
 from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser
@@ -15,7 +14,7 @@ from pytest_dstfuzz.experiments.arguments import Parser
 SUMMARY = "joint goal accuracy, slot accuracy and figures by domain of a tracker"
 KEPT = "nothing was kept"
 
-_SHARED = ("model", "checkpoint", "data", "split", "domains", "device", "batch_size")
+_SHARED = ("model", "checkpoint", "data", "split", "domains", "device", "batch_size", *ADAPTER)
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         on the shipped dialogues
   dstfuzz evaluate --model trade --data multiwoz21 --split val
@@ -56,21 +55,14 @@ def _layout(text: str) -> str:
 def _measure(settings: Settings, layout: str | None, *, as_json: bool) -> list[str]:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.sampling import sample_turns  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
     from pytest_dstfuzz.trackers.preflight import preflight  # noqa: PLC0415
-    from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
 
     data = load_dialogues(settings.data, settings.split, layout=layout)
-    chosen = sample_turns(data, None, settings.seed, settings.domains)
-    data = replace(data, dialogues=tuple(dialogue for dialogue, _ in chosen))
-    tracker = resolve_tracker(
-        settings.model or "",
-        checkpoint=settings.checkpoint,
-        device=settings.device,
-        batch_size=settings.batch_size,
-        normalisation=data.normalisation,
-    )
+    data = sample_set(data, None, settings.seed, settings.domains)
+    tracker = tracker_for(settings, data)
     contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
     preflight(tracker, contexts, ontology=data.ontology)
     progress = ProgressLine("turns predicted")

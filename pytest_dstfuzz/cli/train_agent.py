@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.config import TRANSFORMATIONS, canonical_split
+from pytest_dstfuzz.config import ADAPTER, TRANSFORMATIONS, canonical_split
 from pytest_dstfuzz.errors import MissingExtraError, unknown_name
-from pytest_dstfuzz.experiments.arguments import Parser, whole_number
+from pytest_dstfuzz.experiments.arguments import Parser, adapter_options, whole_number
 
 SUMMARY = "train the agent that chooses what to change, against a tracker"
 KEPT = "every finished round is kept; the same command with --resume goes on from there"
@@ -17,6 +17,7 @@ ORDERS = ("distance", "reading")
 REWARDS = ("broken", "gini")
 DIALOGUES = ("right", "all")
 _SHARED = ("model", "checkpoint", "data", "validity", "attack", "seed", "device", "batch_size")
+
 _EXAMPLES = """\
   dstfuzz train-agent --model trade --data multiwoz21 --split val,test --output my-agent
   dstfuzz train-agent --model trade --data multiwoz21 --output my-agent --resume
@@ -40,7 +41,9 @@ def run(arguments: Sequence[str]) -> int:
         raise MissingExtraError("training", "train", error.name or "torch") from error
     names = ("calls", "attempts", "reward", "ks", "seed")
     config = TrainingConfig(**{name: given.pop(name) for name in names if name in given})
-    result = train_agent(AgentRun(**given, training=config), lambda line: print(line, flush=True))
+    adapter = adapter_options(given)
+    run = AgentRun(**given, adapter=adapter, training=config)
+    result = train_agent(run, lambda line: print(line, flush=True))
     attempts = sum(item.attempts for item in result.history)
     rounds = "1 round" if len(result.history) == 1 else f"{len(result.history)} rounds"
     print(
@@ -59,7 +62,7 @@ def _parser() -> Parser:
         "policy's metadata names those.",
         _EXAMPLES,
     )
-    parser.shared(*_SHARED, required=("model", "data"))
+    parser.shared(*_SHARED, *ADAPTER, required=("model", "data"))
     parser.option("--output", type=Path, required=True, metavar="DIR", help="folder for the policy")
     value = parser.value
     value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val,test)")

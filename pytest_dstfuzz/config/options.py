@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from pytest_dstfuzz.config import parsers
-from pytest_dstfuzz.config.settings import ATTACKS, FAIL_ON, RELATIONS, TRANSFORMATIONS, VALIDITIES
+from pytest_dstfuzz.config.option import Option
+from pytest_dstfuzz.config.settings import (
+    ANNOTATIONS,
+    ATTACKS,
+    FAIL_ON,
+    INCONCLUSIVE,
+    RELATIONS,
+    TRANSFORMATIONS,
+    VALIDITIES,
+)
 from pytest_dstfuzz.errors import UserError, unknown_name
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One setting as the user sees it.
-
-    ``name`` is the field of `Settings`; pytest spells it ``--dst-<name>`` and
-    ``dst_<name>`` (ini), the ``dstfuzz`` command ``--<name>``, a marker ``<name>``,
-    with dashes or underscores as is usual there.
-    """
-
-    name: str
-    parse: Callable[[str], Any]
-    metavar: str
-    help: str
-    #: Whether a marker may set it for one test.
-    per_test: bool = False
-    #: What parts several values in one text; ``""`` = it takes one value.
-    separator: str = ""
-
-    @property
-    def flag(self) -> str:
-        """The name with dashes."""
-        return self.name.replace("_", "-")
-
 
 #: Every option, in the order in which help shows them.
 OPTIONS: tuple[Option, ...] = (
     Option(
-        "model", parsers.text, "NAME", "tracker: a registered name ('trade') or module:attribute"
+        "model",
+        parsers.tracker,
+        "NAME",
+        "tracker: a registered name ('trade'), module:attribute, or the address of a service, "
+        "http(s)://... or rasa+http(s)://...",
     ),
     Option(
         "checkpoint", parsers.text, "PATH", "weights of the tracker instead of the shipped ones"
@@ -159,6 +145,14 @@ OPTIONS: tuple[Option, ...] = (
         per_test=True,
     ),
     Option(
+        "minimise",
+        parsers.switch,
+        "yes|no",
+        "leave out of each violation the edits that do not break it: some 7 calls each (default: "
+        "yes)",
+        per_test=True,
+    ),
+    Option(
         "seed", parsers.integer(0, 2**63 - 1), "N", "seed of every draw (default: 0)", per_test=True
     ),
     Option(
@@ -170,16 +164,167 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "batch_size", parsers.integer(1, 65536), "N", "contexts predicted at once (default: 64)"
     ),
-    Option("max_seconds", parsers.seconds, "S", "end the campaign in order after so many seconds"),
+    Option(
+        "timeout",
+        parsers.positive("seconds"),
+        "S",
+        "seconds that one attempt to ask a service may take (default: 30)",
+    ),
+    Option(
+        "retries",
+        parsers.integer(0, 100),
+        "N",
+        "more attempts where a service is busy, fails or does not answer (default: 4)",
+    ),
+    Option(
+        "concurrency",
+        parsers.integer(1, 1024),
+        "N",
+        "requests to a service in flight at once (default: 16)",
+    ),
+    Option(
+        "rate_limit",
+        parsers.positive("requests a second"),
+        "N",
+        "at most so many requests to a service a second (default: no limit)",
+    ),
+    Option(
+        "header",
+        parsers.headers,
+        "'NAME: VALUE'",
+        "send this header to a service; $NAME in the value is taken from the environment; may be "
+        "repeated (one a line in an ini file). DSTFUZZ_TOKEN in the environment is sent as a "
+        "bearer token",
+        separator="\n",
+    ),
+    Option(
+        "slot_map",
+        parsers.text,
+        "PATH",
+        "which slot of a Rasa bot is which slot of the data: a TOML or JSON file (default: those "
+        "with the same name)",
+    ),
+    Option(
+        "service_model",
+        parsers.text,
+        "NAME",
+        "name of the chat model (default: the only one that the service lists)",
+    ),
+    Option(
+        "prompt",
+        parsers.text,
+        "PATH",
+        "Jinja2 template of what the chat model is told (default: a shipped one)",
+    ),
+    Option(
+        "prices",
+        parsers.prices,
+        "IN,OUT",
+        "what a million tokens of prompts and of answers cost, for the report and max-cost",
+        separator=",",
+    ),
+    Option(
+        "cache",
+        parsers.text,
+        "PATH|no",
+        "file of predictions that later runs use, of a tracker with a fingerprint, or no (default: "
+        "one in pytest's cache folder)",
+    ),
+    Option(
+        "cache_size",
+        parsers.integer(1, 1_000_000),
+        "MB",
+        "megabytes that this file may take; what was not used for longest goes first (default: "
+        "500)",
+    ),
+    Option(
+        "max_seconds",
+        parsers.positive("seconds"),
+        "S",
+        "end the campaign in order after so many seconds",
+    ),
     Option(
         "max_calls", parsers.integer(1), "N", "end it in order after so many predicted contexts"
     ),
+    Option(
+        "max_tokens",
+        parsers.integer(1),
+        "N",
+        "end it in order after so many tokens of a chat model",
+    ),
+    Option(
+        "max_cost",
+        parsers.positive("units of money"),
+        "X",
+        "end it in order after so much money, by the prices",
+    ),
     Option("report", parsers.text, "PATH", "write the JSON report to this file"),
+    Option(
+        "html",
+        parsers.text,
+        "PATH",
+        "write the HTML report, one self-contained file, to this file (needs the extra 'report')",
+    ),
+    Option(
+        "annotations",
+        parsers.choice("policy", ANNOTATIONS),
+        "WHEN",
+        "GitHub annotations of violations, and a job summary where $GITHUB_STEP_SUMMARY is set: "
+        "auto (in GitHub Actions; default), yes or no",
+    ),
+    Option(
+        "redact",
+        parsers.switch,
+        "yes|no",
+        "write x for every character of what was said and of slot values, wherever it is shown",
+        alone="yes",
+    ),
+    Option(
+        "remember",
+        parsers.switch,
+        "yes|no",
+        "add the violations to the regressions, which later runs replay before anything else",
+        alone="yes",
+    ),
+    Option(
+        "regressions",
+        parsers.text,
+        "PATH",
+        "folder of remembered violations (default: .dstfuzz/regressions in pytest's root folder)",
+    ),
+    Option("replay", parsers.text, "ID", "only ask again for this remembered violation"),
     Option(
         "max_failure_rate",
         parsers.rate,
         "RATE",
         "gate: fail the session when the failure rate is above this (implies fail-on=gate)",
+    ),
+    Option(
+        "baseline",
+        parsers.text,
+        "PATH",
+        "gate: compare with the outcomes that an earlier build left in this file (implies "
+        "fail-on=gate; needs the extra 'report')",
+    ),
+    Option(
+        "update_baseline",
+        parsers.switch,
+        "yes|no",
+        "write this build's outcomes to the file of --dst-baseline instead",
+        alone="yes",
+    ),
+    Option(
+        "max_regression",
+        parsers.points,
+        "POINTS",
+        "gate: by how much the failure rate may rise over the baseline's, such as 2pp (default: "
+        "2pp)",
+    ),
+    Option(
+        "inconclusive",
+        parsers.choice("policy", INCONCLUSIVE),
+        "WHAT",
+        "a comparison that decides nothing: warn (default) or fail (exit status 7)",
     ),
     Option(
         "fail_on",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from pytest_dstfuzz.config.secret import Header, without_credentials
 from pytest_dstfuzz.config.settings import SPLIT_ALIASES, SPLITS, TRANSFORMATIONS
 from pytest_dstfuzz.errors import unknown_name
 
@@ -14,6 +15,11 @@ def text(value: str) -> str:
     if not value.strip():
         raise ValueError("is empty")
     return value
+
+
+def tracker(value: str) -> str:
+    """Take the name or the address of a tracker."""
+    return without_credentials(text(value))
 
 
 def names(value: str) -> tuple[str, ...]:
@@ -26,7 +32,7 @@ def names(value: str) -> tuple[str, ...]:
 
 
 def lines(value: str) -> tuple[str, ...]:
-    """Take one lock a line."""
+    """Take one text a line."""
     # A regular expression may hold a comma, so ini files give one lock a line.
     return tuple(line.strip() for line in value.splitlines() if line.strip())
 
@@ -104,12 +110,42 @@ def rate(value: str) -> float:
     return number
 
 
-def seconds(value: str) -> float:
-    """Take a number of seconds above 0."""
+def points(value: str) -> float:
+    """Take a difference of rates from 0 to 1, in percentage points (2pp) or per cent (2%)."""
+    written = value.strip()
+    number = written.removesuffix("pp").rstrip()
     try:
-        number = float(value)
+        return rate(f"{number}%" if number != written else written)
     except ValueError:
-        number = math.nan
-    if not (number > 0 and math.isfinite(number)):
-        raise ValueError("must be a number of seconds above 0")
-    return number
+        raise ValueError("must be a difference between 0 and 1, such as 0.02, 2% or 2pp") from None
+
+
+def positive(what: str) -> Callable[[str], float]:
+    """Return a parser of numbers above 0; ``what`` says of what."""
+
+    def parse(value: str) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if not (number > 0 and math.isfinite(number)):
+            raise ValueError(f"must be a number of {what} above 0")
+        return number
+
+    return parse
+
+
+def prices(value: str) -> tuple[float, float]:
+    """Take two amounts of money with a comma between them."""
+    try:
+        first, second = (float(part) for part in value.split(","))
+    except ValueError:
+        first = second = math.nan
+    if not all(price >= 0 and math.isfinite(price) for price in (first, second)):
+        raise ValueError("must be two amounts of money with a comma between them, such as 0.15,0.6")
+    return first, second
+
+
+def headers(value: str) -> tuple[Header, ...]:
+    """Take one header a line."""
+    return tuple(Header.parse(line) for line in lines(value))

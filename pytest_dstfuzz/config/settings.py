@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from pytest_dstfuzz.config.secret import Address, Header, without_credentials
 from pytest_dstfuzz.errors import UserError
 
 #: The six transformations, word level first: the order in which they are applied.
@@ -21,6 +22,14 @@ ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 VALIDITIES = ("strict", "edit-rate")
 RELATIONS = ("metamorphic", "gold")
 FAIL_ON = ("violation", "gate")
+INCONCLUSIVE = ("warn", "fail")
+ANNOTATIONS = ("auto", "yes", "no")
+#: What the setting ``cache`` says where nothing is to be kept.
+NO_CACHE = "no"
+#: Settings that say how a service is reached: its answers do not depend on them.
+SERVICE = ("timeout", "retries", "concurrency", "rate_limit", "header")
+#: Settings of a tracker that is a service: what an experiment takes over beside its name.
+ADAPTER = (*SERVICE, "slot_map", "service_model", "prompt")
 SPLITS = ("train", "val", "test")
 #: What files and people call a split, in lower case -> split.
 SPLIT_ALIASES = {
@@ -60,14 +69,56 @@ class Settings:
     flat_edit_rate: bool = False
     lock: tuple[str, ...] = ()
     relation: str = "metamorphic"
+    #: Make violations smaller: leave out the edits that do not break the relation.
+    minimise: bool = True
     seed: int = 0
     device: str = "cpu"
     batch_size: int = 64
+    #: Of a tracker that is a service; see `trackers.web.settings`.
+    timeout: float = 30.0
+    retries: int = 4
+    concurrency: int = 16
+    rate_limit: float | None = None
+    header: tuple[Header, ...] = ()
+    #: File that says which slot of a Rasa bot is which slot of the data.
+    slot_map: str | None = None
+    #: Of a chat model: its name, the file of its prompt, money for a million tokens in and out.
+    service_model: str | None = None
+    prompt: str | None = None
+    prices: tuple[float, float] | None = None
+    #: File of predictions that later runs use; ``None`` = one in pytest's cache folder.
+    cache: str | None = None
+    #: Megabytes that it may take.
+    cache_size: int = 500
     max_seconds: float | None = None
     max_calls: int | None = None
+    #: Limits of what a chat model's answers take; money in the currency of the prices.
+    max_tokens: int | None = None
+    max_cost: float | None = None
     report: str | None = None
+    html: str | None = None
+    #: Whether violations are shown to GitHub, as annotations and in a job summary.
+    annotations: str = "auto"
+    #: Whether texts and slot values are kept out of all that is shown and written.
+    redact: bool = False
+    #: Whether violations are added to the regressions, the folder of those, and the one to ask for.
+    remember: bool = False
+    regressions: str | None = None
+    replay: str | None = None
     max_failure_rate: float | None = None
+    #: File of the outcomes that this build is compared with, or that it writes.
+    baseline: str | None = None
+    update_baseline: bool = False
+    #: Rise of the failure rate over the baseline's that is allowed; `gate.limits` has the default.
+    max_regression: float | None = None
+    #: Whether it fails a session not to know.
+    inconclusive: str = "warn"
     fail_on: str = "violation"
+
+    def __post_init__(self) -> None:
+        # What is printed and written of a service is its address without credentials.
+        if self.model is not None:
+            object.__setattr__(self, "model", without_credentials(self.model))
 
 
 def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Settings:
@@ -77,8 +128,13 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         UserError: values that contradict each other.
     """
     settings = replace(base or Settings(), **dict(given))
-    if given.get("max_failure_rate") is not None and "fail_on" not in given:
+    gated = any(given.get(name) is not None for name in ("max_failure_rate", "baseline"))
+    if gated and "fail_on" not in given:
         settings = replace(settings, fail_on="gate")
+    if settings.max_cost is not None and settings.prices is None:
+        raise UserError("max-cost needs prices: money for a million tokens in and out")
+    if settings.remember and settings.redact:
+        raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:
         check_variant(settings)
     return settings
@@ -108,5 +164,11 @@ def settings_json(settings: Settings) -> dict[str, Any]:
     """Return the settings as plain JSON values, in the order of the option table."""
     values = {item.name: getattr(settings, item.name) for item in fields(settings)}
     return {
-        name: list(value) if isinstance(value, tuple) else value for name, value in values.items()
+        name: [_plain(part) for part in value] if isinstance(value, tuple) else _plain(value)
+        for name, value in values.items()
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON takes it, without credentials."""
+    return str(value) if isinstance(value, Address | Header) else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.seeding import derive
@@ -50,6 +52,18 @@ def sample_turns(
         last[position] = turns - 1
         remaining -= turns
     return tuple((kept[position], last[position]) for position in sorted(last))
+
+
+def sample_set(
+    dialogues: DialogueSet,
+    count: int | None,
+    seed: int,
+    domains: tuple[str, ...] | None = None,
+) -> DialogueSet:
+    """Return the data set of the turns that `sample_turns` draws, without the others."""
+    drawn = sample_turns(dialogues, count, seed, domains)
+    cut = (replace(dialogue, turns=dialogue.turns[: last + 1]) for dialogue, last in drawn)
+    return replace(dialogues, dialogues=tuple(cut))
 
 
 def domains_of(dialogue: Dialogue) -> frozenset[str]:

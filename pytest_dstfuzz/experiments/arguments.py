@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from pytest_dstfuzz.config import option, parse_option
+from pytest_dstfuzz.config import ADAPTER, option, parse_option
 from pytest_dstfuzz.errors import UserError, nearest
 
 
@@ -63,6 +63,7 @@ class Parser(argparse.ArgumentParser):
                 flag,
                 dest=name,
                 type=_shared_type(name, flag),
+                action=_Together if item.separator == "\n" else "store",
                 required=name in required,
                 metavar=item.metavar,
                 help=item.help,
@@ -77,12 +78,34 @@ class Parser(argparse.ArgumentParser):
         namespace, unknown = self.parse_known_args(arguments)
         if unknown:
             flag = unknown[0].partition("=")[0]
+            if not flag.startswith("-") and "--header" in arguments:
+                # It is the end of a header, and so perhaps a token.
+                self.error("a word too many: put quotes around a header, 'Name: value'")
             # The dashes apart, which every option has in common.
             names = [known.lstrip("-") for known in self._flags]
             guess = nearest(flag.lstrip("-"), names) if flag.startswith("-") else None
             hint = f"; did you mean --{guess}?" if guess else ""
             self.error(f"unknown argument {flag!r}{hint}")
         return namespace
+
+
+class _Together(argparse.Action):
+    """Puts the values of an option that is given several times behind each other."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - as argparse calls it
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002 - likewise
+    ) -> None:
+        setattr(namespace, self.dest, (*(getattr(namespace, self.dest) or ()), *values))
+
+
+def adapter_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Take what was given for a tracker that is a service out of the values of the options."""
+    values = {name: given.pop(name, None) for name in ADAPTER}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def whole_number(low: int) -> Callable[[str], int]:

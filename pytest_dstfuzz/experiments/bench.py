@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
-from pytest_dstfuzz.config import Settings, settings_json
+from pytest_dstfuzz.config import SERVICE, Settings, settings_json
 from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.experiments.campaign_figures import (
     CampaignFigures,
@@ -40,8 +40,8 @@ _CODE: Final = (
     "search",
     "trackers",
 )
-#: Settings that say where something lies; what it is, is in the key.
-_PLACES: Final = ("checkpoint", "data", "report", "search")
+#: Settings that say where something lies, or how it is reached; what it is, is in the key.
+_PLACES: Final = ("checkpoint", "data", "report", "search", *SERVICE)
 
 
 @dataclass(frozen=True, slots=True)

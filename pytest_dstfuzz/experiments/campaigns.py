@@ -25,7 +25,7 @@ from pytest_dstfuzz.experiments.bench import Bench, Fingerprint
 from pytest_dstfuzz.experiments.campaign_figures import CampaignFigures
 from pytest_dstfuzz.experiments.right_dialogues import Paced, Say
 from pytest_dstfuzz.report.files import write_text
-from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.registry import tracker_for
 
 #: Folder of the finished campaigns, in that of the tables.
 FOLDER: Final = "campaigns"
@@ -168,14 +168,7 @@ def _begin(settings: Settings, splits: Sequence[str], ids: frozenset[str]) -> No
     # An interrupt is for the process that the user sees.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parts = [load_dialogues(settings.data, split) for split in splits]
-    tracker = resolve_tracker(
-        str(settings.model),
-        checkpoint=settings.checkpoint,
-        device=settings.device,
-        batch_size=settings.batch_size,
-        normalisation=parts[0].normalisation,
-    )
-    _bench.append(Bench(tracker, _chosen(parts, ids)))
+    _bench.append(Bench(tracker_for(settings, parts[0]), _chosen(parts, ids)))
 
 
 def _chosen(parts: Sequence[DialogueSet], ids: frozenset[str]) -> DialogueSet:

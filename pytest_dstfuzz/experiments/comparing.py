@@ -9,13 +9,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz.experiments.arguments import Parser, whole_number
+from pytest_dstfuzz.config import ADAPTER, masked_words
+from pytest_dstfuzz.experiments.arguments import Parser, adapter_options, whole_number
 from pytest_dstfuzz.experiments.contenders import Contender
 from pytest_dstfuzz.experiments.ground import Ground, GroundConfig, prepare
 from pytest_dstfuzz.experiments.lists import ks, splits, validities, whole_numbers
 from pytest_dstfuzz.report.files import check_writable
 
-_SHARED: Final = ("model", "checkpoint", "data", "device", "batch_size", "attack")
+_SHARED: Final = ("model", "checkpoint", "data", "device", "batch_size", "attack", *ADAPTER)
 _SHARED_NUMBERS: Final = ("max_edit_rate", "flat_edit_rate", "redraws")
 
 
@@ -73,8 +74,8 @@ def begin(
     jobs = given.pop("jobs") or 1
     names = [item.name for item in fields(GroundConfig) if item.name in given]
     values = {name: value for name in names if (value := given.pop(name)) is not None}
-    command = shlex.join(["dstfuzz", "experiment", name, *arguments])
-    config = GroundConfig(**values, command=command)
+    command = shlex.join(masked_words(["dstfuzz", "experiment", name, *arguments]))
+    config = GroundConfig(**values, adapter=adapter_options(given), command=command)
     if folder is not None:
         check_writable(folder / f"{name}.md")
     searches = [search for item in contenders for search in item.searches]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from pytest_dstfuzz.experiments.right_dialogues import (
 )
 from pytest_dstfuzz.search.policy_file import is_agent, named_policy
 from pytest_dstfuzz.seeding import stream
-from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.registry import tracker_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class GroundConfig:
     checkpoint: str | None = None
     device: str = "cpu"
     batch_size: int = 64
+    #: Settings of a tracker that is a service; see `config.ADAPTER`.
+    adapter: Mapping[str, Any] = field(default_factory=dict)
     attack: str = "hybrid"
     max_edit_rate: float = 0.25
     flat_edit_rate: bool = False
@@ -62,6 +64,8 @@ class GroundConfig:
             max_edit_rate=self.max_edit_rate,
             flat_edit_rate=self.flat_edit_rate,
             redraws=self.redraws,
+            minimise=False,
+            **self.adapter,
             **given,
         )
 
@@ -133,13 +137,7 @@ def prepare(
     """
     policies = {name: named_policy(name) for name in searches if is_agent(name)}
     splits = [load_dialogues(config.data, split) for split in config.splits]
-    tracker = resolve_tracker(
-        config.model,
-        checkpoint=config.checkpoint,
-        device=config.device,
-        batch_size=config.batch_size,
-        normalisation=splits[0].normalisation,
-    )
+    tracker = tracker_for(config.settings(), splits[0])
     right = right_dialogues(tracker, splits, config.batch_size, say)
     data = _drawn(_unseen(splits, right.data, policies), config)
     say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")

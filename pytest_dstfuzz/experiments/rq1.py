@@ -15,7 +15,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.experiments.arguments import Parser, whole_number
+from pytest_dstfuzz.config import ADAPTER, masked_words
+from pytest_dstfuzz.experiments.arguments import Parser, adapter_options, whole_number
 from pytest_dstfuzz.experiments.lists import ks, splits, validities
 from pytest_dstfuzz.experiments.rq1_measure import Rq1Config, Rq1Row, Rq1Table, run_rq1
 from pytest_dstfuzz.experiments.rq1_table import markdown_text, write_rq1
@@ -23,7 +24,7 @@ from pytest_dstfuzz.report.files import check_writable
 
 __all__ = ["Rq1Config", "Rq1Row", "Rq1Table", "main", "run_rq1", "write_rq1"]
 
-_SHARED = ("model", "checkpoint", "data", "device", "batch_size", "search", "attack")
+_SHARED = ("model", "checkpoint", "data", "device", "batch_size", "search", "attack", *ADAPTER)
 _SHARED_NUMBERS = ("max_edit_rate", "flat_edit_rate", "variants", "seed")
 
 
@@ -35,9 +36,11 @@ def main(arguments: Sequence[str]) -> int:
     """
     given = vars(_parser().parse_all(arguments))
     folder: Path | None = given.pop("output")
+    adapter = adapter_options(given)
     config = Rq1Config(
         **{name: value for name, value in given.items() if value is not None},
-        command=shlex.join(["dstfuzz", "experiment", "rq1", *arguments]),
+        adapter=adapter,
+        command=shlex.join(masked_words(["dstfuzz", "experiment", "rq1", *arguments])),
     )
     if folder is not None:
         check_writable(folder / "rq1.md")

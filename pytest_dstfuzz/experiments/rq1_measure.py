@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.protocol import Tracker
-from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.registry import tracker_for
 
 #: A rate and its 95 % interval over dialogues; ``None`` where nothing was counted.
 Interval = tuple[float, float] | None
@@ -41,6 +42,8 @@ class Rq1Config:
     checkpoint: str | None = None
     device: str = "cpu"
     batch_size: int = 64
+    #: Settings of a tracker that is a service; see `config.ADAPTER`.
+    adapter: Mapping[str, Any] = field(default_factory=dict)
     search: str = "random"
     attack: str = "hybrid"
     validities: tuple[str, ...] = ("edit-rate", "strict")
@@ -109,13 +112,7 @@ def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1T
     """
     splits = [load_dialogues(config.data, split) for split in config.splits]
     if tracker is None:
-        tracker = resolve_tracker(
-            config.model,
-            checkpoint=config.checkpoint,
-            device=config.device,
-            batch_size=config.batch_size,
-            normalisation=splits[0].normalisation,
-        )
+        tracker = tracker_for(_settings(config), splits[0])
     right = right_dialogues(tracker, splits, config.batch_size, say)
     data = _drawn(right.data, config)
     say(f"{len(data.dialogues)} dialogues, {data.turn_count()} turns to perturb")
@@ -146,22 +143,29 @@ def _drawn(data: DialogueSet, config: Rq1Config) -> DialogueSet:
     return replace(data, dialogues=tuple(data.dialogues[place] for place in chosen))
 
 
-def _row(
-    config: Rq1Config, data: DialogueSet, tracker: Tracker, validity: str, k: int, say: Say
-) -> Rq1Row:
-    settings = Settings(
+def _settings(config: Rq1Config, **given: Any) -> Settings:
+    return Settings(
         model=config.model,
+        checkpoint=config.checkpoint,
+        device=config.device,
+        batch_size=config.batch_size,
         turns=None,
         variants=config.variants,
-        transformations=k,
         search=config.search,
         attack=config.attack,
-        validity=validity,
         max_edit_rate=config.max_edit_rate,
         flat_edit_rate=config.flat_edit_rate,
         seed=config.seed,
-        batch_size=config.batch_size,
+        minimise=False,
+        **config.adapter,
+        **given,
     )
+
+
+def _row(
+    config: Rq1Config, data: DialogueSet, tracker: Tracker, validity: str, k: int, say: Say
+) -> Rq1Row:
+    settings = _settings(config, validity=validity, transformations=k)
     tell, done = Paced(say), 0
 
     def listen(event: Event) -> None:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -31,6 +31,7 @@ from pytest_dstfuzz.agents.resume import (
 from pytest_dstfuzz.agents.training import Round, Trainer, TrainingConfig
 from pytest_dstfuzz.campaign.answers import Failure
 from pytest_dstfuzz.campaign.attempts import lock_values
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -40,7 +41,7 @@ from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
 from pytest_dstfuzz.relations.builtin import relation_for
 from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
-from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.registry import tracker_for
 
 #: What to train on: the dialogues that the tracker gets right throughout, or all.
 DIALOGUES: Final = ("right", "all")
@@ -51,13 +52,14 @@ class AgentRun:
     """What to train, on what, and where to.
 
     Attributes:
-        model: the tracker, as `resolve_tracker` takes it.
+        model: the tracker, as `tracker_for` takes it.
         data: labelled dialogues.
         output: folder for the policy and for what a resumed run needs.
         splits: of the data.
         checkpoint: weights of the tracker.
         device: of the tracker and of the agent's networks.
         batch_size: contexts that the tracker predicts at once.
+        adapter: settings of a tracker that is a service; see `config.ADAPTER`.
         validity: validity profile.
         attack: attack design.
         order: what position parameters count through, ``distance`` or ``reading``.
@@ -77,6 +79,7 @@ class AgentRun:
     checkpoint: str | None = None
     device: str = "cpu"
     batch_size: int = 64
+    adapter: Mapping[str, Any] = field(default_factory=dict)
     validity: str = "strict"
     attack: str = "hybrid"
     order: str = "distance"
@@ -141,13 +144,14 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
     board = Board(run.tensorboard) if run.tensorboard is not None else None
     splits = _splits(run)
     if tracker is None:
-        tracker = resolve_tracker(
-            run.model,
+        settings = Settings(
+            model=run.model,
             checkpoint=run.checkpoint,
             device=run.device,
             batch_size=run.batch_size,
-            normalisation=splits[0].normalisation,
+            **run.adapter,
         )
+        tracker = tracker_for(settings, splits[0])
     material = _known(run, splits) if run.resume else _found(run, splits, tracker, say)
     training = _Training(run, tracker, material, say, board)
     training.begin()

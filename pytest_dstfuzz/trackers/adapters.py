@@ -1,4 +1,4 @@
-"""Make a tracker of what a team already has: a function, or an object that keeps state.
+"""Make a tracker of what a team already has: a function, an object with state, ConvLab-3's.
 
 The shortest tracker is a function that takes a `Context` and returns slot -> value::
 
@@ -12,12 +12,14 @@ The shortest tracker is a function that takes a `Context` and returns slot -> va
         return state
 
 An object with ``reset()`` and ``update(system, user)`` is replayed from the start of the
-dialogue for each context, so that no state leaks from one context into the next.
+dialogue for each context, so that no state leaks from one context into the next. So is a
+tracker of ConvLab-3, which is known by its ``init_session()``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
@@ -39,7 +41,7 @@ class CallableTracker:
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         """Call the function once for each context."""
         return [
-            _prediction(self._function(context), self._normalisation, "the tracker function")
+            as_prediction(self._function(context), self._normalisation, "the tracker function")
             for context in contexts
         ]
 
@@ -59,15 +61,65 @@ class StatefulAdapter:
     def _replay(self, context: Context) -> Prediction:
         self._tracker.reset()
         answers = [self._tracker.update(system, user) for system, user in context.exchanges]
-        return _prediction(answers[-1], self._normalisation, "update()")
+        return as_prediction(answers[-1], self._normalisation, "update()")
+
+
+class ConvLabAdapter:
+    """A tracker made of a dialogue state tracker of ConvLab-3.
+
+    The interface is ``convlab.dst.dst.DST`` of github.com/ConvLab/ConvLab-3 and what its
+    agents (``convlab/dialog_agent/agent.py``) do with it. ``init_session()`` begins a
+    dialogue. Then, for each turn, the one of two methods that the tracker has written
+    itself (the base class has both, and they do nothing):
+
+    - ``update_turn(sys_utt, user_utt)``; ``sys_utt`` is ``None`` where the system
+      has said nothing yet.
+    - ``update(user_act)`` with the utterance, for trackers that read text (SetSUMBT, TripPy,
+      TRADE, T5). What was said goes to ``state["history"]`` before, as ``[speaker, text]``,
+      and to ``state["user_action"]``. ``state["system_action"]`` stays as the tracker leaves
+      it: dialogues have no dialogue acts, and none are made up.
+
+    A tracker that reads dialogue acts (the rule-based ones) needs its NLU in front of it: a
+    function ``Context -> state`` that calls both. The answer is ``{domain: {slot: value}}``,
+    or a state that has it as its ``belief_state``.
+    """
+
+    def __init__(self, tracker: object, *, normalisation: str = "plain") -> None:
+        self.wrapped = tracker
+        self._tracker: Any = tracker
+        self._normalisation = normalisation
+        self._method = _written_last(tracker, "update_turn", "update")
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        """Replay each context from its first exchange on."""
+        return [self._replay(context) for context in contexts]
+
+    def _replay(self, context: Context) -> Prediction:
+        self._tracker.init_session()
+        take = self._take_turn if self._method == "update_turn" else self._take_text
+        answers = [take(*exchange) for exchange in context.exchanges]
+        who = f"{self._method}()"
+        return as_prediction(_joined_slots(answers[-1], who), self._normalisation, who)
+
+    def _take_turn(self, system: str, user: str) -> object:
+        return self._tracker.update_turn(system or None, user)
+
+    def _take_text(self, system: str, user: str) -> object:
+        # An update may put a new state in the place of the old one: looked up each time.
+        state = self._tracker.state
+        # "null" is what ConvLab's agents write where the system has said nothing.
+        state["history"] += [["sys", system or "null"], ["user", user]]
+        state["user_action"] = user
+        return self._tracker.update(user)
 
 
 def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
     """Return ``candidate`` as a `Tracker`, adapted where necessary.
 
     Args:
-        candidate: a tracker, an object with ``reset`` and ``update``, a function from
-            context to state, or a class of one of these that needs no arguments.
+        candidate: a tracker, an object with ``reset`` and ``update``, a tracker of
+            ConvLab-3, a function from context to state, or a class of one of these that
+            needs no arguments.
         normalisation: of the values that functions and stateful objects return: that
             of the data they are compared with. They may return numbers and lists; what
             ``predict`` returns are strings, normalised where answers are checked.
@@ -77,6 +129,9 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
     """
     if isinstance(candidate, type):
         candidate = _instantiate(candidate)
+    if _is_convlab(candidate):
+        # Before `Tracker`: some of them have a ``predict`` too, which takes features.
+        return ConvLabAdapter(candidate, normalisation=normalisation)
     if isinstance(candidate, Tracker) and callable(candidate.predict):
         return candidate
     if isinstance(candidate, StatefulTracker):
@@ -85,8 +140,64 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
         return CallableTracker(candidate, normalisation=normalisation)
     raise UserError(
         f"{describe(candidate)} is no tracker: give an object with predict(contexts), one with "
-        "reset() and update(system, user), or a function from a context to {slot: value}"
+        "reset() and update(system, user), one of ConvLab-3 with init_session() and "
+        "update_turn(system, user) or update(user), or a function from a context to {slot: value}"
     )
+
+
+def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
+    """Return the belief state of a tracker that is not checked yet as a prediction.
+
+    Args:
+        answer: a prediction, which stays as it is, or slot -> value, which is normalised;
+            values may be numbers and lists, see `normalise_state`.
+        normalisation: of the data.
+        who: returned it, for the message.
+
+    Raises:
+        TrackerError: it is neither, or holds something that is no value.
+    """
+    if isinstance(answer, Prediction):
+        return answer
+    if isinstance(answer, BeliefState | Mapping):
+        try:
+            return Prediction(normalise_state(answer, normalisation))
+        except DataError as error:
+            raise TrackerError(f"{who} returned a bad state: {error}") from error
+    raise TrackerError(
+        f"{who} must return a mapping slot -> value or a Prediction, not {describe(answer)}"
+    )
+
+
+def _is_convlab(candidate: object) -> bool:
+    return callable(getattr(candidate, "init_session", None)) and any(
+        callable(getattr(candidate, name, None)) for name in ("update_turn", "update")
+    )
+
+
+def _written_last(tracker: object, *methods: str) -> str:
+    """Return the method that the most derived class (or the object itself) has."""
+    written = [getattr(tracker, "__dict__", {}), *map(vars, type(tracker).__mro__)]
+    return next(name for names in written for name in methods if name in names)
+
+
+def _joined_slots(answer: object, who: str) -> dict[str, object]:
+    """Return the belief state of ConvLab-3, ``domain -> slot -> value``, as one mapping."""
+    belief = answer.get("belief_state", answer) if isinstance(answer, Mapping) else answer
+    if not isinstance(belief, Mapping):
+        raise TrackerError(
+            f"{who} of a ConvLab-3 tracker must return {{'belief_state': {{domain: {{slot: "
+            f"value}}}}}}, not {describe(answer)}"
+        )
+    joined: dict[str, object] = {}
+    for domain, slots in belief.items():
+        if not isinstance(slots, Mapping):
+            raise TrackerError(
+                f"{who} of a ConvLab-3 tracker must return slot -> value for each domain; "
+                f"{domain!r} has {describe(slots)}"
+            )
+        joined |= {f"{domain}-{slot}": value for slot, value in slots.items()}
+    return joined
 
 
 def _instantiate(kind: type) -> object:
@@ -99,16 +210,3 @@ def _instantiate(kind: type) -> object:
             f"the tracker class {kind.__qualname__!r} cannot be created without arguments: "
             f"{type(error).__name__}: {error}"
         ) from error
-
-
-def _prediction(answer: object, normalisation: str, who: str) -> Prediction:
-    if isinstance(answer, Prediction):
-        return answer
-    if isinstance(answer, BeliefState | Mapping):
-        try:
-            return Prediction(normalise_state(answer, normalisation))
-        except DataError as error:
-            raise TrackerError(f"{who} returned a bad state: {error}") from error
-    raise TrackerError(
-        f"{who} must return a mapping slot -> value or a Prediction, not {describe(answer)}"
-    )

@@ -64,16 +64,18 @@ def check_prediction(
     """Return what a tracker answered to one context.
 
     Args:
-        answered: a prediction, or a mapping ``slot -> value``, which is taken for one
-            without probabilities.
+        answered: a prediction, a mapping ``slot -> value``, which is taken for one
+            without probabilities, or the `TrackerError` that stands in the place of one.
         ontology: the slots which the data knows; where it is ``None`` or not complete, any
             slot will do.
         normalisation: of the data: what slots and values are brought to.
 
     Raises:
-        TrackerError: it is neither, or holds something that is no belief state or no
-            impurity.
+        TrackerError: it is one or none of these, or holds something that is no belief state
+            or no impurity.
     """
+    if isinstance(answered, TrackerError):
+        raise TrackerError(describe_error(answered))
     if not isinstance(answered, Prediction | Mapping):
         raise TrackerError(
             f"the tracker returned {_kind(answered)} where a prediction is expected: a Prediction, "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet
-from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.checks import check_predictions, describe_error, passes_through
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.asking import ask
 from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 
 #: Called with the contexts predicted so far and their number in all.
@@ -128,6 +128,28 @@ def evaluate(
         UserError: the data has no turns, or turns without a label.
         TrackerError: the tracker raised, or returned something that is no prediction.
     """
+    labels = _labels(data)
+    contexts = [
+        dialogue.context(turn.index) for dialogue in data.dialogues for turn in dialogue.turns
+    ]
+    predictions = predict_all(tracker, contexts, batch_size, progress, data.normalisation)
+    return _count(data, labels, predictions)
+
+
+def score(data: DialogueSet, predictions: Sequence[Prediction]) -> Evaluation:
+    """Compare predictions with the labels of ``data``.
+
+    Args:
+        data: labelled dialogues.
+        predictions: one for each turn, in the order of the data, in its normalisation.
+
+    Raises:
+        UserError: the data has no turns, or turns without a label.
+    """
+    return _count(data, _labels(data), predictions)
+
+
+def _labels(data: DialogueSet) -> list[list[BeliefState]]:
     labels: list[list[BeliefState]] = []
     for dialogue in data.dialogues:
         states = [turn.state for turn in dialogue.turns]
@@ -139,12 +161,7 @@ def evaluate(
         labels.append([state for state in states if state is not None])
     if not any(labels):
         raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
-    contexts = [
-        dialogue.context(turn.index) for dialogue in data.dialogues for turn in dialogue.turns
-    ]
-    predictions = iter(predict_all(tracker, contexts, batch_size, progress, data.normalisation))
-    predicted = [[next(predictions).state for _ in turns] for turns in labels]
-    return _count(data, labels, predicted)
+    return labels
 
 
 def predict_all(
@@ -158,30 +175,28 @@ def predict_all(
 
     Their states are brought to ``normalisation``.
     """
-    order = sorted(range(len(contexts)), key=lambda index: contexts[index].size())
     answers: dict[int, Prediction] = {}
-    for start in range(0, len(order), batch_size):
-        chunk = order[start : start + batch_size]
+    for chunk in similar_lengths(contexts, batch_size):
         batch = [contexts[index] for index in chunk]
-        try:
-            answer = tracker.predict(batch)
-        except TrackerError:
-            raise
-        except BaseException as error:
-            if passes_through(error):
-                raise
-            raise TrackerError(f"the tracker raised {describe_error(error)}") from error
-        checked = check_predictions(answer, len(batch), normalisation)
+        checked = ask(tracker, batch, normalisation)
         answers.update(zip(chunk, checked, strict=True))
         if progress is not None:
             progress(len(answers), len(contexts))
     return [answers[index] for index in range(len(contexts))]
 
 
+def similar_lengths(contexts: Sequence[Context], batch_size: int) -> Iterator[list[int]]:
+    """Yield the places of the contexts of each batch, the shortest contexts first."""
+    order = sorted(range(len(contexts)), key=lambda index: contexts[index].size())
+    for start in range(0, len(order), batch_size):
+        yield order[start : start + batch_size]
+
+
 def _count(
-    data: DialogueSet, labels: list[list[BeliefState]], states: list[list[BeliefState]]
+    data: DialogueSet, labels: list[list[BeliefState]], predictions: Sequence[Prediction]
 ) -> Evaluation:
-    pairs = [list(zip(*both, strict=True)) for both in zip(labels, states, strict=True)]
+    states = iter([prediction.state for prediction in predictions])
+    pairs = [[(label, next(states)) for label in turns] for turns in labels]
     every = [pair for turns in pairs for pair in turns]
     named = {slot for label, _ in every for slot in label}
     # Without an ontology the slots are those that the labels name.

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
-from pytest_dstfuzz.dialogue.types import Context, Ontology, diff_states
-from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.checks import (
-    check_predictions,
-    describe_error,
-    passes_through,
-    raised_at,
-    unknown_slot,
+from pytest_dstfuzz.dialogue.types import Context, Ontology
+from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.trackers.asking import (
+    TrackerRaisedError,
+    ask,
+    ask_raw,
+    difference,
+    in_training_mode,
 )
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.checks import check_prediction, describe_error, raised_at, unknown_slot
+from pytest_dstfuzz.trackers.protocol import Disagreement, Prediction, Tracker, is_repeatable
+
+T = TypeVar("T")
 
 #: How many contexts the preflight predicts; enough to fill a batch of mixed lengths.
 PREFLIGHT_CONTEXTS = 8
 #: The order in which contexts are predicted one by one: neither forwards nor backwards,
 #: however many of the eight there are (of two, backwards).
 _MIXED = (1, 6, 3, 0, 5, 2, 7, 4)
-#: Impurities may differ by so much: padding changes the order of float additions.
-_TOLERANCE = 1e-3
-#: Where trackers keep the module that has a training mode.
-_INNER = ("model", "module", "network", "net", "wrapped")
 
 
 def preflight(
     tracker: Tracker, contexts: Sequence[Context], *, ontology: Ontology | None = None
-) -> None:
+) -> Disagreement | None:
     """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
 
     Each time in another order, none of them but the first that of the dialogue: a run asks
@@ -39,21 +40,28 @@ def preflight(
         contexts: contexts of the run; the first eight are used.
         ontology: the slots of the data, where it has any, and their normalisation.
 
+    Returns:
+        How often a tracker that need not be repeatable disagreed with itself, and ``None`` for
+        all others: those are refused where they do.
+
     Raises:
+        NoAnswerError: it has a sound answer to none of the contexts.
         UserError: the tracker is in training mode, raises, returns nonsense, is not
             deterministic, or answers differently in another order or batch.
     """
-    _refuse_training_mode(tracker)
+    refuse_training_mode(tracker)
     normalisation = "plain" if ontology is None else ontology.normalisation
     batch, singles = _answered_alone(tracker, contexts[:PREFLIGHT_CONTEXTS], normalisation)
     if not batch:
-        return
+        return None
+    if not is_repeatable(tracker):
+        return _disagreement(tracker, batch, singles, ontology)
     first = _predict(tracker, batch, normalisation)
     _refuse_unknown_slots(first, ontology)
     backwards = _predict(tracker, batch[::-1], normalisation)[::-1]
-    if moved := _difference(first, backwards):
-        difference = _difference(first, _predict(tracker, batch, normalisation))
-        if not difference:
+    if moved := difference(first, backwards):
+        again = difference(first, _predict(tracker, batch, normalisation))
+        if not again:
             raise UserError(
                 "the tracker's answer depends on what it was asked before: the same batch "
                 f"backwards gave different answers ({moved}). Keep nothing from one context to "
@@ -61,27 +69,56 @@ def preflight(
             )
         raise UserError(
             "the tracker is not deterministic: the same batch predicted twice gave different "
-            f"answers ({difference}). Switch off dropout and sampling, and seed what is random."
+            f"answers ({again}). Switch off dropout and sampling, and seed what is random."
         )
-    difference = _difference(first, singles)
-    if difference:
+    if moved := difference(first, singles):
         raise UserError(
             "the tracker's answer depends on the batch: a context alone and the same context "
-            f"among {len(batch)} gave different answers ({difference}). Mask the padding, and "
+            f"among {len(batch)} gave different answers ({moved}). Mask the padding, and "
             "keep nothing from one context to the next."
         )
+    return None
 
 
-def in_training_mode(tracker: object) -> bool:
-    """Whether the tracker, or a module it keeps, says that it is training."""
-    inner = (getattr(tracker, name, None) for name in _INNER)
-    # Compared by identity: a method called ``training`` is no mode.
-    return any(getattr(thing, "training", None) is True for thing in (tracker, *inner))
+def _disagreement(
+    tracker: Tracker,
+    batch: list[Context],
+    singles: list[Prediction],
+    ontology: Ontology | None,
+) -> Disagreement:
+    """Ask twice more, and count the contexts whose answers are not all the same.
+
+    One that was not answered each time is left out: such a tracker may fail now and then.
+    """
+    forwards = _asked(partial(ask_raw, tracker, batch), len(batch))
+    backwards = _asked(partial(ask_raw, tracker, batch[::-1]), len(batch))[::-1]
+    rounds: list[list[object]] = [[*singles], forwards, backwards]
+    answered, differed, failure = 0, 0, ""
+    for answers in zip(*rounds, strict=True):
+        try:
+            states = [_sound(answer, ontology).state for answer in answers]
+        except TrackerError as error:
+            failure = failure or str(error)
+            continue
+        answered += 1
+        differed += any(state != states[0] for state in states)
+    if not answered:
+        raise UserError(f"the tracker cannot be tested: {failure}")
+    return Disagreement(contexts=answered, answers=len(rounds), differed=differed)
 
 
-def _refuse_training_mode(tracker: Tracker) -> None:
-    wrapped = getattr(tracker, "wrapped", tracker)
-    if in_training_mode(tracker) or in_training_mode(wrapped):
+def _sound(answer: object, ontology: Ontology | None) -> Prediction:
+    normalisation = "plain" if ontology is None else ontology.normalisation
+    return check_prediction(answer, ontology, normalisation=normalisation)
+
+
+def refuse_training_mode(tracker: Tracker) -> None:
+    """Refuse a tracker whose dropout is at work; it is not asked anything.
+
+    Raises:
+        UserError: it says that it is in training mode.
+    """
+    if in_training_mode(tracker):
         raise UserError(
             "the tracker is in training mode (dropout changes its answers): call .eval() first"
         )
@@ -104,40 +141,28 @@ def _answered_alone(
         except UserError as error:
             failure = failure or error
     if failure is not None and not answers:
-        raise failure
+        raise NoAnswerError(str(failure)) from failure.__cause__
     return [contexts[place] for place in sorted(answers)], [answers[p] for p in sorted(answers)]
 
 
 def _predict(tracker: Tracker, batch: list[Context], normalisation: str) -> list[Prediction]:
+    return _asked(partial(ask, tracker, batch, normalisation), len(batch))
+
+
+def _asked(way: Callable[[], list[T]], size: int) -> list[T]:
+    """Ask for a batch; whatever goes wrong is a reason to refuse the tracker."""
     try:
-        return check_predictions(tracker.predict(batch), len(batch), normalisation)
+        return way()
+    except TrackerRaisedError as error:
+        cause = error.__cause__ or error
+        some = "a clean context" if size == 1 else f"a batch of {size} clean contexts"
+        what = f"{describe_error(cause)}{raised_at(cause)}"
+        raise UserError(f"the tracker raised on {some}: {what}") from cause
     except (UserError, TrackerError) as error:
         raise UserError(f"the tracker cannot be tested: {error}") from error
-    except BaseException as error:
-        if passes_through(error):
-            raise
-        some = "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
-        what = f"{describe_error(error)}{raised_at(error)}"
-        raise UserError(f"the tracker raised on {some}: {what}") from error
 
 
 def _refuse_unknown_slots(predictions: list[Prediction], ontology: Ontology | None) -> None:
     for prediction in predictions:
         if problem := unknown_slot(prediction.state, ontology):
             raise UserError(f"the tracker cannot be tested: it returned {problem}")
-
-
-def _difference(one: list[Prediction], other: list[Prediction]) -> str:
-    """Describe the first difference between two lists of predictions, or return ``""``."""
-    for index, (left, right) in enumerate(zip(one, other, strict=True)):
-        changes = diff_states(left.state, right.state)
-        if changes:
-            return f"context {index + 1}: {changes[0]}"
-        before, after = left.impurities or {}, right.impurities or {}
-        for slot in sorted({*before, *after}):
-            if abs(before.get(slot, 0.0) - after.get(slot, 0.0)) > _TOLERANCE:
-                return (
-                    f"context {index + 1}, impurity of {slot}: "
-                    f"{before.get(slot, 0.0):.4f} and {after.get(slot, 0.0):.4f}"
-                )
-    return ""

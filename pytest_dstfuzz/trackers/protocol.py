@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
 
@@ -56,8 +56,123 @@ class Tracker(Protocol):
         was asked before. A mapping slot -> value is a prediction without probabilities.
         States need no care with spellings: whoever asks brings them to the normalisation
         of the data, which leaves out ``none`` and its like.
+
+        Where the tracker has no answer to one context of the batch, a `TrackerError` may
+        stand in the place of that prediction: it is the failure of that context alone. An
+        exception that is raised is one of the whole batch, and parts of it are asked again.
         """
         ...
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C came while a batch was asked for.
+
+    A tracker that asks for the contexts of a batch one by one raises it in the place of the
+    ``KeyboardInterrupt``, so that no answer is lost.
+
+    Attributes:
+        answers: place in the batch -> what would stand there.
+    """
+
+    def __init__(self, answers: Mapping[int, object]) -> None:
+        super().__init__()
+        self.answers = answers
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the answers of a service took, as the service counts it."""
+
+    answers: int = 0
+    #: Answers for which the service gave no counts.
+    uncounted: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    #: Money, in the currency of the prices; ``None`` where those are not known.
+    cost: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and answers together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.answers + other.answers,
+            self.uncounted + other.uncounted,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(costs) if costs else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return asdict(self)
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A tracker whose answers are counted in tokens; in addition to `Tracker`."""
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers so far took, those of a preflight included."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """How often a tracker that need not be repeatable answered one context in several ways."""
+
+    #: Contexts that it was asked for, ``answers`` times each, and answered each time.
+    contexts: int
+    answers: int
+    #: Those with answers that were not all the same.
+    differed: int
+
+    def __add__(self, other: Disagreement) -> Disagreement:
+        return Disagreement(
+            self.contexts + other.contexts, self.answers, self.differed + other.differed
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return asdict(self)
+
+
+def is_repeatable(tracker: object) -> bool:
+    """Whether a tracker must give the same answer to the same context.
+
+    All must, but for one that says of itself, or of what it adapts, ``repeatable = False``: a
+    service that cannot be made to. How often it disagrees with itself is measured.
+    """
+    things = (tracker, getattr(tracker, "wrapped", tracker))
+    return all(getattr(thing, "repeatable", True) is not False for thing in things)
+
+
+def fingerprint_of(tracker: object) -> str | None:
+    """Return what a tracker declares as its identity, in its attribute ``fingerprint``.
+
+    A text that is another one whenever the tracker might give another answer to any context:
+    the hash of its weights and of the code that reads them, or the version of a service.
+    Trackers with the same name and fingerprint share what was predicted, from run to run.
+    ``None`` where neither the tracker nor what it adapts declares one: nothing that it
+    predicted is used in another run.
+    """
+    for thing in (tracker, getattr(tracker, "wrapped", None)):
+        declared = getattr(thing, "fingerprint", None)
+        # An attribute of that name may be anything in a tracker that is not ours.
+        if isinstance(declared, str) and declared:
+            return declared
+    return None
+
+
+def notes_of(tracker: object) -> tuple[str, ...]:
+    """Return the sentences that a tracker has for the user, in its attribute ``notes``."""
+    notes = getattr(tracker, "notes", ())
+    # An attribute of that name may be anything in a tracker that is not ours.
+    return tuple(note for note in notes if isinstance(note, str)) if type(notes) is tuple else ()
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""Trackers by name: registered ones, and ``package.module:attribute``."""
+"""Trackers by name: registered ones, ``package.module:attribute``, and addresses of services."""
 
 from __future__ import annotations
 
@@ -6,17 +6,115 @@ import importlib
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple, cast
 
-from pytest_dstfuzz.errors import UserError, nearest, unknown_name
+from pytest_dstfuzz.config import Settings, masked, revealed
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.errors import MissingExtraError, UserError, nearest, unknown_name
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.checks import passes_through, raised_at
 from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 
 #: Packages register a tracker under this group as a factory that is called as
 #: ``factory(checkpoint=..., device=..., batch_size=...)``.
 ENTRY_POINT_GROUP = "pytest_dstfuzz.trackers"
 
 _DEFAULT_DEVICE = "cpu"
+
+
+class _Adapter(NamedTuple):
+    """Who makes the tracker of an address.
+
+    Attributes:
+        module: whose ``create(url, service, data, settings)`` returns it.
+        extra: that the adapter needs.
+        needs: packages of that extra.
+    """
+
+    module: str
+    extra: str
+    needs: tuple[str, ...] = ("httpx",)
+
+
+#: What comes before ``+http(s)`` in an address -> the adapter; nothing is the own contract.
+_ADAPTERS = {
+    "": _Adapter("pytest_dstfuzz.trackers.web.tracker", "http"),
+    "rasa": _Adapter("pytest_dstfuzz.trackers.rasa", "http"),
+    "openai": _Adapter("pytest_dstfuzz.trackers.chat", "chat", ("httpx", "jinja2")),
+}
+_SCHEMES = {
+    f"{kind}+{protocol}" if kind else protocol: kind
+    for kind in _ADAPTERS
+    for protocol in ("http", "https")
+}
+
+#: Options that one adapter alone takes -> how its addresses begin, and what they are for.
+_OPTIONS_OF_ONE = {
+    "slot_map": ("rasa+", "the slots of a Rasa bot"),
+    **dict.fromkeys(("service_model", "prompt", "prices"), ("openai+", "chat models")),
+}
+
+
+def tracker_for(
+    settings: Settings, data: DialogueSet, search_path: tuple[str, ...] = ()
+) -> Tracker:
+    """Return the tracker that settings name, for the dialogues that it is asked about.
+
+    Args:
+        settings: of the run; its ``model`` is a name or an address.
+        data: the dialogues, whose slots and normalisation an adapter may need.
+        search_path: see `resolve_tracker`.
+
+    Raises:
+        UserError: no tracker is named, there is no such one, or it cannot be made.
+    """
+    if settings.model is None:
+        raise UserError(
+            "no tracker is named: give a registered name such as 'trade', "
+            "package.module:attribute, or the address of a service"
+        )
+    name = revealed(settings.model)
+    for option, (prefix, what) in _OPTIONS_OF_ONE.items():
+        if getattr(settings, option) is not None and not name.lower().startswith(prefix):
+            shown = option.replace("_", "-")
+            raise UserError(
+                f"{shown} is for {what} ({prefix}http://...), not for {settings.model!r}"
+            )
+    if "://" in name:
+        return _at_address(name, settings, data)
+    return resolve_tracker(
+        name,
+        checkpoint=settings.checkpoint,
+        device=settings.device,
+        batch_size=settings.batch_size,
+        normalisation=data.normalisation,
+        search_path=search_path,
+    )
+
+
+def _at_address(address: str, settings: Settings, data: DialogueSet) -> Tracker:
+    """Return the tracker of a service."""
+    scheme, _, rest = address.partition("://")
+    kind = _SCHEMES.get(scheme.lower())
+    if kind is None:
+        raise unknown_name("kind of address", f"{scheme}://", (f"{s}://" for s in _SCHEMES))
+    if settings.checkpoint is not None or settings.device != _DEFAULT_DEVICE:
+        raise UserError(
+            f"checkpoint and device are for registered trackers; the service at {masked(address)} "
+            "chooses them itself"
+        )
+    adapter = _ADAPTERS[kind]
+    try:
+        create = importlib.import_module(adapter.module).create
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in adapter.needs:
+            raise
+        feature = f"a tracker at {scheme}://..."
+        raise MissingExtraError(feature, adapter.extra, missing) from error
+    url = f"{scheme.lower().removeprefix(f'{kind}+')}://{rest}"
+    return cast("Tracker", create(url, ServiceSettings.of(settings), data, settings))
 
 
 def resolve_tracker(

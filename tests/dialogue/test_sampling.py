@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.dialogue.sampling import domains_of, sample_turns
+from pytest_dstfuzz.dialogue.sampling import domains_of, sample_set, sample_turns
 from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.errors import DataError, UserError
 
@@ -49,6 +49,17 @@ def test_exactly_the_turns_asked_for_in_whole_dialogues(lengths: list[int], coun
     assert ids == sorted(set(ids))
     assert sum(last + 1 < len(found.turns) for found, last in sample) <= 1
     assert sample == sample_turns(data, count, seed)
+
+
+def test_the_set_of_the_sampled_turns_has_no_others():
+    data = dataset(2, 3, 1, 4)
+    assert sample_set(data, None, 0) == data
+    cut = sample_set(data, 4, 0)
+    assert [(d.id, len(d.turns)) for d in cut.dialogues] == [
+        (d.id, last + 1) for d, last in sample_turns(data, 4, 0)
+    ]
+    assert cut.turn_count() == 4
+    assert (cut.name, cut.split, cut.ontology) == (data.name, data.split, data.ontology)
 
 
 def test_a_larger_count_keeps_the_dialogues_of_a_smaller_one():

@@ -142,7 +142,7 @@ def module(
 ) -> Iterator[tuple[Path, str]]:
     """A folder to work in, and the name under which the tracker is found."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rq1_measure, "resolve_tracker", lambda *_, **__: tracker)
+    monkeypatch.setattr(rq1_measure, "tracker_for", lambda *_, **__: tracker)
     return tmp_path, "memory:track"
 
 

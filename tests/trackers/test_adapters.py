@@ -13,8 +13,13 @@ import pytest
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers import registry
-from pytest_dstfuzz.trackers.adapters import CallableTracker, StatefulAdapter, as_tracker
-from pytest_dstfuzz.trackers.protocol import Prediction, gini_impurity
+from pytest_dstfuzz.trackers.adapters import (
+    CallableTracker,
+    ConvLabAdapter,
+    StatefulAdapter,
+    as_tracker,
+)
+from pytest_dstfuzz.trackers.protocol import Prediction, gini_impurity, notes_of
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
 CONTEXT = Context((Exchange("", "a Large pizza"), Exchange("ok", "make it small")))
@@ -128,6 +133,125 @@ def test_a_function_that_returns_no_state_is_told(answer: object) -> None:
 def test_a_state_of_wrong_types_is_told() -> None:
     with pytest.raises(TrackerError, match=r"the tracker function returned a bad state: .*size"):
         as_tracker(lambda _: {"size": object()}).predict([CONTEXT])
+
+
+def test_the_notes_of_a_tracker_are_sentences() -> None:
+    tracker = Whole()
+    assert notes_of(tracker) == ()
+    tracker.notes = ("Slow.", 3)  # type: ignore[attr-defined] # any attribute may be there
+    assert notes_of(tracker) == ("Slow.",)
+    tracker.notes = "not a tuple"  # type: ignore[attr-defined] # as above
+    assert notes_of(tracker) == ()
+
+
+# -- ConvLab-3 --------------------------------------------------------------------------
+
+
+class ConvLabBase:
+    """What ConvLab-3's ``DST`` has: both methods, which do nothing."""
+
+    state: dict[str, Any]
+
+    def update(self, action: object) -> Any:
+        pass
+
+    def update_turn(self, sys_utt: str | None, user_utt: str) -> Any:
+        pass
+
+
+class TextReader(ConvLabBase):
+    """Built as SetSUMBT, TripPy and T5 are: reads the history, returns a new whole state."""
+
+    def init_session(self) -> None:
+        belief = {"hotel": {"price range": "", "book day": "", "seen": ""}, "police": {"name": ""}}
+        self.state = {
+            "belief_state": belief,
+            "history": [],
+            "system_action": [],
+            "user_action": [],
+        }
+
+    def predict(self, features: object) -> object:
+        raise AssertionError(f"not for contexts: {features!r}")
+
+    def update(self, action: object) -> dict[str, Any]:
+        assert action == self.state["user_action"] == self.state["history"][-1][1]
+        assert self.state["system_action"] == []
+        said = " | ".join(f"{who}: {text}" for who, text in self.state["history"])
+        belief = {"hotel": {**self.state["belief_state"]["hotel"], "seen": said}}
+        if "cheap" in str(action):
+            belief["hotel"] |= {"price range": "cheap", "book day": "do not care"}
+        self.state = {**self.state, "belief_state": belief}
+        return self.state
+
+
+class TurnReader(ConvLabBase):
+    """Built as the models of DSTC9 are: two texts in, the belief state itself out."""
+
+    def init_session(self) -> None:
+        self.said: list[str | None] = []
+
+    def update_turn(self, sys_utt: str | None, user_utt: str) -> dict[str, dict[str, str]]:
+        self.said += [sys_utt, user_utt]
+        return {"train": {"said": str(self.said)}, "taxi": {}}
+
+
+class CheckingReader(TurnReader):
+    """Derived from one that reads turns, but reads texts itself."""
+
+    def init_session(self) -> None:
+        self.state = {"history": [], "user_action": []}
+
+    def update(self, action: object) -> Any:
+        return {"belief_state": {"train": {"said": str(action)}}}
+
+
+def test_a_convlab_tracker_of_texts_is_fed_as_its_agents_feed_it() -> None:
+    tracker = as_tracker(TextReader, normalisation="multiwoz")
+    assert isinstance(tracker, ConvLabAdapter)
+    first = Context((Exchange("", "a cheap hotel"), Exchange("When?", "any day")))
+    assert states(tracker, first, Context((Exchange("Hello", "hi"),))) == [
+        {
+            "hotel-book day": "dontcare",
+            "hotel-pricerange": "cheap",
+            "hotel-seen": "sys: null",
+        },
+        {"hotel-seen": "sys: hello"},
+    ]
+
+
+def test_a_convlab_tracker_of_texts_hears_all_that_was_said() -> None:
+    context = Context((Exchange("", "a hotel"), Exchange("Where?", "north")))
+    (state,) = states(as_tracker(TextReader()), context)
+    assert state["hotel-seen"] == "sys: null | user: a hotel | sys: where? | user: north"
+
+
+def test_a_convlab_tracker_of_turns_is_replayed_from_the_start() -> None:
+    tracker = as_tracker(TurnReader())
+    expected = {"train-said": "[none, 'a large pizza', 'ok', 'make it small']"}
+    assert states(tracker, CONTEXT, CONTEXT) == [expected, expected]
+
+
+def test_of_two_convlab_methods_the_one_that_was_written_last_is_called() -> None:
+    assert states(as_tracker(CheckingReader()), CONTEXT) == [{"train-said": "make it small"}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (None, r"^update\(\) of a ConvLab-3 tracker must return .* not None$"),
+        ({"belief_state": [1]}, r"must return .*, not dict \{'belief_state': \[1\]\}$"),
+        ({"hotel": "north"}, r"slot -> value for each domain; 'hotel' has str 'north'$"),
+        ({"hotel": {"area": {}}}, r"update\(\) returned a bad state: .*'hotel-area'"),
+    ],
+)
+def test_a_convlab_tracker_that_returns_no_state_is_told(answer: object, complaint: str) -> None:
+    class Wrong(TextReader):
+        def update(self, action: object) -> Any:  # noqa: ARG002 - the interface has it
+            return answer
+
+    with pytest.raises(TrackerError, match=complaint):
+        as_tracker(Wrong()).predict([CONTEXT])
 
 
 # -- by name ----------------------------------------------------------------------------

@@ -1,0 +1,131 @@
+"""Texts that hold a credential and show themselves without it: addresses and headers.
+
+What is printed or written is the masked form, whoever prints it: an `Address` is a
+masked text, and a `Header` shows its name alone. The one place that needs the full form
+asks for it (`revealed`, ``Header.value``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from pytest_dstfuzz.errors import UserError
+
+#: What stands in the place of a credential.
+MASK = "***"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
+_QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
+#: A name as HTTP allows it (RFC 9110, a token).
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+#: Of the option in a command line: ``--dst-header=``, ``--header=``, ``-o dst_header=``.
+_HEADER_OPTION = re.compile(r"((?:-.*?|dst_)header=)(.*)", re.DOTALL)
+_HEADER_FLAGS = ("--dst-header", "--header")
+#: The value is in the environment: nothing of it is in the text.
+_IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
+
+
+def masked(text: str) -> str:
+    """Return a text with the credentials of an address in it masked.
+
+    They are user and password, every value of the query, and the fragment.
+    """
+    scheme = _SCHEME.search(text)
+    if scheme is None:
+        return text
+    start, rest = text[: scheme.end()], text[scheme.end() :]
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    if "@" in rest and not _HOST.fullmatch(host):
+        # Up to the last one: in a password that is not quoted there may be any character.
+        rest = f"{MASK}@{rest.rpartition('@')[2]}"
+    before, mark, _ = rest.partition("#")
+    return start + _QUERY.sub(rf"\1\2{MASK}", before) + (mark and mark + MASK)
+
+
+class Address(str):
+    """An address without its credentials; ``full`` has them."""
+
+    __slots__ = ("full",)
+    full: str
+
+    def __new__(cls, full: str) -> Address:
+        """Mask the credentials of ``full``."""
+        made = super().__new__(cls, masked(full))
+        made.full = full
+        return made
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (self.full,)
+
+
+def without_credentials(name: str) -> str:
+    """Return the name of a tracker; an address, as one that shows no credentials."""
+    return Address(revealed(name)) if "://" in name else name
+
+
+def revealed(text: str) -> str:
+    """Return an `Address` with its credentials; any other text as it is."""
+    return text.full if isinstance(text, Address) else text
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """One header of the requests to a service.
+
+    Attributes:
+        name: of the header.
+        value: what the user wrote; ``$NAME`` in it stands for an environment variable
+            and is replaced where a request is made, so that it is in no settings.
+    """
+
+    name: str
+    value: str = field(repr=False)
+
+    def __str__(self) -> str:
+        value = self.value if _IN_ENVIRONMENT.fullmatch(self.value) else MASK
+        return f"{self.name}: {value}"
+
+    @classmethod
+    def parse(cls, text: str) -> Header:
+        """Read ``Name: value``.
+
+        Raises:
+            UserError: it is none; the message does not repeat what may be a secret.
+        """
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        if not colon or not value or not _NAME.fullmatch(name):
+            raise UserError("a header is written 'Name: value', in quotes, such as 'X-Team: bots'")
+        return cls(name, value)
+
+
+def masked_words(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line without what a report must not tell.
+
+    Args:
+        words: of pytest or ``dstfuzz``, as the shell gives them.
+    """
+    shown: list[str] = []
+    before = ""
+    for word in words:
+        option = _HEADER_OPTION.fullmatch(word)
+        if before in _HEADER_FLAGS:
+            shown.append(_masked_headers(word))
+        elif option is not None:
+            shown.append(option[1] + _masked_headers(option[2]))
+        else:
+            shown.append(masked(word))
+        before = word
+    return shown
+
+
+def _masked_headers(text: str) -> str:
+    """Return headers, one a line, with the values masked that are no names of variables."""
+    shown = []
+    for line in text.splitlines():
+        try:
+            shown.append(str(Header.parse(line)))
+        except UserError:
+            shown.append(MASK)
+    return "\n".join(shown)

@@ -1,0 +1,52 @@
+"""Chat models behind an OpenAI-compatible endpoint, as trackers (extra ``chat``)."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit, urlunsplit
+
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.trackers.chat.models import model_name
+from pytest_dstfuzz.trackers.chat.prompt import Prompt, prompt_slots
+from pytest_dstfuzz.trackers.chat.schema import answer_formats
+from pytest_dstfuzz.trackers.chat.tracker import ChatTracker
+from pytest_dstfuzz.trackers.chat.usage import Meter
+from pytest_dstfuzz.trackers.web.settings import ServiceSettings
+from pytest_dstfuzz.trackers.web.transport import Transport
+
+#: Where the API is under an address that names no path.
+_DEFAULT_PATH = "/v1"
+
+
+def create(
+    url: str, service: ServiceSettings, data: DialogueSet, settings: Settings
+) -> ChatTracker:
+    """Return a tracker that asks the chat model at an address.
+
+    Args:
+        url: of the API as OpenAI's client takes it, such as ``http://localhost:8000/v1``;
+            without a path, ``/v1`` is meant.
+        service: how the service may be asked.
+        data: what is tested: its slots and its normalisation.
+        settings: name of the model, template of the prompt, prices.
+
+    Raises:
+        UserError: the prompt will not do, or the name of the model is missing and the service
+            does not have exactly one.
+    """
+    # The prompt first: a mistake in it should not wait for a service.
+    prompt = Prompt.load(settings.prompt, data.ontology)
+    transport = Transport(_with_path(url), service)
+    return ChatTracker(
+        transport=transport,
+        model=settings.service_model or model_name(transport),
+        prompt=prompt,
+        formats=answer_formats([slot.name for slot in prompt_slots(data.ontology)]),
+        normalisation=data.normalisation,
+        meter=Meter(settings.prices),
+    )
+
+
+def _with_path(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(path=_DEFAULT_PATH)) if parts.path in ("", "/") else url

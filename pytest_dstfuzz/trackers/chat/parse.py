@@ -1,0 +1,90 @@
+"""From the text of a chat model's answer to a belief state; nothing is guessed."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.errors import TrackerError
+
+#: What a model thought aloud before its answer, where the service leaves it in.
+_THOUGHTS = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_OPENING = re.compile(r"[\[{]")
+#: Words in braces, which are no JSON and not meant to be.
+_WORDS = re.compile(r"""\{[^{}"':]*\}""")
+
+
+class NoStateError(TrackerError):
+    """An answer that holds no belief state, or more than one."""
+
+
+def parse_answer(text: str, normalisation: str) -> BeliefState:
+    """Return the belief state that an answer holds.
+
+    It is the one JSON object in the text: alone, in a fenced block, or among other words. An
+    answer with two different objects is refused, as is a slot with two values, and a value
+    that is an object or a list. ``null`` is a slot that was not mentioned.
+
+    Args:
+        text: what the model wrote.
+        normalisation: of the data; what slots and values are brought to.
+
+    Raises:
+        NoStateError: it holds no belief state, or not one alone.
+    """
+    found = _the_object(_after_thoughts(text))
+    for slot, value in found.items():
+        if isinstance(value, dict | list):
+            kind = "an object" if isinstance(value, dict) else "a list"
+            raise NoStateError(f"the value of {slot!r} is {kind}, not a text")
+    return normalise_state(found, normalisation)
+
+
+def _the_object(text: str) -> dict[str, Any]:
+    """Return the one JSON object in a text."""
+    found: list[dict[str, Any]] = []
+    start = _OPENING.search(text)
+    while start is not None:
+        place = start.start()
+        try:
+            value, end = _DECODER.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            # Half an object must not be skipped: an object inside of it would be found.
+            if text[place] == "{" and not _WORDS.match(text, place):
+                raise NoStateError("it holds an object that is no JSON, or half of one") from None
+            end = place + 1
+        else:
+            if isinstance(value, dict) and value not in found:
+                found.append(value)
+            elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+                raise NoStateError("it holds a list of objects")
+        start = _OPENING.search(text, end)
+    if len(found) > 1:
+        raise NoStateError(f"it holds {len(found)} different JSON objects")
+    if not found:
+        raise NoStateError("it holds no JSON object")
+    return found[0]
+
+
+def _after_thoughts(text: str) -> str:
+    thoughts = _THOUGHTS.match(text)
+    return text[thoughts.end() :] if thoughts else text
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object of which no key has two values."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if values.setdefault(key, value) != value:
+            raise NoStateError(f"it has two values for {key!r}")
+    return values
+
+
+def _no_number(name: str) -> float:
+    raise NoStateError(f"it holds {name}, which is no JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)

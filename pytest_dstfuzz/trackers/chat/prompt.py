@@ -1,0 +1,157 @@
+"""What a chat model is told: a Jinja2 template, filled in for each context.
+
+A template gives one text, which is sent as one user message (some models take no other). It has
+
+``exchanges``
+    the dialogue so far, oldest first, each with ``system`` (``""`` at the start) and ``user``;
+``user``, ``system``
+    the newest exchange alone;
+``slots``
+    the slots of the data, each with ``name``, ``values`` (a few of those known) and ``complete``
+    (whether those are all);
+``example``
+    a belief state in JSON, made of two of the slots;
+``dontcare``
+    the value for "any will do".
+
+``default_prompt.jinja`` beside this file is the template that is used when none is named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from pytest_dstfuzz.dialogue.types import DONTCARE, Context, Exchange, Ontology
+from pytest_dstfuzz.errors import UserError
+
+DEFAULT_PROMPT: Final = Path(__file__).with_name("default_prompt.jinja")
+#: Values of a slot that are shown: so many or fewer are all shown, of more a few.
+_MOST_VALUES = 12
+_FEW_VALUES = 5
+#: What Jinja2 calls a template that was given as text.
+_INNER_NAME = "<template>"
+#: What a template is tried on before a run: both kinds of exchange.
+_TRIAL = Context((Exchange("", "I need a room."), Exchange("Which area?", "Any will do.")))
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSlot:
+    """A slot as a template sees it."""
+
+    name: str
+    #: All values that are known, or a few of them, evenly spread.
+    values: tuple[str, ...]
+    #: Whether those are all that are known.
+    complete: bool
+
+
+class Prompt:
+    """Makes the text of a request.
+
+    Args:
+        source: the template.
+        name: the file it is from, for messages.
+        ontology: the slots of the data; ``None`` where they are not known.
+
+    Raises:
+        UserError: the template cannot be read or filled in; the message names file and line.
+    """
+
+    def __init__(self, source: str, name: str, ontology: Ontology | None) -> None:
+        # No HTML is made here, so nothing is to be escaped.
+        environment = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+        )
+        self._name = name
+        try:
+            self._template = environment.from_string(source)
+        except TemplateSyntaxError as error:
+            raise UserError(f"{name}:{error.lineno}: {error.message}") from None
+        self._slots = prompt_slots(ontology)
+        self._example = _example(self._slots)
+        if self.render(_TRIAL) == self.render(
+            Context((*_TRIAL.exchanges[:1], Exchange("", "No.")))
+        ):
+            raise UserError(
+                f"{name}: the prompt is the same for every dialogue: use exchanges, or user"
+            )
+
+    @classmethod
+    def load(cls, path: str | None, ontology: Ontology | None) -> Prompt:
+        """Read a template from a file, or the default one.
+
+        Raises:
+            UserError: there is no such file, it is not UTF-8, or it is no template.
+        """
+        place = DEFAULT_PROMPT if path is None else Path(path)
+        try:
+            source = place.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot read the prompt {place}: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            raise UserError(f"the prompt {place} is not UTF-8 text") from None
+        return cls(source, str(place), ontology)
+
+    def render(self, context: Context) -> str:
+        """Return the text for one context.
+
+        Raises:
+            UserError: the template fails on it; the message names file and line.
+        """
+        try:
+            return self._template.render(
+                exchanges=context.exchanges,
+                user=context.user,
+                system=context.system,
+                slots=self._slots,
+                example=self._example,
+                dontcare=DONTCARE,
+            ).strip()
+        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise UserError(f"{self._name}:{_line(error)}: {error}") from None
+
+
+def prompt_slots(ontology: Ontology | None) -> tuple[PromptSlot, ...]:
+    """Return the slots of an ontology as a template sees them, sorted by name."""
+    if ontology is None:
+        return ()
+    return tuple(
+        PromptSlot(slot, _spread(ontology.values[slot]), len(ontology.values[slot]) <= _MOST_VALUES)
+        for slot in ontology.slots
+    )
+
+
+def _spread(values: Sequence[str]) -> tuple[str, ...]:
+    """Return all of few values, or a few of many: the first ones would be of one kind."""
+    if len(values) <= _MOST_VALUES:
+        return tuple(values)
+    return tuple(values[place * len(values) // _FEW_VALUES] for place in range(_FEW_VALUES))
+
+
+def _example(slots: Sequence[PromptSlot]) -> str:
+    """Return a belief state of two slots in JSON, the second one ``dontcare``."""
+    shown = [slot for slot in slots if slot.values]
+    state = {"hotel-area": "north", "hotel-stars": DONTCARE}
+    if len(shown) > 1:
+        first, other = shown[0], shown[len(shown) // 2]
+        state = {first.name: first.values[0], other.name: DONTCARE}
+    elif shown:
+        state = {shown[0].name: shown[0].values[0]}
+    return json.dumps(state, ensure_ascii=False)
+
+
+def _line(error: BaseException) -> int:
+    """Return the line of the template at which an exception was raised, from 1."""
+    line, trace = 1, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == _INNER_NAME:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

@@ -1,0 +1,137 @@
+"""A chat model behind an OpenAI-compatible endpoint as a tracker: one request a context."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from pytest_dstfuzz.dialogue.types import BeliefState, Context
+from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.trackers.chat.parse import NoStateError, parse_answer
+from pytest_dstfuzz.trackers.chat.prompt import Prompt
+from pytest_dstfuzz.trackers.chat.schema import AnswerFormat
+from pytest_dstfuzz.trackers.chat.usage import Meter
+from pytest_dstfuzz.trackers.protocol import Prediction, Usage
+from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
+
+#: Statuses with which a service refuses a request for what it asks.
+_REFUSED: Final = (400, 422)
+#: What such a refusal names where it is about the format of the answer.
+_FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object")
+
+#: Characters of an answer that a message shows.
+_SHOWN: Final = 80
+
+
+class ChatTracker:
+    """Asks a chat model for the belief state, at temperature 0.
+
+    How the answer is asked for is negotiated: the strictest format first, and the next one
+    for good once the service has refused it.
+
+    Args:
+        transport: to the address that the API's paths are joined to.
+        model: the name under which the service knows the model.
+        prompt: what the model is told.
+        formats: ways to ask for JSON, the strictest first, the prompt alone last.
+        normalisation: of the data; what slots and values are brought to.
+        meter: counts what answers take.
+    """
+
+    #: At temperature 0 too, services answer the same question now so and now so.
+    repeatable: Final = False
+    #: The API has no version that is known before the first answer and stands for all.
+    fingerprint: Final = None
+
+    def __init__(
+        self,
+        *,
+        transport: Transport,
+        model: str,
+        prompt: Prompt,
+        formats: Sequence[AnswerFormat],
+        normalisation: str,
+        meter: Meter,
+    ) -> None:
+        self._transport = transport
+        self._model = model
+        self._prompt = prompt
+        self._formats = tuple(formats)
+        self._normalisation = normalisation
+        self._meter = meter
+        self._lock = threading.Lock()
+        self._place = 0
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers so far took."""
+        return self._meter.usage
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
+        """Return a prediction, or why there is none, for each context."""
+        return self._transport.map([partial(self._predict, context) for context in contexts])
+
+    def _predict(self, context: Context) -> Prediction:
+        message = {"role": "user", "content": self._prompt.render(context)}
+        body = {"model": self._model, "messages": [message], "temperature": 0}
+        while True:
+            place = self._place
+            wanted = self._formats[place].response_format
+            extra = {} if wanted is None else {"response_format": wanted}
+            try:
+                usage, choice = self._transport.ask(
+                    "POST", "chat/completions", {**body, **extra}, read=_completion
+                )
+            except ServiceError as error:
+                if wanted is None or not _refuses_format(error):
+                    raise
+                with self._lock:
+                    self._place = max(self._place, place + 1)
+            else:
+                self._meter.add(usage)
+                return Prediction(self._state(choice))
+
+    def _state(self, choice: Mapping[str, Any]) -> BeliefState:
+        """Return the belief state of a choice.
+
+        Raises:
+            TrackerError: the model refused, was cut off, or wrote something else. It is not
+                asked again: at temperature 0 that is its answer.
+        """
+        message = choice["message"]
+        text, refusal = message.get("content"), message.get("refusal")
+        redact = self._transport.secrets.redact
+        if refusal:
+            raise TrackerError(redact(f"the model refused to answer: {refusal}"))
+        if choice.get("finish_reason") == "length":
+            raise TrackerError("the model's answer was cut off: the service limits its length")
+        if not isinstance(text, str):
+            raise TrackerError("the model's answer holds no text")
+        try:
+            return parse_answer(text, self._normalisation)
+        except NoStateError as error:
+            # Masked before it is cut: half a credential would not be found.
+            head = " ".join(redact(text).split())
+            shown = head if len(head) <= _SHOWN else head[: _SHOWN - 3] + "..."
+            raise TrackerError(
+                f"the model's answer is no belief state: {redact(str(error))}; it begins with "
+                f"{shown!r}"
+            ) from None
+
+
+def _completion(reply: Reply) -> tuple[object, Mapping[str, Any]]:
+    """Return what a chat completion took, and its first choice."""
+    body = reply.json()
+    choices = body.get("choices") if isinstance(body, Mapping) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
+        raise MalformedReply("answered with no chat completion: it has no choices[0].message")
+    return body.get("usage"), choice
+
+
+def _refuses_format(error: ServiceError) -> bool:
+    """Whether a service refused a request for the format of the answer that it asks for."""
+    text = error.text.lower()
+    return error.status in _REFUSED and any(word in text for word in _FORMAT_WORDS)

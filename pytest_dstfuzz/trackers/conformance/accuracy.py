@@ -1,0 +1,35 @@
+"""The check whether a tracker tracks at all: its accuracy, as a sanity figure."""
+
+from __future__ import annotations
+
+from pytest_dstfuzz.trackers.conformance.findings import Outcome
+from pytest_dstfuzz.trackers.conformance.probe import Probe
+from pytest_dstfuzz.trackers.evaluate import Evaluation, score
+
+_READS = (
+    "Look at what it is given (context.user is the newest utterance, context.exchanges all of "
+    "them) and at the slots that it returns; or name other data with --data."
+)
+
+
+def evaluation(probe: Probe) -> Evaluation | None:
+    """Return the accuracy on the data, where it has labels and every turn an answer."""
+    if not probe.data.labelled or len(probe.answers) < len(probe.turns):
+        return None
+    return score(probe.data, [answer.prediction for answer in probe.answers.values()])
+
+
+def accuracy(probe: Probe) -> Outcome:
+    """The tracker predicts something, not always the same, and is right now and then."""
+    states = {answer.prediction.state for answer in probe.answers.values()}
+    turns = f"{len(probe.answers)} turns"
+    if not any(states):
+        return Outcome("warned", f"the tracker predicts no slot at any of {turns}", _READS)
+    if len(states) == 1 and len(probe.answers) > 1:
+        return Outcome("warned", f"the tracker says the same to all of {turns}", _READS)
+    found = evaluation(probe)
+    if found is None:
+        why = "the data has no labels" if not probe.data.labelled else "some turns have no answer"
+        return Outcome("skipped", f"{why}; {len(states)} different states at {turns}")
+    right = f"{found.right} of {found.turns} turns are right"
+    return Outcome("passed", right) if found.right else Outcome("warned", right, _READS)

@@ -1,0 +1,105 @@
+"""Checks of the contract: sound answers, one a context, that nobody touches afterwards."""
+
+from __future__ import annotations
+
+from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.errors import DstFuzzError
+from pytest_dstfuzz.trackers.asking import difference, in_training_mode
+from pytest_dstfuzz.trackers.conformance.findings import Outcome
+from pytest_dstfuzz.trackers.conformance.probe import Answer, Probe, state_of
+
+_SHAPE = (
+    "predict(contexts) returns one Prediction, or one mapping slot -> value, for each context; "
+    "slots and values are strings."
+)
+
+
+def eval_mode(probe: Probe) -> Outcome:
+    """No module that the tracker keeps is in training mode."""
+    if in_training_mode(probe.tracker):
+        return Outcome(
+            "failed",
+            "the tracker is in training mode, where dropout changes its answers",
+            "Call .eval() on the model once it is loaded.",
+        )
+    return Outcome("passed", "nothing that the tracker keeps says that it is training")
+
+
+def clean_turns(probe: Probe) -> Outcome:
+    """Every turn of the data has a sound answer."""
+    errors = [(place, a) for place, a in probe.survey.items() if not isinstance(a, Answer)]
+    total = len(probe.survey)
+    if not errors:
+        return Outcome("passed", f"one sound prediction for each of {total} clean turns")
+    place, error = errors[0]
+    which = f"all {total}" if len(errors) == total else f"{len(errors)} of {total}"
+    return Outcome(
+        "failed",
+        f"no answer to {which} clean turns; to {probe.turns[place].name}: {error}",
+        f"A run counts such a turn as an error. {_SHAPE}",
+    )
+
+
+def batch_sizes(probe: Probe) -> Outcome:
+    """Batches of every size have one answer for each context."""
+    broken = {size: e for size, e in probe.sized.items() if isinstance(e, DstFuzzError)}
+    if broken:
+        what = "; ".join(f"of {size}: {error}" for size, error in broken.items())
+        return Outcome(
+            "failed",
+            f"batches are not answered, {what}",
+            "Return as many predictions as there are contexts, for whatever number of contexts; "
+            "where memory is short, cut the batch into smaller ones yourself.",
+        )
+    sizes = ", ".join(str(size) for size in probe.sized)
+    return Outcome("passed", f"one prediction for each context in batches of {sizes}")
+
+
+def input_kept(probe: Probe) -> Outcome:
+    """The batch is as it was, and may be a tuple as well as a list."""
+    contexts = [turn.context for turn in probe.few]
+    before = [context.exchanges for context in contexts]
+    batch = list(contexts)
+    probe.raw(batch)
+    if batch != contexts or [context.exchanges for context in contexts] != before:
+        return Outcome(
+            "failed",
+            "the tracker changes the batch that it is given",
+            "Leave the contexts and their sequence alone: sort with sorted(), do not pop() or "
+            "sort() in place.",
+        )
+    try:
+        probe.raw(tuple(contexts))
+    except DstFuzzError as error:
+        return Outcome(
+            "failed",
+            f"a batch that is a tuple is not answered: {error}",
+            "A batch is a sequence: take a list and a tuple alike.",
+        )
+    return Outcome("passed", "the batch is left as it was, a list or a tuple")
+
+
+def own_states(probe: Probe) -> Outcome:
+    """An answer is nobody else's: no two contexts share one, and later calls change none."""
+    answers = probe.raw([turn.context for turn in probe.few])
+    kept = [probe.checked(answer) for answer in answers]
+    states = [state_of(answer) for answer in answers]
+    advice = "Return a new mapping for each context: Prediction(BeliefState(state)) copies."
+    shared = [
+        (first, second)
+        for second in range(len(states))
+        for first in range(second)
+        if states[first] is states[second]
+        and not isinstance(states[first], BeliefState)
+        and probe.few_alone[first].state != probe.few_alone[second].state
+    ]
+    if shared:
+        one, other = (probe.few[place].name for place in shared[0])
+        return Outcome(
+            "failed", f"the answers to {one} and {other} are one and the same object", advice
+        )
+    probe.ask(probe.few[::-1])
+    later = [probe.checked(answer) for answer in answers]
+    if moved := difference(kept, later, (turn.name for turn in probe.few)):
+        return Outcome("failed", f"a later call changes an answer given before ({moved})", advice)
+    return Outcome("passed", "no answer is changed after it was given")

@@ -1,0 +1,122 @@
+"""The checks in their order, and the run of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.errors import DstFuzzError, UserError
+from pytest_dstfuzz.trackers.conformance.accuracy import accuracy, evaluation
+from pytest_dstfuzz.trackers.conformance.contract import (
+    batch_sizes,
+    clean_turns,
+    eval_mode,
+    input_kept,
+    own_states,
+)
+from pytest_dstfuzz.trackers.conformance.findings import Conformance, Finding, Outcome
+from pytest_dstfuzz.trackers.conformance.odd import odd_utterances
+from pytest_dstfuzz.trackers.conformance.probe import Probe
+from pytest_dstfuzz.trackers.conformance.repeating import (
+    batch_alone,
+    batch_order,
+    deterministic,
+    memory,
+)
+from pytest_dstfuzz.trackers.conformance.values import slots, values
+from pytest_dstfuzz.trackers.protocol import Tracker
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One question about a tracker."""
+
+    name: str
+    run: Callable[[Probe], Outcome]
+    #: Earlier checks whose failure alone makes this one fail too.
+    explained_by: tuple[str, ...] = ()
+    #: Whether it can be asked of a tracker that answered nothing.
+    unanswered: bool = False
+
+
+_BATCHES = ("batch-sizes",)
+_OBJECTS = (*_BATCHES, "input-kept", "own-states")
+_CHANCE = (*_OBJECTS, "eval-mode", "deterministic")
+
+#: All checks. Of a tracker that answers at random other checks fail too: a failure that an
+#: earlier one explains is not counted again.
+CHECKS = (
+    Check("eval-mode", eval_mode, unanswered=True),
+    Check("clean-turns", clean_turns, unanswered=True),
+    Check("batch-sizes", batch_sizes),
+    Check("input-kept", input_kept, _BATCHES),
+    Check("own-states", own_states, (*_BATCHES, "input-kept")),
+    Check("deterministic", deterministic, (*_OBJECTS, "eval-mode")),
+    Check("batch-order", batch_order, _CHANCE),
+    Check("memory", memory, (*_CHANCE, "batch-order")),
+    Check("batch-alone", batch_alone, (*_CHANCE, "batch-order", "memory")),
+    Check("odd-utterances", odd_utterances, (*_BATCHES, "input-kept")),
+    Check("slots", slots),
+    Check("values", values),
+    Check("accuracy", accuracy),
+)
+
+
+def _quiet(_: int) -> None:
+    """Show no progress."""
+
+
+def check_tracker(
+    tracker: Tracker,
+    data: DialogueSet,
+    batch_size: int = 64,
+    progress: Callable[[int], None] = _quiet,
+) -> Conformance:
+    """Put every check to a tracker.
+
+    It is asked for each turn of the data once, and for some of them again and again: some
+    500 contexts more.
+
+    Args:
+        tracker: the tracker.
+        data: dialogues, labelled or not.
+        batch_size: that of a run.
+        progress: told how many contexts were asked for so far.
+
+    Raises:
+        UserError: the data has no turns.
+    """
+    probe = Probe(tracker, data, batch_size, progress)
+    if not probe.turns:
+        raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
+    findings: list[Finding] = []
+    for check in CHECKS:
+        findings.append(_judged(check, probe, findings))
+    answered = bool(probe.answers)
+    return Conformance(
+        tuple(findings),
+        probe.throughput() if answered else {},
+        evaluation(probe) if answered else None,
+        probe.asked,
+    )
+
+
+def _judged(check: Check, probe: Probe, before: Sequence[Finding]) -> Finding:
+    """Return the finding of a check, ``skipped`` where an earlier one explains its failure."""
+    if not (check.unanswered or probe.answers):
+        return Finding(check.name, "skipped", "not asked: no clean turn has an answer")
+    try:
+        finding = Finding(check.name, *check.run(probe))
+    except DstFuzzError as error:
+        finding = Finding(check.name, "failed", f"the tracker failed: {error}", _FAILED)
+    # A tracker that warns of chance need not be deterministic: all the same it explains.
+    found = {earlier.check for earlier in before if earlier.status in ("failed", "warned")}
+    cause = next((name for name in check.explained_by if name in found), None)
+    if finding.status == "failed" and cause is not None:
+        message = f"not judged: what {cause} found explains it"
+        return replace(finding, status="skipped", message=message, advice="")
+    return finding
+
+
+_FAILED = "It answered the same contexts before: look for what is not the same each time."

@@ -1,0 +1,150 @@
+"""Checks of slots and values against the ontology of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_value
+from pytest_dstfuzz.dialogue.types import DONTCARE, Ontology
+from pytest_dstfuzz.trackers.checks import unknown_slot
+from pytest_dstfuzz.trackers.conformance.findings import Outcome
+from pytest_dstfuzz.trackers.conformance.probe import Probe
+
+#: In fewer letters two words that are alike are two words (``east``, ``west``).
+_LETTERS = 5
+#: A value that is misspelt in one dialogue alone was probably copied from a typing error.
+_SYSTEMATIC = 2
+_SHOWN = 3
+
+
+def slots(probe: Probe) -> Outcome:
+    """Every slot of an answer is one that the data has."""
+    ontology = probe.data.ontology
+    if ontology is None or not ontology.complete:
+        return Outcome("skipped", "the data does not say which slots there are")
+    named = sorted({slot for a in probe.answers.values() for slot in a.prediction.state})
+    problems = [problem for slot in named if (problem := unknown_slot({slot: ""}, ontology))]
+    if problems:
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        return Outcome(
+            "failed",
+            f"the tracker returns {'; '.join(problems[:_SHOWN])}{more}",
+            "Name slots as the data does, or give the data an ontology with yours.",
+        )
+    return Outcome("passed", f"{len(named)} slots, all known ({len(ontology.slots)} there are)")
+
+
+def values(probe: Probe) -> Outcome:
+    """No value is a known one in another spelling."""
+    ontology = probe.data.ontology
+    if ontology is None:
+        return Outcome("skipped", "the data knows no values")
+    found = list(_misspelt(probe, ontology))
+    predicted = {(s, v) for a in probe.answers.values() for s, v in a.prediction.state.items()}
+    # A tracker that also writes it as it should be copies what users mistype.
+    often = [
+        item
+        for item in found
+        if item.dialogues >= _SYSTEMATIC and (item.slot, item.known) not in predicted
+    ]
+    advice = (
+        "Write values as the ontology of the data does: each other spelling counts as another "
+        "value, and so as wrong."
+    )
+    if often:
+        return Outcome("failed", f"values in a spelling of their own: {_listed(often)}", advice)
+    if found:
+        return Outcome(
+            "warned",
+            f"now and then a value is misspelt: {_listed(found)}",
+            "It counts as wrong. Where it is copied from a typing error of the user, that is how "
+            "the tracker is, and nothing is wrong with its adapter.",
+        )
+    if rewritten := list(dict.fromkeys(_rewritten(probe))):
+        return Outcome(
+            "warned",
+            "values are read in the spelling of the data, so nothing is lost: "
+            f"{_and_more(rewritten)}",
+            "Nothing has to be done.",
+        )
+    return Outcome("passed", f"{len(predicted)} values, none a known one in another spelling")
+
+
+class _Misspelt(NamedTuple):
+    slot: str
+    value: str
+    known: str
+    #: In how many dialogues.
+    dialogues: int
+
+    def __str__(self) -> str:
+        where = f"{self.dialogues} dialogue{'' if self.dialogues == 1 else 's'}"
+        return f"{self.slot} {self.value!r} where the data has {self.known!r} (in {where})"
+
+
+def _misspelt(probe: Probe, ontology: Ontology) -> Iterator[_Misspelt]:
+    dialogues: dict[tuple[str, str], set[str]] = {}
+    for place, answer in probe.answers.items():
+        for pair in answer.prediction.state.items():
+            dialogues.setdefault(pair, set()).add(probe.turns[place].dialogue)
+    for (slot, value), where in sorted(dialogues.items(), key=lambda item: -len(item[1])):
+        known = ontology.values.get(slot, ())
+        if value != DONTCARE and value not in known and (meant := meant_value(value, known)):
+            yield _Misspelt(slot, value, meant, len(where))
+
+
+def meant_value(value: str, known: Iterable[str]) -> str | None:
+    """Return the known value of which ``value`` is another spelling, if it is one.
+
+    That is: the same letters and digits (``09.30``, ``guest-house``), or the same number of
+    words, each the same or a long word misspelt. Numbers are never alike.
+    """
+    for candidate in known:
+        if _letters(candidate) == _letters(value) != "":
+            return candidate
+    for candidate in known:
+        pairs = list(zip(value.split(), candidate.split(), strict=False))
+        if len(value.split()) == len(candidate.split()) and all(_alike(*pair) for pair in pairs):
+            return candidate
+    return None
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two words are the same, or long and one typing error apart (``cheep``)."""
+    if one == other:
+        return True
+    if min(len(one), len(other)) < _LETTERS or not (one + other).isalpha():
+        return False
+    shorter, longer = sorted((one, other), key=len)
+    at = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), -1)
+    if at < 0:
+        return len(longer) == len(shorter) + 1
+    if len(shorter) < len(longer):
+        return shorter[at:] == longer[at + 1 :]
+    swapped = one[at : at + 2] == other[at : at + 2][::-1] and one[at + 2 :] == other[at + 2 :]
+    return swapped or one[at + 1 :] == other[at + 1 :]
+
+
+def _rewritten(probe: Probe) -> Iterator[str]:
+    """Yield what the tracker writes otherwise than it is read; absence may be written."""
+    rules = probe.data.normalisation
+    for answer in probe.answers.values():
+        for slot, value in answer.written.items():
+            name = normalise_slot(slot, rules)
+            read = None if name is None else normalise_value(name, value, rules)
+            if name is not None and read is not None and (name, read) != (slot, value):
+                yield f"{slot} {value!r} as {name} {read!r}"
+
+
+def _listed(found: list[_Misspelt]) -> str:
+    return _and_more([str(item) for item in found])
+
+
+def _and_more(texts: list[str]) -> str:
+    more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
+    return "; ".join(texts[:_SHOWN]) + more

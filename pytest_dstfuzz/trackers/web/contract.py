@@ -1,0 +1,226 @@
+"""The contract of a tracker over HTTP: one POST for each dialogue, in JSON.
+
+The request is the dialogue so far, oldest exchange first; ``system`` is ``""`` where the
+system said nothing, as at the start::
+
+    POST <address>
+    {"version": 1, "dialogue": [{"system": "", "user": "a room in the north"},
+                                {"system": "For when?", "user": "tuesday, please"}]}
+
+The answer is the belief state after the last user utterance. A slot that is absent was not
+mentioned; ``"dontcare"`` is a value::
+
+    {"state": {"hotel-area": "north", "hotel-day": "tuesday"}}
+
+A tracker with probabilities may add one of two: ``distributions``, for each slot the
+probability distributions that its value was chosen from (each a list of numbers that add up
+to 1, or its largest ones), or ``impurities``, for each slot the mean Gini impurity of its
+distributions, 0 to 1. They tell searches how sure the tracker was.
+
+Any other status than 200 says that there is no answer: 408, 425, 429 and those from 500 on,
+and a broken connection, are for a while, and the same is asked again a little later, or when
+``Retry-After`` says; all others are for good. A tracker that fails on a dialogue answers 422.
+The body of such an answer is shown to the user.
+
+A service may also say what it is; where its version is declared, and only there, answers may
+be used again in a later run::
+
+    GET <address>
+    {"name": "hotel bot", "version": "2024-05-17", "slots": ["hotel-area", "hotel-day"]}
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
+from pytest_dstfuzz.errors import DstFuzzError, nearest
+from pytest_dstfuzz.trackers.checks import describe
+from pytest_dstfuzz.trackers.protocol import Prediction
+
+#: Of the contract. It grows when a key changes its meaning; keys may be added at any time.
+VERSION: Final = 1
+_ANSWER_KEYS: Final = ("state", "distributions", "impurities")
+_EXCHANGE: Final = '{"system": "...", "user": "..."}'
+#: How far the sum of a distribution may be over 1, in single precision.
+_ROUNDING: Final = 1e-3
+
+
+class ContractError(DstFuzzError):
+    """A request or an answer has another shape; the message says which would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a service says about itself; ``None`` and nothing where it does not."""
+
+    name: str | None = None
+    #: Another one whenever the same dialogue may get another answer.
+    version: str | None = None
+    slots: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a service answers to ``GET``."""
+        said = {"name": self.name, "version": self.version, "slots": list(self.slots)}
+        return {key: value for key, value in said.items() if value}
+
+
+def request_json(context: Context) -> dict[str, Any]:
+    """Return the body of the request for a context."""
+    return {
+        "version": VERSION,
+        "dialogue": [{"system": system, "user": user} for system, user in context.exchanges],
+    }
+
+
+def read_request(body: object) -> Context:
+    """Return the context that a request asks about.
+
+    Raises:
+        ContractError: it is no request, or one of another version.
+    """
+    if not isinstance(body, Mapping):
+        raise ContractError(f'the request is {describe(body)}; write {{"dialogue": [...]}}')
+    version = body.get("version", VERSION)
+    if version != VERSION:
+        raise ContractError(
+            f'"version" is {describe(version)}; this service speaks version {VERSION}'
+        )
+    dialogue = body.get("dialogue")
+    if not isinstance(dialogue, list) or not dialogue:
+        raise ContractError(
+            f'"dialogue" is {describe(dialogue)}; it must be a list of at least one {_EXCHANGE}'
+        )
+    return Context(tuple(_exchange(part, place) for place, part in enumerate(dialogue)))
+
+
+def _exchange(part: object, place: int) -> Exchange:
+    system, user = (
+        (part.get("system", ""), part.get("user")) if isinstance(part, Mapping) else (None, None)
+    )
+    if not isinstance(system, str) or not isinstance(user, str):
+        raise ContractError(f'"dialogue"[{place}] is {describe(part)}; it must be {_EXCHANGE}')
+    return Exchange(system, user)
+
+
+def answer_json(prediction: Prediction | Mapping[str, str]) -> dict[str, Any]:
+    """Return the body of the answer with a prediction; floats arrive as they were."""
+    if not isinstance(prediction, Prediction):
+        return {"state": dict(prediction)}
+    answer: dict[str, Any] = {"state": dict(prediction.state)}
+    if prediction.impurities is not None:
+        answer["impurities"] = {slot: float(value) for slot, value in prediction.impurities.items()}
+    return answer
+
+
+def read_answer(body: object) -> Prediction:
+    """Return the prediction that an answer holds.
+
+    States are taken as they are: whoever asked normalises them and knows their slots.
+
+    Raises:
+        ContractError: it is no answer.
+    """
+    if not isinstance(body, Mapping) or "state" not in body:
+        hint = ""
+        if isinstance(body, Mapping) and (guess := nearest("state", map(str, body))):
+            hint = f' (there is a key "{guess}")'
+        raise ContractError(
+            f'answered with {describe(body)}{hint}; it must be {{"state": {{"domain-slot": '
+            '"value"}}, with or without "distributions" or "impurities"'
+        )
+    for key in body:
+        # A misspelt key would be taken for a tracker without probabilities.
+        guess = nearest(key, _ANSWER_KEYS)
+        if key not in _ANSWER_KEYS and guess is not None and guess not in body:
+            raise ContractError(f'answered with a key "{key}"; did it mean "{guess}"?')
+    state = body["state"]
+    if not isinstance(state, Mapping):
+        raise ContractError(
+            f'answered with {describe(state)} as "state"; it must be an object '
+            '{"domain-slot": "value"}'
+        )
+    for slot, value in state.items():
+        if not isinstance(value, str):
+            raise ContractError(
+                f'answered with {describe(value)} as the value of "{slot}"; values are texts, and '
+                "a slot that was not mentioned is left out"
+            )
+    return _with_probabilities(BeliefState(state), body)
+
+
+def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Prediction:
+    distributions, impurities = body.get("distributions"), body.get("impurities")
+    if distributions is not None and impurities is not None:
+        raise ContractError('answered with both "distributions" and "impurities"; give one of them')
+    if distributions is not None:
+        return Prediction.from_distributions(state, _distributions(distributions))
+    return Prediction(state, None if impurities is None else _impurities(impurities))
+
+
+def _distributions(value: object) -> dict[str, Sequence[Sequence[float]]]:
+    right = (
+        'it must be {"domain-slot": [[0.9, 0.1], ...]}, with numbers from 0 to 1 that add up to '
+        "at most 1 in each list"
+    )
+    if not isinstance(value, Mapping):
+        raise ContractError(f'answered with {describe(value)} as "distributions"; {right}')
+    for slot, parts in value.items():
+        if not isinstance(parts, list) or not all(map(_is_distribution, parts)):
+            raise ContractError(
+                f'answered with {describe(parts)} as "distributions" of "{slot}"; {right}'
+            )
+    return dict(value)
+
+
+def _is_distribution(part: object) -> bool:
+    return (
+        isinstance(part, list)
+        and len(part) > 0
+        and all(map(_is_share, part))
+        and math.fsum(part) <= 1.0 + _ROUNDING
+    )
+
+
+def _impurities(value: object) -> dict[str, float]:
+    right = 'it must be {"domain-slot": number}, with numbers from 0 to 1'
+    if not isinstance(value, Mapping):
+        raise ContractError(f'answered with {describe(value)} as "impurities"; {right}')
+    for slot, share in value.items():
+        if not _is_share(share, below=_ROUNDING):
+            raise ContractError(
+                f'answered with {describe(share)} as the impurity of "{slot}"; {right}'
+            )
+    return {slot: float(share) for slot, share in value.items()}
+
+
+def _is_share(value: object, below: float = 0.0) -> bool:
+    # True is a number to Python.
+    return type(value) in (int, float) and -below <= value <= 1.0  # type: ignore[operator]
+
+
+def read_about(body: object) -> About:
+    """Return what a service says about itself.
+
+    An object without any of the keys says nothing: the address may be one that answers
+    ``GET`` for another reason.
+
+    Raises:
+        ContractError: a key has a value of another shape.
+    """
+    if not isinstance(body, Mapping):
+        return About()
+    name, version, slots = (body.get(key) for key in ("name", "version", "slots"))
+    for key, value in (("name", name), ("version", version)):
+        if value is not None and not isinstance(value, str):
+            raise ContractError(f'says that its "{key}" is {describe(value)}; write a text')
+    if slots is not None and not (
+        isinstance(slots, list) and all(isinstance(slot, str) for slot in slots)
+    ):
+        raise ContractError(
+            f'says that its "slots" are {describe(slots)}; write a list of texts, ["domain-slot"]'
+        )
+    return About(name or None, version or None, tuple(slots or ()))

@@ -1,0 +1,121 @@
+"""What must not leave this process in a text, and how it is taken out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+from collections.abc import Iterable
+from string import Template
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
+
+from pytest_dstfuzz.config import MASK, Header
+from pytest_dstfuzz.errors import UserError
+
+#: The environment variable of a token, sent as ``Authorization: Bearer ...``.
+TOKEN_VARIABLE = "DSTFUZZ_TOKEN"  # noqa: S105 - the name of a variable, no token
+#: Shorter texts are no secrets, and taking them out would garble every message.
+_SHORTEST = 4
+#: Authentication schemes, which a message may name.
+_SCHEMES = re.compile(r"(?:Basic|Bearer|Digest|Token|ApiKey)\s+", re.IGNORECASE)
+
+
+class Secrets:
+    """Takes credentials out of texts, in whatever way a service or a library spells them.
+
+    Args:
+        values: the credentials.
+    """
+
+    def __init__(self, values: Iterable[str]) -> None:
+        forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST}
+        # The longest first: a credential may be part of another one.
+        self._forms = sorted(forms, key=lambda form: (-len(form), form))
+
+    def __repr__(self) -> str:
+        return f"Secrets({len(self._forms)} texts)"
+
+    def redact(self, text: str) -> str:
+        """Return ``text`` with every credential masked; cut texts afterwards, not before."""
+        for form in self._forms:
+            text = text.replace(form, MASK)
+        return text
+
+
+def header_values(headers: Iterable[Header], *, signed: bool) -> dict[str, str]:
+    """Return the headers as they are sent; variables of the environment are read now.
+
+    Args:
+        headers: what the user asked for.
+        signed: whether the address has credentials of its own: then the token of the
+            environment is not added.
+
+    Raises:
+        UserError: a variable is not set, or a value cannot be sent.
+    """
+    values: dict[str, str] = {}
+    for header in headers:
+        try:
+            value = Template(header.value).substitute(os.environ)
+        except KeyError as error:
+            raise UserError(
+                f"the header {header.name!r} takes its value from the environment variable "
+                f"{error.args[0]!r}, which is not set"
+            ) from None
+        except ValueError:
+            raise UserError(
+                f"the value of the header {header.name!r} has a '$' that names no environment "
+                "variable: write $NAME, or $$ for a dollar sign"
+            ) from None
+        values[header.name] = _sendable(value, f"the value of the header {header.name!r}")
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if token and not signed and "authorization" not in map(str.lower, values):
+        shown = f"the environment variable {TOKEN_VARIABLE}"
+        values["Authorization"] = f"Bearer {_sendable(token, shown)}"
+    return values
+
+
+def secrets_of(address: str, headers: Iterable[str]) -> Secrets:
+    """Return the credentials of an address and of the values of headers."""
+    parts = urlsplit(address)
+    user, _, password = parts.netloc.rpartition("@")[0].partition(":")
+    values = [user, password, *(value for _, value in parse_qsl(parts.query))]
+    # A query may also be a token and nothing else.
+    values += [] if "=" in parts.query else [parts.query]
+    pair = f"{unquote(user)}:{unquote(password)}"
+    if user:
+        values.append(base64.b64encode(pair.encode()).decode())
+    for value in headers:
+        values += [value, _SCHEMES.sub("", value, count=1)]
+    return Secrets(values)
+
+
+def _sendable(value: str, what: str) -> str:
+    if not (value.isascii() and value.isprintable() and value.strip() == value and value):
+        raise UserError(
+            f"{what} cannot be sent: it must be printable ASCII, with no blank or line end "
+            "around it"
+        )
+    return value
+
+
+def _forms(value: str) -> set[str]:
+    """Return the spellings of a credential in addresses, JSON and Python."""
+    plain = unquote(value)
+    return {
+        value,
+        *(
+            form
+            for text in {value, plain}
+            for form in (
+                text,
+                quote(text),
+                quote(text, safe=""),
+                quote_plus(text),
+                json.dumps(text)[1:-1],
+                json.dumps(text, ensure_ascii=False)[1:-1],
+                repr(text)[1:-1],
+            )
+        ),
+    }

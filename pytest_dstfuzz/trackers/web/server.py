@@ -1,0 +1,122 @@
+"""A server that lets any tracker be asked over HTTP, by `trackers.web.contract`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import json
+import socket
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.web.batcher import Batcher
+from pytest_dstfuzz.trackers.web.contract import About, ContractError, answer_json, read_request
+
+#: Bytes of a request; the longest dialogues have some ten thousand.
+_LONGEST_REQUEST: Final = 4 * 1024 * 1024
+#: Seconds that an idle connection is kept: longer than a client needs to think of variants.
+_KEPT: Final = 75
+
+
+def make_app(tracker: Tracker, about: About, *, batch_size: int, token: str = "") -> Starlette:
+    """Return the application that answers for a tracker.
+
+    Args:
+        tracker: who is asked.
+        about: what the service says about itself.
+        batch_size: contexts that are computed together at most.
+        token: that callers must send as ``Authorization: Bearer``; ``""`` = none.
+    """
+    batcher = Batcher(tracker, batch_size)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        batcher.close()
+
+    async def tell(request: Request) -> JSONResponse:
+        _check_token(request, token)
+        return JSONResponse(about.to_json())
+
+    async def predict(request: Request) -> JSONResponse:
+        _check_token(request, token)
+        try:
+            context = read_request(await _body(request))
+        except ContractError as error:
+            raise HTTPException(400, str(error)) from None
+        try:
+            answer = await asyncio.wrap_future(batcher.submit(context))
+        except TrackerError as error:
+            raise HTTPException(422, f"the tracker failed: {error}") from None
+        return JSONResponse(answer_json(answer))
+
+    routes = [Route("/", tell, methods=["GET"]), Route("/", predict, methods=["POST"])]
+    return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _explain})
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; connections wait until `serve` takes them.
+
+    Raises:
+        UserError: the address is taken, or is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise UserError(
+            f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another one "
+            "with --host and --port; port 0 takes one that is free"
+        ) from None
+
+
+def address_of(listening: socket.socket) -> str:
+    """Return the address under which a listening socket is reached."""
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def make_server(app: Starlette) -> uvicorn.Server:
+    """Return a server for ``run(sockets=[...])``: quiet, and in no hurry to end connections."""
+    return uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=_KEPT)
+    )
+
+
+async def _body(request: Request) -> Any:
+    """Return the JSON value of a request.
+
+    Raises:
+        ContractError: it is none.
+    """
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > _LONGEST_REQUEST:
+            raise ContractError(f"the request is longer than {_LONGEST_REQUEST:,} bytes")
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ContractError(f"the request is no JSON: {error}") from None
+
+
+def _check_token(request: Request, token: str) -> None:
+    given = request.headers.get("authorization", "")
+    # Compared in constant time, as bytes: a header may hold any character of Latin-1.
+    if token and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        raise HTTPException(401, "a bearer token is needed", {"WWW-Authenticate": "Bearer"})
+
+
+async def _explain(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for this alone
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)

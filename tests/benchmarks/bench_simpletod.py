@@ -1,0 +1,44 @@
+"""SimpleTOD's generation in batches against the same model generating one turn at a time.
+
+Run with ``python -m pytest tests/benchmarks/bench_simpletod.py -s``; not collected by default.
+"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.trackers.simpletod.load import load_simpletod
+
+ROUNDS = 3
+#: One at a time is slow, so fewer turns of the same mixture are generated.
+ALONE = 48
+
+
+def test_batches_against_one_at_a_time() -> None:
+    tracker = load_simpletod()
+    data = load_dialogues("sample", "test")
+    contexts = [d.context(turn.index) for d in data.dialogues for turn in d.turns]
+    few = contexts[:: len(contexts) // ALONE]
+    tracker.predict(few[:2])
+    best = {"together": 0.0, "alone": 0.0}
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        together = tracker.predict(contexts)
+        best["together"] = max(best["together"], len(contexts) / (time.perf_counter() - start))
+        start = time.perf_counter()
+        alone = [tracker.predict([context])[0] for context in few]
+        best["alone"] = max(best["alone"], len(few) / (time.perf_counter() - start))
+    states = {id(context): one.state for context, one in zip(contexts, together, strict=True)}
+    assert [one.state for one in alone] == [states[id(context)] for context in few]
+    ratio = best["together"] / best["alone"]
+    print(
+        f"\nSimpleTOD: {best['together']:.1f} turns/s in batches of {tracker.batch_size}, "
+        f"{best['alone']:.1f} one at a time: {ratio:.1f} times"
+    )
+    assert ratio >= 5

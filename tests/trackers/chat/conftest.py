@@ -1,0 +1,30 @@
+"""What the tests of chat models share: the service on loopback is that of the web tests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# httpx loads it late, and keeps its classes of errors.
+import httpcore  # noqa: F401
+import pytest
+
+# Loaded before any inner run: such a run forgets the modules that it was the first to
+# load, and numpy and the classes of errors must not be loaded twice.
+import pytest_dstfuzz.plugin.hooks
+import pytest_dstfuzz.plugin.session
+import pytest_dstfuzz.trackers.chat  # noqa: F401
+
+sys.path.append(str(Path(__file__).parents[1] / "web"))
+
+#: Read by the transport; what the machine has set must not reach a test.
+_OUTSIDE = ("DSTFUZZ_TOKEN", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _same_surroundings_of_services(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Wide enough that what is looked for stands in one line.
+    monkeypatch.setenv("COLUMNS", "120")
+    for name in _OUTSIDE:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)

@@ -1,0 +1,71 @@
+"""A whole run against a Rasa bot: what the user types, sees and keeps."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from rasa_server import TOKEN, RasaServer, serving
+
+# Loaded before any inner run: such a run forgets the modules that it was the first to
+# load, and numpy must not be loaded twice.
+import pytest_dstfuzz.plugin.hooks
+import pytest_dstfuzz.plugin.session  # noqa: F401 - as above
+
+TALKS = """\
+{"dialogue_id": "t1", "turns": [{"system": "", "user": "I would like Chinese food with parking"}, \
+{"system": "Where?", "user": "Somewhere in the north of the city, please"}]}
+{"dialogue_id": "t2", "turns": [{"system": "", "user": "An Italian place and a table for 4"}]}
+"""
+ONTOLOGY = {
+    "restaurant-food": ["chinese", "italian"],
+    "restaurant-area": ["north", "west"],
+    "restaurant-people": ["2", "4"],
+    "restaurant-parking": ["yes", "no"],
+}
+MAP = {
+    "cuisine": "restaurant-food",
+    "restaurant_area": "restaurant-area",
+    "seats": "restaurant-people",
+    "parking": "restaurant-parking",
+}
+
+
+def test_a_run_talks_to_the_bot_and_reports_it(pytester: pytest.Pytester) -> None:
+    (pytester.path / "talks.jsonl").write_text(TALKS, encoding="utf-8")
+    (pytester.path / "talks.ontology.json").write_text(json.dumps(ONTOLOGY), encoding="utf-8")
+    (pytester.path / "slots.json").write_text(json.dumps(MAP), encoding="utf-8")
+    with serving(RasaServer(as_described=False)) as lifelike:
+        ran = pytester.runpytest_inprocess(
+            f"--dst-model=rasa+{lifelike.url}",
+            "--dst-data=talks.jsonl",
+            "--dst-slot-map=slots.json",
+            "--dst-max-failure-rate=100%",
+            "--dst-report=report.json",
+            "-v",
+        )
+    ran.assert_outcomes(passed=3)
+    assert lifelike.complaints == []
+    assert not any(text.lstrip().startswith("/") for talk in lifelike.said() for text in talk)
+    text = (pytester.path / "report.json").read_text(encoding="utf-8")
+    report = json.loads(text)
+    assert report["run"]["slot_map"] == "slots.json"
+    assert report["summary"]["errors"] == 0
+    assert {turn["id"]: turn["clean_state"] for turn in report["turns"]} == {
+        "talks-test-t1-t0": {"restaurant-food": "chinese", "restaurant-parking": "yes"},
+        "talks-test-t1-t1": {
+            "restaurant-area": "north",
+            "restaurant-food": "chinese",
+            "restaurant-parking": "yes",
+        },
+        "talks-test-t2-t0": {"restaurant-food": "italian", "restaurant-people": "4"},
+    }
+    printed = " ".join(ran.stdout.str().split())
+    assert "note of the bot's slots, 4 are compared and 3 ignored" in printed
+    assert TOKEN not in printed + ran.stderr.str() + text
+
+
+def test_a_slot_map_is_for_rasa_alone(pytester: pytest.Pytester) -> None:
+    ran = pytester.runpytest_inprocess("--dst-model=trade", "--dst-slot-map=slots.toml")
+    assert ran.ret == pytest.ExitCode.USAGE_ERROR
+    ran.stderr.fnmatch_lines(["ERROR: slot-map is for the slots of a Rasa bot (rasa+http://*"])

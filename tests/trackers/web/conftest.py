@@ -1,0 +1,34 @@
+"""What the tests of services share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+# Loaded before any inner run: such a run forgets the modules that it was the first to load,
+# and numpy and the classes of errors must not be loaded twice. httpx loads its lower half
+# late, and knows the errors of the first one alone.
+import httpcore  # noqa: F401
+import pytest
+from loopback import Asked, Says, Service, serving
+
+import pytest_dstfuzz.plugin.hooks
+import pytest_dstfuzz.plugin.session
+import pytest_dstfuzz.trackers.web.tracker  # noqa: F401
+
+#: Read by the transport; what the machine has set must not reach a test.
+_OUTSIDE = ("DSTFUZZ_TOKEN", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+
+
+@pytest.fixture(autouse=True)
+def _no_token_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in _OUTSIDE:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Callable[[Asked], Says]], Service]]:
+    """Start services; each ends with the test."""
+    with ExitStack() as stack:
+        yield lambda answer: stack.enter_context(serving(answer))

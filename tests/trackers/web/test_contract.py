@@ -1,0 +1,154 @@
+"""The JSON contract: what goes through, and what is said about what does not."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
+from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.web.contract import (
+    About,
+    ContractError,
+    answer_json,
+    read_about,
+    read_answer,
+    read_request,
+    request_json,
+)
+
+TEXTS = st.text(max_size=20)
+CONTEXTS = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4).map(
+    lambda pairs: Context(tuple(Exchange(*pair) for pair in pairs))
+)
+SHARES = st.floats(0.0, 1.0)
+PREDICTIONS = st.builds(
+    Prediction,
+    st.dictionaries(TEXTS, TEXTS, max_size=4).map(BeliefState),
+    st.none() | st.dictionaries(TEXTS, SHARES, max_size=4),
+)
+
+
+@given(CONTEXTS)
+def test_a_context_survives_the_trip(context: Context) -> None:
+    assert read_request(json.loads(json.dumps(request_json(context)))) == context
+
+
+@given(PREDICTIONS)
+def test_a_prediction_survives_the_trip_to_the_last_bit(prediction: Prediction) -> None:
+    assert read_answer(json.loads(json.dumps(answer_json(prediction)))) == prediction
+
+
+def test_distributions_become_impurities() -> None:
+    answer = {"state": {"a-b": "c"}, "distributions": {"a-b": [[0.5, 0.5], [1]], "a-d": []}}
+    assert read_answer(answer) == Prediction(BeliefState({"a-b": "c"}), {"a-b": 0.25})
+
+
+def test_a_mapping_is_an_answer_without_probabilities() -> None:
+    assert answer_json({"a-b": "c"}) == {"state": {"a-b": "c"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ([], 'the request is list []; write {"dialogue": [...]}'),
+        ({"version": 2, "dialogue": []}, '"version" is int 2; this service speaks version 1'),
+        ({}, '"dialogue" is None; it must be a list of at least one {"system": "...", "user"'),
+        ({"dialogue": []}, '"dialogue" is list []; it must be a list of at least one'),
+        ({"dialogue": ["hi"]}, '"dialogue"[0] is str \'hi\'; it must be {"system": "...", "user"'),
+        ({"dialogue": [{"user": "a"}, {"system": "b"}]}, '"dialogue"[1] is dict'),
+        ({"dialogue": [{"user": "a", "system": None}]}, '"dialogue"[0] is dict'),
+    ],
+)
+def test_a_request_of_another_shape(body: Any, message: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        read_request(body)
+    assert str(caught.value).startswith(message)
+
+
+def test_the_first_exchange_may_leave_the_system_out() -> None:
+    assert read_request({"dialogue": [{"user": "hi"}]}) == Context((Exchange("", "hi"),))
+
+
+STATE = {"state": {"a-b": "c"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (["a-b"], 'answered with list [\'a-b\']; it must be {"state": {"domain-slot": "value"}}'),
+        ({"States": {}}, "answered with dict {'States': {}} (there is a key \"States\"); it must"),
+        ({"a-b": "c"}, "answered with dict {'a-b': 'c'}; it must be"),
+        ({"state": ["a-b"]}, "answered with list ['a-b'] as \"state\"; it must be an object"),
+        ({"state": {"a-b": None}}, 'answered with None as the value of "a-b"; values are texts'),
+        ({"state": {"a-b": 3}}, 'answered with int 3 as the value of "a-b"; values are texts'),
+        (
+            {**STATE, "impurity": {}},
+            'answered with a key "impurity"; did it mean "impurities"?',
+        ),
+        (
+            {**STATE, "impurities": {}, "distributions": {}},
+            'answered with both "distributions" and "impurities"',
+        ),
+        ({**STATE, "impurities": 1}, 'answered with int 1 as "impurities"; it must be {"domain'),
+        ({**STATE, "impurities": {"a-b": 1.5}}, 'answered with float 1.5 as the impurity of "a-b"'),
+        (
+            {**STATE, "impurities": {"a-b": True}},
+            'answered with bool True as the impurity of "a-b"',
+        ),
+        ({**STATE, "distributions": []}, 'answered with list [] as "distributions"; it must be'),
+        (
+            {**STATE, "distributions": {"a-b": [0.5, 0.5]}},
+            'answered with list [0.5, 0.5] as "distributions" of "a-b"',
+        ),
+        (
+            {**STATE, "distributions": {"a-b": [[0.9, 0.9]]}},
+            'answered with list [[0.9, 0.9]] as "distributions" of "a-b"',
+        ),
+        (
+            {**STATE, "distributions": {"a-b": [[]]}},
+            'answered with list [[]] as "distributions" of "a-b"',
+        ),
+    ],
+)
+def test_an_answer_of_another_shape(body: Any, message: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        read_answer(body)
+    assert str(caught.value).startswith(message)
+
+
+def test_other_keys_are_for_whoever_wants_them() -> None:
+    assert read_answer({**STATE, "took_ms": 3}).state == STATE["state"]
+
+
+@pytest.mark.parametrize(
+    ("body", "about"),
+    [
+        ({"name": "n", "version": "1", "slots": ["a-b"]}, About("n", "1", ("a-b",))),
+        ({"status": "ok"}, About()),
+        ({"version": ""}, About()),
+        (["hello"], About()),
+    ],
+)
+def test_what_a_service_says_about_itself(body: Any, about: About) -> None:
+    assert read_about(body) == about
+    assert read_about(json.loads(json.dumps(about.to_json()))) == about
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"version": 3}, 'says that its "version" is int 3; write a text'),
+        ({"name": ["x"]}, 'says that its "name" is list'),
+        ({"slots": "a-b"}, 'says that its "slots" are str'),
+        ({"slots": [1]}, 'says that its "slots" are list [1]; write a list of texts'),
+    ],
+)
+def test_what_a_service_must_not_say(body: Any, message: str) -> None:
+    with pytest.raises(ContractError) as caught:
+        read_about(body)
+    assert str(caught.value).startswith(message)

@@ -1,0 +1,218 @@
+"""Credentials in every place that a user can put them, and services that repeat them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+from loopback import Asked, Says, Service
+
+from pytest_dstfuzz.cli import main
+from pytest_dstfuzz.dialogue.load import load_dialogues
+
+Serve = Callable[[Callable[[Asked], Says]], Service]
+MARKER = "mArKeR"
+RUN = ("--dst-turns=3", "--dst-variants=1", "--dst-report=out.json", "--junitxml=out.xml")
+LOUD = ("-vv", "--tb=long", "--showlocals", "-rA")
+
+
+def state(asked: Asked) -> Says:
+    return Says({"state": {"hotel-name": asked.body["dialogue"][-1]["user"]}})
+
+
+def repeat(asked: Asked) -> str:
+    """Say everything that the caller sent, as a careless service does."""
+    return f"{asked.method} {asked.path} {json.dumps(dict(asked.headers))} bad token"
+
+
+def good(asked: Asked) -> Says:
+    return Says({"name": "bot"}) if asked.method == "GET" else state(asked)
+
+
+def refusing(asked: Asked) -> Says:
+    return Says(repeat(asked).encode(), 401, {"WWW-Authenticate": f"Bearer {MARKER}"})
+
+
+def failing(asked: Asked) -> Says:
+    if asked.method == "GET":
+        return Says(repeat(asked).encode(), 404)
+    if len(asked.body["dialogue"]) % 2:
+        return state(asked)
+    return Says(repeat(asked).encode(), 500)
+
+
+def malformed(asked: Asked) -> Says:
+    if asked.method == "GET" or len(asked.body["dialogue"]) % 2:
+        return good(asked)
+    return Says({"state": repeat(asked), "headers": dict(asked.headers)})
+
+
+def declaring(asked: Asked) -> Says:
+    return Says({"name": repeat(asked), "version": [repeat(asked)]})
+
+
+SERVICES = (good, refusing, failing, malformed, declaring)
+
+
+@pytest.fixture
+def address(request: pytest.FixtureRequest, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of a service, with credentials; there are more in the environment."""
+    monkeypatch.setenv("DSTFUZZ_TOKEN", f"{MARKER}-of-the-environment")
+    monkeypatch.setenv("OTHER_KEY", f"{MARKER}-of-another-variable")
+    service = serve(request.param)
+    user, password, key = f"{MARKER}-user", f"{MARKER}%20pass%2Fword", f"{MARKER}%2Bkey"
+    return service.url.replace("//", f"//{user}:{password}@") + f"/api?key={key}"
+
+
+def options(prefix: str, address: str) -> list[str]:
+    return [
+        f"--{prefix}model={address}",
+        f"--{prefix}retries=0",
+        f"--{prefix}header=X-Key: {MARKER}-of-an-option",
+        f"--{prefix}header",
+        "X-Other: Bearer $OTHER_KEY",
+    ]
+
+
+def written(folder: Path, *texts: str) -> str:
+    """Return texts, and all that lies in a folder, in lower case."""
+    files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".json", ".xml", ".md")]
+    return "\n".join([*texts, *(path.read_text(encoding="utf-8") for path in files)]).lower()
+
+
+SUITE = """
+import pytest
+from pytest_dstfuzz.dialogue.types import Context, Exchange
+
+def test_state(dst_turn):
+    dst_turn.assert_unchanged()
+
+def test_raises(dst_model):
+    one = Context((Exchange("", "hi"), Exchange("yes?", "bye")))
+    answer = dst_model.predict([one])[0]
+    if isinstance(answer, Exception):
+        raise answer
+    assert answer is None
+"""
+
+
+@pytest.mark.parametrize(
+    ("address", "more"),
+    [*((answer, ()) for answer in SERVICES), (failing, ("-n", "1"))],
+    indirect=["address"],
+)
+def test_a_run_tells_no_secret(
+    pytester: pytest.Pytester, address: str, more: Sequence[str]
+) -> None:
+    pytester.makepyfile(test_mine=SUITE)
+    result = pytester.runpytest_inprocess(*options("dst-", address), *RUN, *LOUD, *more)
+    said = written(pytester.path, result.stdout.str(), result.stderr.str())
+    assert MARKER.lower() not in said
+    assert "***@127.0.0.1" in said
+    # Whatever came of it, pytest itself did not break.
+    assert "internalerror" not in said
+
+
+def test_a_violation_is_repeated_without_secrets(
+    pytester: pytest.Pytester, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER_KEY", MARKER)
+    address = serve(good).url.replace("//", f"//u:{MARKER}@")
+    result = pytester.runpytest_inprocess(*options("dst-", address), *RUN)
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*repeat with: pytest -k *",
+            "*'--dst-header=X-Key: ***' '--dst-header=X-Other: Bearer $OTHER_KEY' *",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (f"--dst-header={MARKER}",),
+        ("--dst-header", f"X Y: {MARKER}"),
+        ("-o", f"dst_header={MARKER}"),
+        ("--dst-header", f"X-Key: {MARKER}$"),
+        (f"--dst-model=htp://u:{MARKER}@h",),
+        (f"--dst-model=http://u:{MARKER}@h:port",),
+        (f"--dst-model=http://u:{MARKER}@h", "--dst-device=cuda"),
+        (f"--dst-model=http://u:{MARKER}@h", "--dst-turns=many"),
+        (f"--dst-model=http://u:{MARKER}@h/?k={MARKER}", "--dst-checkpoint=x"),
+    ],
+)
+def test_a_wrong_option_tells_no_secret(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("DSTFUZZ_TOKEN", f"{MARKER}\n{MARKER}")
+    result = pytester.runpytest_inprocess("--dst-model=http://h", "-vv", *RUN, *wrong)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert MARKER not in result.stdout.str() + result.stderr.str()
+    assert "ERROR: " in result.stderr.str()
+
+
+@cache
+def labels() -> dict[tuple[str, ...], dict[str, str]]:
+    """Return what the shipped dialogues say: user utterances -> belief state."""
+    return {
+        dialogue.context(turn.index).user_utterances: dict(turn.state or {})
+        for dialogue in load_dialogues("sample", "test").dialogues
+        for turn in dialogue.turns
+    }
+
+
+def right(asked: Asked) -> Says:
+    """Answer by the labels, so that there is something to test."""
+    exchanges = asked.body["dialogue"] if asked.body else []
+    return Says({"state": labels().get(tuple(part["user"] for part in exchanges), {})})
+
+
+COMMANDS = {
+    "evaluate": (failing, []),
+    "check-tracker": (refusing, []),
+    "train-agent": (good, ["--data=sample", "--split=test", "--output=agent"]),
+    "experiment rq1": (right, ["--k=1", "--output=rq1", "--max-dialogues=1", "--split=test"]),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_tells_no_secret(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    serve: Serve,
+    command: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DSTFUZZ_TOKEN", f"{MARKER}-of-the-environment")
+    monkeypatch.setenv("OTHER_KEY", f"{MARKER}-of-another-variable")
+    answer, more = COMMANDS[command]
+    address = serve(answer).url.replace("//", f"//u:{MARKER}@") + f"?key={MARKER}"
+    status = main([*command.split(" "), *options("", address), *more])
+    assert status == (0 if answer is right else 2)
+    said = written(tmp_path, *capsys.readouterr())
+    assert MARKER.lower() not in said
+    assert "***@127.0.0.1" in said or command == "train-agent"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--header", f"X-Key {MARKER}"],
+        ["--header", "Authorization:", f"{MARKER}"],
+        ["--header", "X-Key: v", f"{MARKER}"],
+        [f"--hedder=X-Key: {MARKER}"],
+        ["--hedder", f"X-Key: {MARKER}"],
+    ],
+)
+def test_a_header_that_is_mistyped_is_not_repeated(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["evaluate", "--model=http://h", *words]) == 2
+    err = capsys.readouterr().err
+    assert MARKER not in err
+    assert err.startswith("dstfuzz: error: ")

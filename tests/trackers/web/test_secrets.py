@@ -1,0 +1,121 @@
+"""Credentials: what shows them, and in which spellings they are found."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from dataclasses import replace
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.config import (
+    MASK,
+    Header,
+    Settings,
+    masked,
+    masked_words,
+    revealed,
+    settings_json,
+)
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.web.secrets import Secrets, secrets_of
+
+TOKENS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=6, max_size=30)
+SPELLINGS = (
+    lambda text: text,
+    quote,
+    quote_plus,
+    lambda text: quote(text, safe=""),
+    lambda text: json.dumps({"detail": text}),
+    lambda text: repr({"detail": text}),
+)
+
+
+@given(TOKENS)
+def test_a_credential_is_found_in_every_spelling(token: str) -> None:
+    secrets = secrets_of("http://h", [f"Bearer {token}"])
+    for spell in SPELLINGS:
+        said = f"[{spell(token)}]"
+        assert token not in secrets.redact(said)
+        assert MASK in secrets.redact(said)
+
+
+@given(TOKENS, TOKENS)
+def test_the_credentials_of_an_address_are_found(user: str, password: str) -> None:
+    pair = f"{quote(user, safe='')}:{quote(password, safe='')}"
+    secrets = secrets_of(f"https://{pair}@h/p?key={quote(password, safe='')}", [])
+    for spell in SPELLINGS:
+        found = secrets.redact(f"{spell(user)} {spell(password)}")
+        assert user not in found
+        assert password not in found
+
+
+def test_what_stands_around_a_credential_stays() -> None:
+    secrets = Secrets(["abcd", "abcdef", "", "1"])
+    assert secrets.redact("abcdefg abcd 1 abc") == "***g *** 1 abc"
+    assert "abcd" not in repr(secrets)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("http://h:80/p", "http://h:80/p"),
+        ("http://h/@me", "http://h/@me"),
+        ("rasa+https://u:pw@h/p", "rasa+https://***@h/p"),
+        ("http://u@h", "http://***@h"),
+        ("http://u:p@ss/w@h", "http://***@h"),
+        ("http://u:p?s#s@h/p", "http://***@h/p"),
+        ("http://u:p/ss@h", "http://***@h"),
+        ("http://[::1]:80/p?a=b&c=d;e=f", "http://[::1]:80/p?a=***&c=***;e=***"),
+        ("http://h?token", "http://h?***"),
+        ("http://h?a=b#frag", "http://h?a=***#***"),
+        ("package.module:attribute", "package.module:attribute"),
+        ("--dst-model=http://u:p@h", "--dst-model=http://***@h"),
+    ],
+)
+def test_an_address_is_shown_without_credentials(address: str, shown: str) -> None:
+    assert masked(address) == shown
+    assert masked(shown) == shown
+
+
+def test_settings_show_no_credentials_and_lose_none() -> None:
+    given = Settings(
+        model="http://me:marker@h?key=marker",
+        header=(Header("X-Key", "marker"), Header("X-Team", "Bearer $TEAM")),
+    )
+    for settings in (given, replace(given, seed=3), copy.deepcopy(given)):
+        again = pickle.loads(pickle.dumps(settings))  # noqa: S301 - made in this line
+        assert revealed(again.model or "") == "http://me:marker@h?key=marker"
+        assert [header.value for header in again.header] == ["marker", "Bearer $TEAM"]
+        assert "marker" not in f"{again} {again!r} {json.dumps(settings_json(again))}"
+    assert settings_json(given)["header"] == ["X-Key: ***", "X-Team: Bearer $TEAM"]
+    assert settings_json(given)["model"] == "http://***@h?key=***"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--dst-header=X-Key: marker"], ["--dst-header=X-Key: ***"]),
+        (["--dst-header", "X-Key: marker"], ["--dst-header", "X-Key: ***"]),
+        (["--header", "marker"], ["--header", "***"]),
+        (["-o", "dst_header=X-Key: marker"], ["-o", "dst_header=X-Key: ***"]),
+        (["-odst_header=A: marker\nB: marker"], ["-odst_header=A: ***\nB: ***"]),
+        (["--dst-header=Authorization: Bearer $KEY"], ["--dst-header=Authorization: Bearer $KEY"]),
+        (["--dst-header=Authorization: marker$KEY"], ["--dst-header=Authorization: ***"]),
+        (["--dst-model", "https://h/?k=marker"], ["--dst-model", "https://h/?k=***"]),
+        (["-k", "a and b=c", "--dst-seed=1"], ["-k", "a and b=c", "--dst-seed=1"]),
+    ],
+)
+def test_a_command_line_is_shown_without_credentials(words: list[str], shown: list[str]) -> None:
+    assert masked_words(words) == shown
+
+
+@pytest.mark.parametrize("text", ["marker", "X-Key:", ": marker", "X Key: marker"])
+def test_a_header_that_is_none_is_not_repeated(text: str) -> None:
+    with pytest.raises(UserError, match="'Name: value'") as caught:
+        Header.parse(text)
+    assert "marker" not in str(caught.value)

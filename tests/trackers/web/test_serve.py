@@ -1,0 +1,204 @@
+"""``dstfuzz serve``: the same contract for any tracker, in a thread and as a command."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from pytest_dstfuzz.cli import main
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet, Exchange
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.web.contract import About
+from pytest_dstfuzz.trackers.web.server import address_of, listen, make_app, make_server
+
+DATA = DialogueSet("d", "test", ())
+
+
+def contexts(count: int) -> list[Context]:
+    return [Context((Exchange("", f"user {number}"),)) for number in range(count)]
+
+
+class Echo:
+    """Believes what was said; remembers its batches, and fails on what it is told to."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+        self.ready = threading.Event()
+        self.ready.set()
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction | Mapping[str, str]]:
+        self.ready.wait(5)
+        self.batches.append(len(contexts))
+        if any("raise" in context.user for context in contexts):
+            raise ZeroDivisionError("nothing works")
+        return [self._one(context.user) for context in contexts]
+
+    def _one(self, user: str) -> Any:
+        if user == "bad":
+            return "north"
+        if user == "mapping":
+            return {"hotel-area": " None "}
+        return Prediction(BeliefState({"hotel-area": user}), {"hotel-area": 1 / 3})
+
+
+@contextmanager
+def served(tracker: Tracker, **given: Any) -> Iterator[str]:
+    """Serve in a thread until the block ends."""
+    options = {"about": About("echo", "1"), "batch_size": 64, **given}
+    with listen("127.0.0.1", 0) as listening:
+        server = make_server(make_app(tracker, **options))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield address_of(listening)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture
+def asked() -> Iterator[tuple[Echo, Callable[..., httpx.Response]]]:
+    """A tracker, and a way to ask it."""
+    tracker = Echo()
+    with served(tracker) as address, httpx.Client(trust_env=False) as client:
+        yield tracker, partial(client.request, url=address)
+
+
+def say(user: str) -> dict[str, Any]:
+    return {"dialogue": [{"system": "", "user": user}]}
+
+
+def test_it_answers_by_the_contract(asked: tuple[Echo, Callable[..., httpx.Response]]) -> None:
+    _, ask = asked
+    assert ask("GET").json() == {"name": "echo", "version": "1"}
+    answer = ask("POST", json=say("north"))
+    assert answer.json() == {"state": {"hotel-area": "north"}, "impurities": {"hotel-area": 1 / 3}}
+    # Whoever asks normalises, by the data that only they know.
+    assert ask("POST", json=say("mapping")).json() == {"state": {"hotel-area": " None "}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "the request is no JSON: "),
+        (b"[" * 100_000, "the request is no JSON: "),
+        (b'{"dialogue": []}', '"dialogue" is list []; it must be a list of at least one '),
+        (b" " * 5_000_000, "the request is longer than 4,194,304 bytes"),
+    ],
+)
+def test_a_bad_request_is_told_what_is_wrong(
+    asked: tuple[Echo, Callable[..., httpx.Response]], content: bytes, message: str
+) -> None:
+    answer = asked[1]("POST", content=content)
+    assert answer.status_code == 400
+    assert answer.json()["error"].startswith(message)
+
+
+def test_other_ways_to_ask(asked: tuple[Echo, Callable[..., httpx.Response]]) -> None:
+    assert asked[1]("DELETE").status_code == 405
+
+
+def test_a_tracker_that_fails_does_so_for_one_dialogue_alone() -> None:
+    tracker = Echo()
+    with served(tracker) as address:
+        web = tracker_for(Settings(model=address), DATA)
+        users = ["a", "raise", "b", "bad"]
+        tracker.ready.clear()
+        threading.Timer(0.2, tracker.ready.set).start()
+        answers = web.predict([Context((Exchange("", user),)) for user in users])
+    assert [isinstance(answer, TrackerError) for answer in answers] == [False, True, False, True]
+    assert "answered 422" in str(answers[1])
+    assert "the tracker failed: ZeroDivisionError: nothing works" in str(answers[1])
+    assert "the tracker failed: the tracker returned a str" in str(answers[3])
+
+
+def test_requests_that_wait_are_one_batch() -> None:
+    tracker = Echo()
+    tracker.ready.clear()
+    with served(tracker, batch_size=10) as address:
+        web = tracker_for(Settings(model=address, concurrency=24), DATA)
+        threading.Timer(0.5, tracker.ready.set).start()
+        web.predict(contexts(24))
+    assert sum(tracker.batches) == 24
+    # The first one began before the others had come; none is longer than it may be.
+    assert len(tracker.batches) <= 4
+    assert max(tracker.batches) == 10
+
+
+def test_a_token_keeps_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(Echo(), token="m\u00e4rker") as address:
+        for token in (None, "marker"):
+            if token is not None:
+                monkeypatch.setenv("DSTFUZZ_TOKEN", token)
+            with pytest.raises(UserError, match="answered 401 Unauthorized") as caught:
+                tracker_for(Settings(model=address), DATA)
+            assert "arker" not in str(caught.value)
+    monkeypatch.setenv("DSTFUZZ_TOKEN", "marker")
+    with served(Echo(), token="marker") as address:
+        assert len(tracker_for(Settings(model=address), DATA).predict(contexts(3))) == 3
+
+
+def test_the_port_is_taken() -> None:
+    with listen("127.0.0.1", 0) as listening:
+        port = listening.getsockname()[1]
+        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1, port {port}: .*--port"):
+            listen("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--model", "trade", "--port", "70000"], "must be a whole number from 0 to 65535"),
+        (["--model", "trade", "--token-env", "NOT_THERE"], "'NOT_THERE' is not set"),
+        (["--model", "http://u:marker@h"], "http://***@h is a service already"),
+        (["--model", "trdae", "--port", "0"], "Did you mean 'trade'?"),
+    ],
+)
+def test_mistakes_in_the_command(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *arguments]) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "marker" not in err
+
+
+def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
+    (tmp_path / "echo_bot.py").write_text(
+        "def track(context):\n    return {'hotel-area': context.user}\n", encoding="utf-8"
+    )
+    command = [sys.executable, "-m", "pytest_dstfuzz.cli", "serve"]
+    command += ["--model=echo_bot:track", "--port=0"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.fullmatch(
+            r"echo_bot:track answers at (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\n", line
+        )
+        assert found is not None, line
+        web = tracker_for(Settings(model=found[1]), DATA)
+        assert [answer.state for answer in web.predict(contexts(3))] == [
+            {"hotel-area": f"user {number}"} for number in range(3)
+        ]
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (
+        130,
+        "\ndstfuzz: interrupted; every request that had come was answered\n",
+    )

@@ -1,0 +1,69 @@
+"""A service behind an address: what it said is used again only under the version it declares."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from loopback import Asked, Says, Service
+
+Serve = Callable[[Callable[[Asked], Says]], Service]
+OPTIONS = ("--dst-turns=8", "--dst-variants=2", "--dst-fail-on=gate", "--dst-report=out.json")
+
+
+class Bot:
+    """Says in which build it was made; a build that is deployed may declare a version."""
+
+    def __init__(self) -> None:
+        self.build = "first"
+        self.version: str | None = None
+        self.posts = 0
+
+    def __call__(self, asked: Asked) -> Says:
+        if asked.method == "GET":
+            return Says({"name": "bot", **({"version": self.version} if self.version else {})})
+        self.posts += 1
+        return Says({"state": {"hotel-name": self.build}})
+
+
+def states(pytester: pytest.Pytester, url: str) -> set[str]:
+    """Run pytest in this process; return what the service believed at the clean turns."""
+    pytester.runpytest_inprocess(f"--dst-model={url}", *OPTIONS)
+    found: dict[str, Any] = json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
+    return {turn["clean_state"]["hotel-name"] for turn in found["turns"]}
+
+
+def test_without_a_version_a_new_build_is_asked_all_over(
+    pytester: pytest.Pytester, serve: Serve
+) -> None:
+    bot = Bot()
+    service = serve(bot)
+    assert states(pytester, service.url) == {"first"}
+    before, bot.build = bot.posts, "second"
+    assert states(pytester, service.url) == {"second"}
+    assert bot.posts == 2 * before
+
+
+def test_a_version_decides_whether_a_service_is_asked_again(
+    pytester: pytest.Pytester, serve: Serve
+) -> None:
+    bot = Bot()
+    bot.version = "1"
+    service = serve(bot)
+    assert states(pytester, service.url) == {"first"}
+    before = bot.posts
+    assert states(pytester, service.url) == {"first"}
+    assert bot.posts == before
+    bot.build, bot.version = "second", "2"
+    assert states(pytester, service.url) == {"second"}
+    assert bot.posts > before
+
+
+def test_two_services_may_have_the_same_version(pytester: pytest.Pytester, serve: Serve) -> None:
+    one, other = Bot(), Bot()
+    one.version = other.version = "1"
+    other.build = "other"
+    assert states(pytester, serve(one).url) == {"first"}
+    assert states(pytester, serve(other).url) == {"other"}

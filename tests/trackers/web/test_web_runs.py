@@ -1,0 +1,137 @@
+"""Whole runs of pytest against services: broken ones, slow ones, and TRADE behind the server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from loopback import FAULTS, Asked, Says, Service
+from test_serve import served
+
+from pytest_dstfuzz.trackers.trade import create
+from pytest_dstfuzz.trackers.web.contract import About
+
+Serve = Callable[[Callable[[Asked], Says]], Service]
+OPTIONS = ("--dst-turns=12", "--dst-variants=3", "--dst-fail-on=gate", "--dst-report=out.json")
+AREAS = ("north", "south", "east", "west", "centre")
+
+
+def draw(asked: Asked) -> int:
+    """Return a number from 0 to 99 that is always the same for a dialogue."""
+    return int(hashlib.sha256(json.dumps(asked.body).encode()).hexdigest(), 16) % 100
+
+
+def bot(asked: Asked) -> Says:
+    """Believe the areas that were named, and a name that changes with every edit."""
+    if asked.method == "GET":
+        return Says({"name": "bot"})
+    users = [exchange["user"].lower() for exchange in asked.body["dialogue"]]
+    state = {"hotel-name": users[-1]}
+    areas = [area for user in users for area in AREAS if area in user]
+    if areas:
+        state["hotel-area"] = areas[-1]
+    return Says({"state": state, "impurities": dict.fromkeys(state, 1 / 3)})
+
+
+def run(pytester: pytest.Pytester, model: str, *options: str) -> dict[str, Any]:
+    """Run pytest in this process and return its report, without what may differ."""
+    pytester.runpytest_inprocess(f"--dst-model={model}", *OPTIONS, *options)
+    report: dict[str, Any] = json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
+    del report["run"], report["settings"]["model"]
+    return report
+
+
+def test_ten_percent_of_the_calls_fail_and_no_turn_is_lost(
+    pytester: pytest.Pytester, serve: Serve
+) -> None:
+    faults = list(FAULTS.values())
+
+    def shaky(asked: Asked) -> Says:
+        number = draw(asked)
+        # Each of the ten ways to fail has its share, at the first attempt or the first two.
+        failing = number < 10 and asked.number <= number % 2
+        return faults[number] if failing and asked.method == "POST" else bot(asked)
+
+    service = serve(shaky)
+    found = run(pytester, service.url, "--dst-timeout=0.3")
+    assert found == run(pytester, serve(bot).url)
+    assert found["summary"]["errors"] == 0
+    assert len(found["turns"]) == 12
+    posts = sum(asked.method == "POST" for asked in service.asked)
+    assert posts > len(service.times)
+
+
+def test_what_retries_cannot_save_is_reported_as_errors(
+    pytester: pytest.Pytester, serve: Serve
+) -> None:
+    def dead(asked: Asked) -> Says:
+        failing = asked.method == "POST" and draw(asked) < 10
+        return Says({"error": "out of order"}, 500) if failing else bot(asked)
+
+    service = serve(dead)
+    found = run(pytester, service.url, "--dst-retries=1")
+    whole = run(pytester, serve(bot).url)
+    errors = 0
+    for turn, right in zip(found["turns"], whole["turns"], strict=True):
+        if turn["outcome"] == "error":
+            assert "answered 500 Internal Server Error" in turn["reason"] + str(turn["variants"])
+        for variant, other in zip(turn["variants"], right["variants"], strict=False):
+            if variant["outcome"] == "error":
+                errors += 1
+                assert f"{service.url} answered 500" in variant["reason"]
+                assert variant["reason"].endswith("after 2 tries")
+            elif turn["outcome"] != "error" and not variant["context"]:
+                assert variant == other
+    assert errors == found["summary"]["errors"] > 0
+
+
+def test_a_service_that_is_down_ends_the_run_with_a_message(pytester: pytest.Pytester) -> None:
+    result = pytester.runpytest_inprocess("--dst-model=http://127.0.0.1:9", "--dst-retries=0")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    message = "ERROR: the service at http://127.0.0.1:9 cannot be reached: *refused"
+    result.stderr.fnmatch_lines([message])
+
+
+def test_workers_ask_the_same_service(pytester: pytest.Pytester, serve: Serve) -> None:
+    service = serve(bot)
+    assert run(pytester, service.url, "-n", "2") == run(pytester, service.url)
+
+
+def test_trade_behind_the_server_gives_the_same_report(pytester: pytest.Pytester) -> None:
+    options = ("--dst-search=random", "--dst-turns=24")
+    # Made first: torch must not be loaded anew after an inner run.
+    with served(create(), about=About("trade")) as address:
+        inside = run(pytester, "trade", *options)
+        outside = run(pytester, address, *options)
+    assert outside == inside
+    assert outside["summary"]["violations"] > 0
+
+
+#: What the base install with the extra ``http`` does not have.
+ABSENT = ("torch", "transformers", "tokenizers", "nltk", "gensim", "hypothesis", "jinja2")
+ABSENT += ("scipy", "matplotlib", "starlette", "uvicorn", "tensorboard")
+
+
+def test_the_agent_needs_no_torch(pytester: pytest.Pytester, serve: Serve) -> None:
+    """With gini impurities of the service, and without any package of the other extras."""
+    pytester.makepyfile(
+        absent=f"import sys\nsys.modules.update(dict.fromkeys({ABSENT!r}))\n",
+    )
+    service = serve(bot)
+    result = pytester.runpytest_subprocess(
+        "-p",
+        "absent",
+        "-p",
+        "no:hypothesispytest",
+        f"--dst-model={service.url}",
+        "--dst-search=agent",
+        *OPTIONS,
+    )
+    result.assert_outcomes(passed=12)
+    report = json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
+    assert report["settings"]["search"] == "agent"
+    assert report["data"]["policy"]
+    assert report["summary"]["violations"] > 0
