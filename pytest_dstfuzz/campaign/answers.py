@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_dstfuzz.dialogue.types import Context, Ontology
 from pytest_dstfuzz.errors import TrackerError
@@ -35,6 +35,11 @@ def check_answer(
 ) -> Answer:
     """Return the prediction, or why it is none; see `check_prediction`."""
     try:
-        return check_prediction(answered, ontology, normalisation=normalisation)
+        found = check_prediction(answered, ontology, normalisation=normalisation)
     except TrackerError as error:
         return Failure(str(error))
+    impurities = found.impurities or {}
+    if all(type(value) is float for value in impurities.values()):
+        return found
+    # What another process or run is given is a Python float, and results must not differ.
+    return replace(found, impurities={slot: float(value) for slot, value in impurities.items()})

@@ -12,6 +12,7 @@ from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.perturb.designs import replaces
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.relations.builtin import relation_for
 from pytest_dstfuzz.relations.protocol import Relation
@@ -29,6 +30,8 @@ class Rules:
     relation: Relation
     search: Search
     perturber: Perturber
+    #: Whether what breaks the relation once is put to the vote, see `voting`.
+    votes: bool = False
 
     @classmethod
     def of(
@@ -37,6 +40,8 @@ class Rules:
         data: DialogueSet,
         lexicon: Lexicon,
         search: Search | None = None,
+        *,
+        votes: bool = False,
     ) -> Rules:
         """Build the rules of ``settings``.
 
@@ -45,6 +50,7 @@ class Rules:
             data: the data set: its name, ontology and cue words.
             lexicon: words for the perturbations.
             search: who chooses the variants, in the place of the search that is named.
+            votes: put what breaks the relation once to the vote.
 
         Raises:
             UserError: an unknown relation or search, a bad lock, or data without the
@@ -70,6 +76,7 @@ class Rules:
             relation=relation_for(settings.relation, data),
             search=search,
             perturber=perturber,
+            votes=votes,
         )
 
 
@@ -107,6 +114,8 @@ class TurnAttempts:
     """A turn, what the tracker said about it, and its variants so far."""
 
     turn: Turn
+    #: Its utterance, prepared.
+    source: Source
     clean_context: Context
     clean: Answer
     #: Whether the relation says anything about the turn.
@@ -138,6 +147,7 @@ def begin_turn(
     task = Task(dialogue, turn.index, prediction, rules.perturber, source)
     return TurnAttempts(
         turn=turn,
+        source=source,
         clean_context=context,
         clean=clean,
         applicable=prediction is not None and rules.relation.applies(prediction.state, turn.state),
@@ -181,7 +191,7 @@ def draw_variant(rules: Rules, turn: TurnAttempts, number: int) -> tuple[Proposa
     return proposal, draw + 1
 
 
-def lock_values(data: DialogueSet, turn: Turn, clean: Answer) -> tuple[str, ...]:
+def lock_values(data: DialogueSet, turn: Turn, clean: Answer | None) -> tuple[str, ...]:
     """Return the slot values that no edit of this turn may touch, sorted, each once.
 
     The label's; where the data has no labels or no ontology, also those which the

@@ -1,10 +1,13 @@
-"""How much a run may cost: seconds, and contexts that the tracker is asked for."""
+"""How much a run may cost: seconds, contexts that the tracker is asked for, tokens, money."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.protocol import Metered, Usage
 
 #: Below so many contexts a measured speed says little.
 _ENOUGH_TO_MEASURE = 64
@@ -16,6 +19,8 @@ class Budget:
     Args:
         max_seconds: end after so many seconds from the first use; ``None`` = no limit.
         max_calls: end after so many contexts; ``None`` = no limit.
+        max_tokens: end after so many tokens of trackers that count them; ``None`` = no limit.
+        max_cost: end after so much money, likewise.
         clock: monotonic clock in seconds.
     """
 
@@ -23,10 +28,15 @@ class Budget:
         self,
         max_seconds: float | None = None,
         max_calls: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._max_seconds = max_seconds
         self._max_calls = max_calls
+        self._max_tokens = max_tokens
+        self._max_cost = max_cost
+        self._metered: list[Metered] = []
         self._clock = clock
         self._started: float | None = None
         self.calls = 0
@@ -34,7 +44,35 @@ class Budget:
     @property
     def limited(self) -> bool:
         """Whether there is any limit."""
-        return self._max_seconds is not None or self._max_calls is not None
+        limits = (self._max_seconds, self._max_calls, self._max_tokens, self._max_cost)
+        return any(limit is not None for limit in limits)
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the trackers that count tokens used so far; ``None`` where none does."""
+        return sum((one.usage for one in self._metered), Usage()) if self._metered else None
+
+    def watch(self, tracker: object) -> None:
+        """Count what a tracker uses too, if it counts tokens itself.
+
+        Raises:
+            UserError: there is a limit of tokens or money, and the tracker does not say what
+                it used. What a preflight asked for must have been answered.
+        """
+        if isinstance(tracker, Metered) and tracker not in self._metered:
+            self._metered.append(tracker)
+        if self._max_tokens is None and self._max_cost is None:
+            return
+        limit = "max-tokens" if self._max_tokens is not None else "max-cost"
+        if not isinstance(tracker, Metered):
+            raise UserError(f"{limit} cannot be kept: the tracker does not count tokens")
+        usage = tracker.usage
+        if usage.uncounted == usage.answers > 0:
+            raise UserError(
+                f"{limit} cannot be kept: the service does not say how many tokens its answers took"
+            )
+        if self._max_cost is not None and usage.cost is None:
+            raise UserError("max-cost cannot be kept: the tracker knows no prices")
 
     @property
     def ended(self) -> str:
@@ -43,15 +81,22 @@ class Budget:
             return f"the budget of {self._max_calls} calls ended"
         if self._max_seconds is not None and self._elapsed() >= self._max_seconds:
             return f"the budget of {self._max_seconds:g} seconds ended"
+        for limit, used, what in self._metered_limits():
+            if used >= limit:
+                return f"the budget of {limit:,.12g} {what} ended"
         return ""
 
     def grant(self, wanted: int) -> int:
-        """Return how many of ``wanted`` contexts may be asked now, as one batch."""
+        """Return how many of ``wanted`` contexts may be asked now, as one batch.
+
+        What an answer will take is not known before; by what those before it took, no more
+        are granted than what is left pays for.
+        """
         if self.ended:
             return 0
-        if self._max_calls is None:
-            return wanted
-        return min(wanted, self._max_calls - self.calls)
+        if self._max_calls is not None:
+            wanted = min(wanted, self._max_calls - self.calls)
+        return max(1, int(min(wanted, self._affordable())))
 
     def spend(self, contexts: int) -> None:
         """Count contexts that were asked."""
@@ -70,7 +115,26 @@ class Budget:
             if self.calls < _ENOUGH_TO_MEASURE or elapsed <= 0.0:
                 return min(left, float(_ENOUGH_TO_MEASURE))
             left = min(left, self.calls / elapsed * (self._max_seconds - elapsed))
-        return max(left, 0.0)
+        return max(min(left, self._affordable()), 0.0)
+
+    def _metered_limits(self) -> Iterator[tuple[float, float, str]]:
+        """Yield limit, what was used of it, and what it is a limit of."""
+        usage = self.usage
+        if usage is None:
+            return
+        if self._max_tokens is not None:
+            yield self._max_tokens, usage.tokens, "tokens"
+        if self._max_cost is not None and usage.cost is not None:
+            yield self._max_cost, usage.cost, "of money"
+
+    def _affordable(self) -> float:
+        """Return how many answers the tokens and the money that are left will pay for."""
+        usage, left = self.usage, math.inf
+        for limit, used, _ in self._metered_limits():
+            if usage is None or not used:
+                return 1.0
+            left = min(left, (limit - used) / used * usage.answers)
+        return left
 
     def _elapsed(self) -> float:
         """Seconds since the first use."""

@@ -19,6 +19,7 @@ from pytest_dstfuzz.campaign.events import (
 from pytest_dstfuzz.campaign.flight import Flight
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.voting import ANSWERS
 from pytest_dstfuzz.campaign.walk import unanswered, walk
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
@@ -39,13 +40,21 @@ Planned = tuple[Dialogue, int]
 def predictor_for(
     settings: Settings, data: DialogueSet, tracker: Tracker, listener: Listener | None = None
 ) -> Predictor:
-    """Build the predictor of ``settings``, to be shared by campaigns on the same data."""
+    """Build the predictor of ``settings``, to be shared by campaigns on the same data.
+
+    Raises:
+        UserError: there is a limit of tokens or money, and the tracker does not count them.
+    """
+    budget = Budget(
+        settings.max_seconds, settings.max_calls, settings.max_tokens, settings.max_cost
+    )
+    budget.watch(tracker)
     return Predictor(
         tracker,
         settings.batch_size,
         ontology=data.ontology,
         normalisation=data.normalisation,
-        budget=Budget(settings.max_seconds, settings.max_calls),
+        budget=budget,
         listener=listener,
     )
 
@@ -91,12 +100,12 @@ class Campaign:
         ahead: bool = True,
         search: Search | None = None,
     ) -> None:
-        self._rules = Rules.of(settings, data, lexicon, search)
         self._predictor = (
             tracker
             if isinstance(tracker, Predictor)
             else predictor_for(settings, data, tracker, listener)
         )
+        self._rules = Rules.of(settings, data, lexicon, search, votes=self._predictor.votes)
         self._listener = listener or ignore
         batch = self._predictor.batch_size
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
@@ -136,7 +145,7 @@ class Campaign:
 
     def finished(self) -> tuple[TurnResult, ...]:
         """Return the results that are there, in the order of the plan; the tracker is not asked."""
-        self._flight.settle(self._predictor.known)
+        self._flight.settle(self._predictor.known, last=True)
         self._keep(self._flight.take())
         return tuple(
             result for dialogue, _ in self._plan for result in self._results.get(dialogue.id, ())
@@ -202,7 +211,8 @@ class Campaign:
         """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
         settings = self._rules.settings
         passes = 3 if most and settings.attack != "non-cumulative" else 1
-        return (last + 1) * (1 + passes * settings.variants)
+        answers = ANSWERS if most and self._rules.votes else 1
+        return (last + 1) * answers * (1 + passes * settings.variants)
 
     def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
         """Keep the results of some dialogues and tell the listener."""

@@ -14,6 +14,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantOutcome,
     VariantResult,
 )
+from pytest_dstfuzz.campaign.voting import settled
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue, SlotChange
 from pytest_dstfuzz.relations.difference import impurity_difference
 from pytest_dstfuzz.relations.protocol import Relation
@@ -55,7 +56,8 @@ def judge_attempt(
         dialogue: the dialogue of the turn.
         turn: the turn and its clean answer.
         attempt: the variant, in its context.
-        answers: at least that to the context, where the tracker was to be asked.
+        answers: at least those to the clean turn and, where the tracker was to be asked, to
+            the context; where both were put to the vote, their repetitions.
         before: what may have been carried into it, see `changes_before`.
     """
     clean = turn.clean
@@ -64,8 +66,8 @@ def judge_attempt(
             reason = f"the tracker failed on the clean turn: {clean.reason}"
             return Judged(_result(attempt, "error", reason))
         return _not_run(attempt)
-    assert isinstance(clean, Prediction)  # noqa: S101 - else the turn is not applicable
-    return _judge(relation, dialogue, turn, clean.state, attempt, answers[attempt.context], before)
+    state, answer = settled(turn.clean_context, attempt.context, answers)
+    return _judge(relation, dialogue, turn, state, attempt, answer, before)
 
 
 def seen(
@@ -147,26 +149,35 @@ def with_cause(
     here; when either does, or neither, it takes both. The cause stays open where the
     budget ended before the second pass.
     """
-    probe, clean = judged.probe, turn.clean
-    if probe is None or isinstance(clean, Failure):
+    probe = judged.probe
+    if probe is None:
         return judged.result
     if probe.alone not in answers or probe.around not in answers:
         return judged.result
+    alone = breaks(relation, turn, judged, probe.alone, answers)
+    around = breaks(relation, turn, judged, probe.around, answers)
+    cause: Cause = "both" if alone == around else "turn" if alone else "context"
+    return replace(judged.result, cause=cause)
+
+
+def breaks(
+    relation: Relation,
+    turn: TurnAttempts,
+    judged: Judged,
+    context: Context,
+    answers: Mapping[Context, Answer],
+) -> bool:
+    """Whether a half of a violation breaks the relation in a slot that was not carried here."""
+    clean, answer = settled(turn.clean_context, context, answers)
+    if isinstance(answer, Failure):
+        return False
     carried = {
         SlotChange(change.slot, change.before, change.after)
         for change in judged.result.changed_slots
         if change.carried
     }
-
-    def breaks(answer: Answer) -> bool:
-        if isinstance(answer, Failure):
-            return False
-        verdict = relation.judge(clean.state, answer.state, turn.turn.state)
-        return verdict.kind == "violation" and not carried.issuperset(verdict.changes)
-
-    alone, around = breaks(answers[probe.alone]), breaks(answers[probe.around])
-    cause: Cause = "both" if alone == around else "turn" if alone else "context"
-    return replace(judged.result, cause=cause)
+    verdict = relation.judge(clean, answer.state, turn.turn.state)
+    return verdict.kind == "violation" and not carried.issuperset(verdict.changes)
 
 
 def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnOutcome:

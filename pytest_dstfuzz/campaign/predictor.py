@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.types import Context, Ontology
 from pytest_dstfuzz.trackers.checks import as_list, describe_error, passes_through
-from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.protocol import Interrupted, Tracker
 
 #: A tracker that has not answered once in so many contexts is not asked any more: a
 #: service that is down would otherwise cost two calls for every context that is left.
@@ -34,9 +35,12 @@ class Predictor:
         budget: what may be spent; ``None`` = no limit.
         listener: told of batches, errors and the end of the budget.
         memory: number of answers that are kept; the oldest go first.
+        votes: the tracker disagrees with itself, so that what breaks a relation once is put
+            to the vote, see `voting`.
+        cache: what the tracker answered before, in other runs or processes; ``None`` = nothing.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the first two are given by their names
         self,
         tracker: Tracker,
         batch_size: int = 64,
@@ -46,9 +50,15 @@ class Predictor:
         budget: Budget | None = None,
         listener: Listener | None = None,
         memory: int = MEMORY,
+        votes: bool = False,
+        cache: PredictionCache | None = None,
     ) -> None:
         self.batch_size = batch_size
+        self.votes = votes
         self.budget = budget or Budget()
+        #: Answers that came from the cache.
+        self.recalled = 0
+        self._cache = cache
         self._tracker = tracker
         self._ontology = ontology
         self._normalisation = normalisation
@@ -86,11 +96,50 @@ class Predictor:
         batch on which the tracker raises is halved until the contexts that it fails on
         are found; what is no failure of the tracker (``KeyboardInterrupt``, see
         `passes_through`) passes through, and what was answered until then is kept.
+        An answer from the cache costs nothing, and the listener is not told.
         """
         wanted = dict.fromkeys(contexts)
         answers = self.known(wanted)
         # A stable sort by length: order within a length is that of the request.
         missing = sorted((c for c in wanted if c not in answers), key=Context.size)
+        if self._cache is None:
+            answers.update(self._ask_all(missing))
+        else:
+            answers.update(self._recall_or_ask(self._cache, missing))
+        return answers
+
+    def _recall_or_ask(
+        self, cache: PredictionCache, missing: Sequence[Context]
+    ) -> dict[Context, Answer]:
+        """Return answers from the cache; ask for what is not there, and wait for what is to come.
+
+        A context that another process of this run is asking for is not asked for here.
+        """
+        answers: dict[Context, Answer] = {}
+        while missing:
+            recalled = cache.recall(missing)
+            self._remember(recalled)
+            self.recalled += len(recalled)
+            # Whatever is asked next, this tracker answers.
+            self._answered = self._answered or bool(recalled)
+            answers.update(recalled)
+            missing = [context for context in missing if context not in recalled]
+            mine = cache.claim(missing)
+            try:
+                asked = self._ask_all(mine)
+            finally:
+                cache.release()
+            answers.update(asked)
+            missing = [context for context in missing if context not in asked]
+            if len(asked) < len(mine) or (missing and self.stopped()):
+                break
+            if missing and not mine:
+                cache.wait()
+        return answers
+
+    def _ask_all(self, missing: list[Context]) -> dict[Context, Answer]:
+        """Ask for contexts in batches, as far as the budget goes."""
+        answers: dict[Context, Answer] = {}
         start, spread = 0, False
         while start < len(missing):
             if self._given_up:
@@ -124,26 +173,35 @@ class Predictor:
     def _keep(self, answered: Mapping[Context, Answer]) -> None:
         """Keep and count answers, and tell the listener."""
         self.budget.spend(len(answered))
-        self._known.update(answered)
-        while len(self._known) > self._memory:
-            del self._known[next(iter(self._known))]
+        self._remember(answered)
+        if self._cache is not None:
+            self._cache.keep(answered)
         failures = [(c, a) for c, a in answered.items() if isinstance(a, Failure)]
         for context, failure in failures:
             self._listener(ErrorSeen(failure.reason, context.user_utterances))
         self._listener(BatchDone(len(answered), len(failures), self.calls))
 
+    def _remember(self, answers: Mapping[Context, Answer]) -> None:
+        """Keep answers in memory, the newest ones."""
+        self._known.update(answers)
+        while len(self._known) > self._memory:
+            del self._known[next(iter(self._known))]
+
     def _answer(self, batch: Sequence[Context], answered: dict[Context, Answer]) -> None:
         """Add one answer each; a batch that fails as a whole is halved."""
         try:
             raw = as_list(self._tracker.predict(batch), len(batch))
+        except Interrupted as stopped:
+            for place, answer in stopped.answers.items():
+                answered[batch[place]] = self._checked(answer)
+            raise KeyboardInterrupt from None
         except BaseException as error:
             if passes_through(error):
                 raise
             reason = describe_error(error)
         else:
             for context, answer in zip(batch, raw, strict=True):
-                checked = check_answer(answer, self._ontology, self._normalisation)
-                answered[context] = self._noted(checked)
+                answered[context] = self._checked(answer)
             return
         if len(batch) == 1:
             answered[batch[0]] = self._noted(Failure(reason))
@@ -151,6 +209,9 @@ class Predictor:
         middle = len(batch) // 2
         self._answer(batch[:middle], answered)
         self._answer(batch[middle:], answered)
+
+    def _checked(self, answer: object) -> Answer:
+        return self._noted(check_answer(answer, self._ontology, self._normalisation))
 
     def _noted(self, answer: Answer) -> Answer:
         """Note whether the tracker ever answers."""

@@ -65,6 +65,57 @@ class ContextEdits:
         """Return a plain dictionary."""
         return {"turn_index": self.turn_index, "edits": [edit.to_json() for edit in self.edits]}
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ContextEdits:
+        """Build what `to_json` wrote."""
+        return cls(data["turn_index"], tuple(Edit.from_json(edit) for edit in data["edits"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Minimal:
+    """A violation with no edit to spare: without any one of them, the same slots hold."""
+
+    text: str
+    #: User utterances of the earlier turns.
+    context: tuple[str, ...]
+    #: Edits of the turn itself that are left; none where its context is to blame.
+    edits: tuple[Edit, ...]
+    #: Likewise of earlier turns; turns without any are left out.
+    context_edits: tuple[ContextEdits, ...]
+    #: What the tracker was seen to change on this very text in this context.
+    changed_slots: tuple[ChangedSlot, ...]
+    #: Contexts that had to be asked for to find it, beside those of the variant's own passes;
+    #: other variants may have asked for some of them.
+    calls: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many edits are left."""
+        return len(self.edits) + sum(len(earlier.edits) for earlier in self.context_edits)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return {
+            "text": self.text,
+            "context": list(self.context),
+            "edits": [edit.to_json() for edit in self.edits],
+            "context_edits": [edits.to_json() for edits in self.context_edits],
+            "changed_slots": [change.to_json() for change in self.changed_slots],
+            "calls": self.calls,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Minimal:
+        """Build what `to_json` wrote."""
+        return cls(
+            text=data["text"],
+            context=tuple(data["context"]),
+            edits=tuple(Edit.from_json(edit) for edit in data["edits"]),
+            context_edits=tuple(ContextEdits.from_json(item) for item in data["context_edits"]),
+            changed_slots=tuple(ChangedSlot(**change) for change in data["changed_slots"]),
+            calls=data["calls"],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class VariantResult:
@@ -91,6 +142,13 @@ class VariantResult:
     cause: Cause | None = None
     #: How often it was drawn, this draw counted: more than once where it was redrawn.
     draws: int = 1
+    #: Of a violation; ``None`` where it was not looked for, or the budget ended before.
+    minimal: Minimal | None = None
+
+    @property
+    def plain(self) -> Minimal | VariantResult:
+        """What explains a violation: its smallest version, where that is known."""
+        return self.minimal or self
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary; floats keep their value (the report rounds)."""
@@ -109,12 +167,14 @@ class VariantResult:
             "cause": self.cause,
             "outcome": self.outcome,
             "draws": self.draws,
+            "minimal": None if self.minimal is None else self.minimal.to_json(),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> VariantResult:
         """Build the result that `to_json` wrote."""
-        state = data["state"]
+        # Reports of versions without a minimiser have no such key.
+        state, minimal = data["state"], data.get("minimal")
         return cls(
             index=data["index"],
             text=data["text"],
@@ -127,14 +187,10 @@ class VariantResult:
             outcome=data["outcome"],
             state=None if state is None else BeliefState(state),
             changed_slots=tuple(ChangedSlot(**change) for change in data["changed_slots"]),
-            context_edits=tuple(
-                ContextEdits(
-                    entry["turn_index"], tuple(Edit.from_json(edit) for edit in entry["edits"])
-                )
-                for entry in data["context_edits"]
-            ),
+            context_edits=tuple(ContextEdits.from_json(entry) for entry in data["context_edits"]),
             cause=data["cause"],
             draws=data["draws"],
+            minimal=None if minimal is None else Minimal.from_json(minimal),
         )
 
 
@@ -159,6 +215,8 @@ class TurnResult:
     #: Distinct contexts that the tracker was asked for at this turn and not already at
     #: an earlier turn of the dialogue; a function of the dialogue alone, whoever ran it.
     calls: int = 0
+    #: Likewise to make its violations smaller; they are no calls of the search.
+    minimiser_calls: int = 0
 
     @property
     def violations(self) -> tuple[VariantResult, ...]:
@@ -183,6 +241,7 @@ class TurnResult:
             "outcome": self.outcome,
             "reason": self.reason,
             "calls": self.calls,
+            "minimiser_calls": self.minimiser_calls,
             "variants": [variant.to_json() for variant in self.variants],
         }
 
@@ -202,4 +261,5 @@ class TurnResult:
             label=None if label is None else BeliefState(label),
             reason=data["reason"],
             calls=data["calls"],
+            minimiser_calls=data.get("minimiser_calls", 0),
         )

@@ -45,6 +45,8 @@ class Summary:
     yield_rate: float | None
     #: Contexts that the tracker was asked for.
     calls: int
+    #: Those that it was asked for to make violations smaller; none of them is a call above.
+    minimiser_calls: int
     #: Turns with at least one violation.
     turns_broken: int
     #: Turns with at least one valid variant.
@@ -98,6 +100,7 @@ def summarise(results: Iterable[TurnResult], seed: int) -> Summary:
         failure_rate_interval=failure_rate_interval(turns, seed),
         yield_rate=counts.yield_rate,
         calls=sum(turn.calls for turn in turns),
+        minimiser_calls=sum(turn.minimiser_calls for turn in turns),
         turns_broken=broken,
         turns_tested=tested,
         turn_failure_rate=broken / tested if tested else None,
@@ -119,7 +122,7 @@ def failure_rate_interval(
         counts = count(turn.variants)
         by_dialogue[turn.dialogue_id] = by_dialogue.get(turn.dialogue_id, Counts()) + counts
     parts = [(counts.violations, counts.valid) for _, counts in sorted(by_dialogue.items())]
-    return _interval(parts, stream(seed, "bootstrap"), level)
+    return ratio_interval(parts, stream(seed, "bootstrap"), level)
 
 
 def turn_failure_rate_interval(
@@ -134,13 +137,22 @@ def turn_failure_rate_interval(
         broken, tested = by_dialogue.get(turn.dialogue_id, (0, 0))
         by_dialogue[turn.dialogue_id] = (broken + bool(turn.violations), tested + turn.tested)
     parts = [pair for _, pair in sorted(by_dialogue.items())]
-    return _interval(parts, stream(seed, "bootstrap", "turns"), level)
+    return ratio_interval(parts, stream(seed, "bootstrap", "turns"), level)
 
 
-def _interval(
-    pairs: Sequence[tuple[int, int]], rng: np.random.Generator, level: float
+def ratio_interval(
+    pairs: Sequence[tuple[int, int]], rng: np.random.Generator, level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Return the interval of a ratio from the numerator and denominator of each dialogue."""
+    """Return the bootstrap interval of a ratio; see `bootstrap_ratio`.
+
+    Args:
+        pairs: numerator and denominator of each dialogue, in an order that is always the same.
+        rng: source of the draws.
+        level: coverage, between 0 and 1.
+
+    Returns:
+        The interval, or ``None`` where fewer than two dialogues have a denominator above 0.
+    """
     tested = [pair for pair in pairs if pair[1]]
     if len(tested) < 2:
         return None

@@ -2,15 +2,17 @@
 
 It yields the contexts it wants answered and is sent the answers: the clean turns, the
 variants in their contexts (all at once, or pass by pass where a search learns from the
-earlier ones), the second passes of violations. Whoever drives
-it can run many dialogues side by side and predict what they ask for in full batches;
-what comes out is a function of the dialogue, the rules and the tracker alone.
+earlier ones), the second passes of violations, what makes them smaller (see `smallest`); where
+the tracker disagrees with itself, also what has to be asked again (see `voting`). Whoever drives
+it can run many dialogues side by side and predict what they ask for in full batches; what comes
+out is a function of the dialogue, the rules and the tracker alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from itertools import takewhile
+from dataclasses import replace
+from itertools import product, takewhile
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure, count_asked
 from pytest_dstfuzz.campaign.attempts import (
@@ -23,6 +25,7 @@ from pytest_dstfuzz.campaign.attempts import (
 from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.judge import (
     Judged,
+    breaks,
     changes_before,
     judge_attempt,
     seen,
@@ -30,6 +33,8 @@ from pytest_dstfuzz.campaign.judge import (
     with_cause,
 )
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.smallest import Smaller, smallest
+from pytest_dstfuzz.campaign.voting import repetitions, settled_clean
 from pytest_dstfuzz.dialogue.types import Context, Dialogue
 from pytest_dstfuzz.trackers.protocol import Prediction
 
@@ -57,33 +62,44 @@ def walk(rules: Rules, dialogue: Dialogue, last: int) -> Walk:
         answers = yield [attempt.context for _, attempt in asked]
         missing = [place for place, attempt in asked if attempt.context not in answers]
         done = min([done, *missing])
-        for number in numbers:
-            _judge_pass(rules, dialogue, turns[:done], judged, number, answers)
+        _judge_passes(rules, dialogue, turns[:done], judged, numbers, answers)
+        if rules.votes:
+            doubtful = _doubtful(turns[:done], judged, numbers)
+            answers = yield [context for _, context in doubtful]
+            done = min([done, *(place for place, context in doubtful if context not in answers)])
+            _judge_passes(rules, dialogue, turns[:done], judged, numbers, answers)
 
     wanted = [_wanted(rules, turn, known) for turn, known in zip(turns, judged, strict=True)]
     answers = yield [context for variants in wanted[:done] for context in _probes(variants)]
+    if rules.votes:
+        answers = yield _doubtful_probes(rules, turns[:done], wanted, answers)
+    smaller = [Smaller() for _ in turns[:done]]
+    if rules.settings.minimise:
+        smaller = yield from smallest(rules, dialogue, turns[:done], wanted[:done], answers)
     results = [
-        _turn_result(rules, dialogue, turn, variants, answers)
-        for turn, variants in zip(turns[:done], wanted, strict=False)
+        _turn_result(rules, dialogue, *known, answers)
+        for known in zip(turns[:done], wanted, smaller, strict=False)
     ]
     for index in range(done, last + 1):
         asked_for = {contexts[index]}
         if index < len(turns):
             asked_for.update(attempt.context for attempt in turns[index].to_run)
+        if rules.votes:
+            asked_for.update(repetitions(asked_for))
         results.append(_skipped(rules, dialogue, index, calls=count_asked(asked_for, answers)))
     return results
 
 
-def _judge_pass(
+def _judge_passes(
     rules: Rules,
     dialogue: Dialogue,
     turns: Sequence[TurnAttempts],
     judged: Sequence[dict[int, Judged]],
-    number: int,
+    numbers: Sequence[int],
     answers: Answers,
 ) -> None:
-    """Give the variants of one number their outcomes, and tell a search that learns."""
-    for place, turn in enumerate(turns):
+    """Give the variants of some numbers their outcomes, and tell a search that learns."""
+    for number, (place, turn) in product(numbers, enumerate(turns)):
         attempt = turn.attempts.get(number)
         if attempt is None:
             continue
@@ -93,6 +109,35 @@ def _judge_pass(
         judged[place][number] = result
         if rules.search.adaptive:
             turn.seen[number] = seen(turn, attempt, result, answers)
+
+
+def _doubtful(
+    turns: Sequence[TurnAttempts], judged: Sequence[Mapping[int, Judged]], numbers: Sequence[int]
+) -> list[tuple[int, Context]]:
+    """Return what to ask again, with the turns: what breaks the relation, carried or not."""
+    return [
+        (place, context)
+        for place, (turn, known) in enumerate(zip(turns, judged, strict=False))
+        for number in numbers
+        if number in known and known[number].result.outcome in ("violation", "carried")
+        for context in repetitions([turn.clean_context, turn.attempts[number].context])
+    ]
+
+
+def _doubtful_probes(
+    rules: Rules,
+    turns: Sequence[TurnAttempts],
+    wanted: Sequence[Sequence[Judged]],
+    answers: Answers,
+) -> list[Context]:
+    """Return what to ask again of the second passes."""
+    return repetitions(
+        context
+        for turn, variants in zip(turns, wanted, strict=False)
+        for item in variants
+        for context in _probes([item])
+        if context in answers and breaks(rules.relation, turn, item, context, answers)
+    )
 
 
 def _passes(rules: Rules) -> list[range]:
@@ -159,13 +204,20 @@ def _turn_result(
     dialogue: Dialogue,
     attempts: TurnAttempts,
     judged: Sequence[Judged],
+    smaller: Smaller,
     answers: Answers,
 ) -> TurnResult:
     """Put together what is known about a turn."""
     turn, clean = attempts.turn, attempts.clean
-    variants = tuple(with_cause(rules.relation, attempts, item, answers) for item in judged)
+    variants = tuple(
+        replace(variant, minimal=smaller.minimal.get(variant.index))
+        for item in judged
+        for variant in [with_cause(rules.relation, attempts, item, answers)]
+    )
     asked = {attempts.clean_context, *_probes(judged)}
     asked.update(attempt.context for attempt in attempts.to_run)
+    if rules.votes:
+        asked.update(repetitions(asked))
     outcome = turn_outcome(attempts, variants)
     reason = ""
     if isinstance(clean, Failure):
@@ -178,13 +230,18 @@ def _turn_result(
         turn_index=turn.index,
         system=turn.system,
         user=turn.user,
-        clean_state=clean.state if isinstance(clean, Prediction) else None,
+        clean_state=(
+            settled_clean(attempts.clean_context, answers)
+            if isinstance(clean, Prediction)
+            else None
+        ),
         outcome=outcome,
         variants=variants,
         label=turn.state,
         reason=reason,
         # A context of another turn has another number of exchanges, so these are new.
         calls=count_asked(asked, answers),
+        minimiser_calls=smaller.calls,
     )
 
 

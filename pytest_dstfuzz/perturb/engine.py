@@ -126,6 +126,14 @@ class Perturber:
         """
         return self.grow(source, action).variant
 
+    def remake(self, source: Source, edits: Sequence[Edit]) -> Variant:
+        """Return the variant that a list of edits makes of an utterance, measured and judged.
+
+        Raises:
+            ValueError: an edit does not find its ``before`` at its place.
+        """
+        return self._finish(source, apply_edits(source.text, edits), tuple(edits))
+
     def menus(self, source: Source, base: Grown | None = None) -> dict[str, Menu]:
         """Return what each transformation can do to an utterance.
 

@@ -53,6 +53,7 @@ KEYS = [
     "failure_rate_interval",
     "yield",
     "calls",
+    "minimiser_calls",
     "turns_broken",
     "turns_tested",
     "turn_failure_rate",

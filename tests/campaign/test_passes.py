@@ -325,7 +325,7 @@ def test_nothing_is_carried_from_a_later_turn(play: Play) -> None:
 def test_a_budget_that_ends_between_passes_loses_no_other_turn(
     lexicon: Lexicon, search: str
 ) -> None:
-    settings = replace(HUNT, search=search, variants=5)
+    settings = replace(HUNT, search=search, variants=5, minimise=False)
     whole = {result.id: result for result in results_of(lexicon, settings)}
     ended = set()
     for limit in (3, 40, 61, 130, 200, 100_000):
@@ -376,8 +376,9 @@ def test_an_interrupt_between_passes_loses_no_finished_dialogue(lexicon: Lexicon
                 raise KeyboardInterrupt
             return super().answer(context)
 
-    full = results_of(lexicon, HUNT)
-    run = campaign(lexicon, HUNT, Stops(), window=40)
+    settings = replace(HUNT, minimise=False)
+    full = results_of(lexicon, settings)
+    run = campaign(lexicon, settings, Stops(), window=40)
     with pytest.raises(KeyboardInterrupt):
         list(run.run())
     kept = list(run.finished())

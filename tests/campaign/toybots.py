@@ -203,5 +203,6 @@ def scripted(
     """Let ``campaign`` take its variants from a script; return the script."""
     script = Script(texts)
     relation = relation_for(settings.relation, data)
-    campaign._rules = Rules(settings, data, relation, search or NumberSearch(), script)  # type: ignore[arg-type]
+    votes = campaign._predictor.votes
+    campaign._rules = Rules(settings, data, relation, search or NumberSearch(), script, votes)  # type: ignore[arg-type]
     return script

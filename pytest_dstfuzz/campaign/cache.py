@@ -1,0 +1,142 @@
+"""What a tracker predicted before, kept from run to run and shared by processes.
+
+A prediction may stand for a call only where the tracker is known to be the same: it has a
+fingerprint (see `trackers.protocol.fingerprint_of`), or both happen in one run. Failures are
+never kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.campaign.answers import Answer
+from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet
+from pytest_dstfuzz.trackers.protocol import Disagreement, Prediction
+
+#: Raised when what is kept changes its form.
+_FORMAT: Final = 1
+#: Seconds between two looks whether another process has the answer that it asked for.
+_PATIENCE: Final = 0.02
+
+
+def scope_of(tracker: Sequence[str], data: DialogueSet) -> bytes:
+    """Return what a kept prediction depends on besides its context.
+
+    Args:
+        tracker: what tells this tracker from every other one.
+        data: brings what answers are checked against: its normalisation and, where it is
+            complete, its ontology.
+    """
+    ontology = data.ontology
+    slots = ontology.slots if ontology is not None and ontology.complete else None
+    parts = [_FORMAT, __version__, list(tracker), data.normalisation, slots]
+    return hashlib.sha256(_bytes(parts)).digest()
+
+
+class PredictionCache:
+    """The predictions of one tracker in a store.
+
+    Args:
+        store: may hold those of others too.
+        scope: see `scope_of`.
+        run: names the run, where other processes of it share the store: a context that
+            one of them is asking for is not asked for by another one. ``""`` = there are none.
+    """
+
+    def __init__(self, store: Store, scope: bytes, run: str = "") -> None:
+        self._store = store
+        self._scope = hashlib.sha256(scope)
+        self._run = run
+        self._owner = uuid.uuid4().hex if run else ""
+
+    def recall(self, contexts: Iterable[Context]) -> dict[Context, Prediction]:
+        """Return the predictions that are kept."""
+        keys = {self._key(context): context for context in contexts}
+        found = self._store.get(list(keys))
+        return {keys[key]: _prediction(value) for key, value in found.items()}
+
+    def keep(self, answers: Mapping[Context, Answer]) -> None:
+        """Keep the predictions among some answers."""
+        values = {
+            self._key(context): _bytes([answer.state.to_json(), _plain(answer.impurities)])
+            for context, answer in answers.items()
+            if isinstance(answer, Prediction)
+        }
+        self._store.put(values, owner=self._owner)
+
+    def claim(self, contexts: Sequence[Context]) -> list[Context]:
+        """Return the contexts to ask for now: those that no other process is asking for.
+
+        One that is left out has been answered elsewhere, or will be, or will not: then
+        it can be claimed later.
+        """
+        if not (self._run and contexts):
+            return list(contexts)
+        keys = [self._key(context) for context in contexts]
+        mine = self._store.claim(self._run, self._owner, keys)
+        return [context for key, context in zip(keys, contexts, strict=True) if key in mine]
+
+    def release(self) -> None:
+        """Give up all claims: what was claimed is answered and kept, or others may try."""
+        if self._run:
+            self._store.release(self._run, self._owner)
+
+    def wait(self) -> None:
+        """Give another process some time to answer."""
+        time.sleep(_PATIENCE)
+
+    def preflight(
+        self, contexts: Sequence[Context], measure: Callable[[], Disagreement | None]
+    ) -> Disagreement | None:
+        """Return what the preflight measured on some contexts.
+
+        Args:
+            contexts: that it asks for.
+            measure: the preflight; called where nothing is kept, by one process of the run. What
+                it raises passes through, and nothing is kept.
+        """
+        key = self._digest(["preflight", [context.exchanges for context in contexts]])
+        while True:
+            if (found := self._store.get([key]).get(key)) is not None:
+                kept = json.loads(found)
+                return None if kept is None else Disagreement(**kept)
+            if self._run and not self._store.claim(self._run, self._owner, [key]):
+                self.wait()
+                continue
+            try:
+                measured = measure()
+                value = None if measured is None else measured.to_json()
+                self._store.put({key: _bytes(value)}, owner=self._owner)
+                return measured
+            finally:
+                self.release()
+
+    def _key(self, context: Context) -> bytes:
+        # One that is asked for again, for a vote, has an answer of its own.
+        return self._digest([context.exchanges, getattr(context, "repetition", 0)])
+
+    def _digest(self, value: object) -> bytes:
+        digest = self._scope.copy()
+        digest.update(_bytes(value))
+        return digest.digest()
+
+
+def _prediction(value: bytes) -> Prediction:
+    state, impurities = json.loads(value)
+    return Prediction(BeliefState(state), impurities)
+
+
+def _plain(impurities: Mapping[str, float] | None) -> dict[str, float] | None:
+    return None if impurities is None else dict(impurities)
+
+
+def _bytes(value: Any) -> bytes:
+    # ASCII, as an utterance may hold half of a surrogate pair. Floats come back as they were.
+    return json.dumps(value, separators=(",", ":")).encode("ascii")

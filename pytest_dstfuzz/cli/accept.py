@@ -1,0 +1,35 @@
+"""``dstfuzz accept``: keep a known violation from failing the build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_dstfuzz.cli.corpora import add_folder, corpus_with
+from pytest_dstfuzz.experiments.arguments import Parser
+
+SUMMARY = "keep a remembered violation from failing the build, for a reason"
+KEPT = "the regressions are as they were"
+
+_EXAMPLES = """\
+  dstfuzz accept 3f2a9c0b1d --reason 'nobody types this to our bot'"""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Mark the violation and print where.
+
+    Raises:
+        UserError: there is no such violation, no reason, or the file cannot be written.
+    """
+    parser = Parser("dstfuzz accept", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
+    parser.add_argument("id", metavar="ID", help="of the violation, as its test shows it")
+    parser.option("--reason", metavar="TEXT", required=True, help="why it may stay")
+    add_folder(parser)
+    given = parser.parse_all(arguments)
+    path, corpus = corpus_with(given.regressions, given.id)
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.memory.corpus import accepted, corpus_text  # noqa: PLC0415
+    from pytest_dstfuzz.report.files import write_text  # noqa: PLC0415
+
+    write_text(path, corpus_text(accepted(corpus, given.id, given.reason)))
+    print(f"accepted {given.id} in {path}")
+    return 0

@@ -1,0 +1,1 @@
+"""Memory of violations: a corpus that a team commits, replays, accepts from and retires from."""

@@ -1,0 +1,301 @@
+"""Predictions that are used again: exactly, only where they may be, and each asked for once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from toybots import ONTOLOGY, FussyBot, UnsureBot, WordBot, data_of, talk
+
+from pytest_dstfuzz.campaign import predictor as predictor_module
+from pytest_dstfuzz.campaign.answers import Failure, check_answer
+from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
+from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.campaign.voting import Again
+from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet, Exchange
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.protocol import Disagreement, Prediction, fingerprint_of
+
+DATA = data_of(talk("D1", "north"))
+Open = Callable[..., PredictionCache]
+NUMBERS = count()
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Open the cache of a tracker, each time as another process would."""
+    stores = []
+
+    def build(
+        *tracker: str, run: str = "", data: DialogueSet = DATA, file: str = "c"
+    ) -> PredictionCache:
+        stores.append(Store(tmp_path / file, 10_000_000))
+        return PredictionCache(stores[-1], scope_of(tracker or ("bot", "1"), data), run)
+
+    yield build
+    for store in stores:
+        store.close()
+        assert store.problems == []
+
+
+def contexts(*users: str) -> list[Context]:
+    return [Context((Exchange("", user),)) for user in users]
+
+
+TEXTS = st.text(st.characters(), max_size=20)
+STATES = st.dictionaries(TEXTS, TEXTS, max_size=4).map(BeliefState)
+SHARES = st.floats(0, 1) | st.integers(0, 1).map(float)
+PREDICTIONS = st.builds(Prediction, STATES, st.none() | st.dictionaries(TEXTS, SHARES, max_size=4))
+CONTEXTS = st.lists(st.builds(Exchange, TEXTS, TEXTS), min_size=1, max_size=3).map(
+    lambda exchanges: Context(tuple(exchanges))
+)
+
+
+@settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(answers=st.dictionaries(CONTEXTS, PREDICTIONS, max_size=5))
+def test_a_prediction_comes_back_as_it_was(
+    answers: dict[Context, Prediction], opened: Open
+) -> None:
+    tracker = f"bot {next(NUMBERS)}"
+    opened(tracker).keep(answers)
+    found = opened(tracker).recall(answers)
+    assert found == answers
+    for context, prediction in answers.items():
+        impurities = prediction.impurities or {}
+        assert list(found[context].impurities or {}) == list(impurities)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"tracker": ("bot", "2")},
+        {"tracker": ("another bot", "1")},
+        {"tracker": ("bot1", "")},
+        {"data": replace(DATA, normalisation="multiwoz")},
+        {"data": replace(DATA, ontology=replace(ONTOLOGY, values={"hotel-area": ()}))},
+        {"data": replace(DATA, ontology=None)},
+    ],
+)
+def test_what_another_tracker_or_other_data_left_is_not_used(
+    opened: Open, other: dict[str, Any]
+) -> None:
+    asked = contexts("north")
+    opened().keep({asked[0]: Prediction(BeliefState({"hotel-area": "north"}))})
+    tracker = other.pop("tracker", ("bot", "1"))
+    assert opened(*tracker, **other).recall(asked) == {}
+    assert len(opened().recall(asked)) == 1
+
+
+def test_values_of_the_ontology_and_slots_of_labels_do_not_matter(opened: Open) -> None:
+    asked = contexts("north")
+    known = {asked[0]: Prediction(BeliefState())}
+    opened().keep(known)
+    values = dict.fromkeys(ONTOLOGY.values, ("other",))
+    assert opened(data=replace(DATA, ontology=replace(ONTOLOGY, values=values))).recall(asked)
+    labels = replace(DATA, ontology=replace(ONTOLOGY, complete=False))
+    fewer = replace(DATA, ontology=replace(ONTOLOGY, complete=False, values={}))
+    opened(data=labels).keep(known)
+    assert opened(data=fewer).recall(asked) == known
+
+
+def test_answers_to_one_question_asked_again_are_kept_apart(opened: Open) -> None:
+    (first,) = contexts("north")
+    again = [Again(first.exchanges, number) for number in (1, 2)]
+    answers = {
+        context: Prediction(BeliefState({"hotel-area": area}))
+        for context, area in zip([first, *again], ("north", "south", "east"), strict=True)
+    }
+    opened().keep(answers)
+    assert opened().recall(answers) == answers
+
+
+def test_a_failure_is_not_kept(opened: Open) -> None:
+    asked = contexts("north", "boom")
+    bot = FussyBot()
+    first = Predictor(bot, 4, cache=opened()).predict(asked)
+    bot.asked.clear()
+    second = Predictor(bot, 4, cache=opened()).predict(asked)
+    assert first == second
+    assert isinstance(second[asked[1]], Failure)
+    assert [context.user for context in bot.asked] == ["boom"]
+
+
+def test_the_preflight_of_the_same_contexts_is_remembered(opened: Open) -> None:
+    asked, measured = contexts("a", "b"), Disagreement(2, 3, 1)
+    assert opened().preflight(asked, lambda: None) is None
+    assert opened("other").preflight(asked, lambda: measured) == measured
+    assert opened().preflight(asked, lambda: measured) is None
+    assert opened("other").preflight(asked, lambda: None) == measured
+    assert opened().preflight(asked[::-1], lambda: measured) == measured
+
+
+def test_a_preflight_that_refused_the_tracker_is_made_again(opened: Open) -> None:
+    def refuse() -> None:
+        raise UserError("no")
+
+    with pytest.raises(UserError, match="no"):
+        opened(run="run").preflight(contexts("a"), refuse)
+    # Its claim is given up too: nobody waits.
+    assert opened(run="run").preflight(contexts("a"), lambda: None) is None
+
+
+def test_one_process_of_a_run_makes_the_preflight(opened: Open) -> None:
+    measured, begun, let = Disagreement(2, 3, 1), threading.Event(), threading.Event()
+
+    def slowly() -> Disagreement:
+        begun.set()
+        assert let.wait(20)
+        return measured
+
+    def other() -> None:
+        cache = opened(run="run")
+        cache.preflight(contexts("a"), slowly)
+        cache._store.close()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert begun.wait(20)
+    threading.Timer(0.1, let.set).start()
+    # It would measure nothing.
+    assert opened(run="run").preflight(contexts("a"), lambda: None) == measured
+    thread.join()
+
+
+def test_a_second_run_asks_nothing_and_spends_nothing(opened: Open) -> None:
+    bot, asked = UnsureBot(), contexts(*(f"north {number}" for number in range(50)))
+    first = Predictor(bot, 8, cache=opened())
+    answers = first.predict(asked)
+    assert (first.calls, first.recalled, len(bot.asked)) == (50, 0, 50)
+    events: list[Any] = []
+    second = Predictor(bot, 8, cache=opened(), budget=Budget(max_calls=3), listener=events.append)
+    assert second.predict(asked) == answers
+    assert (second.calls, second.recalled, len(bot.asked)) == (0, 50, 50)
+    assert events == []
+    assert second.known(asked) == answers
+    more = contexts(*"abcde")
+    assert len(second.predict([*asked, *more])) == 53
+    assert len(bot.asked) == 53
+
+
+def test_each_batch_is_kept_at_once(opened: Open) -> None:
+    """A killed run loses only what it was asking for."""
+
+    class Killed(WordBot):
+        def predict(self, batch: Sequence[Context]) -> list[Prediction]:
+            if len(self.batches) == 3:
+                raise KeyboardInterrupt
+            return super().predict(batch)
+
+    asked = contexts(*(f"{number:02}" for number in range(40)))
+    with pytest.raises(KeyboardInterrupt):
+        Predictor(Killed(), 8, cache=opened()).predict(asked)
+    assert len(opened().recall(asked)) == 24
+
+
+def test_numbers_are_the_same_from_the_tracker_and_from_the_cache(opened: Open) -> None:
+    class Single(WordBot):
+        def answer(self, context: Context) -> Prediction:
+            shares: dict[str, Any] = {"hotel-area": np.float32(0.1)}
+            return Prediction(BeliefState(self.state(context)), shares)
+
+    asked = contexts("a")
+    (first,) = Predictor(Single(), 4, cache=opened()).predict(asked).values()
+    (second,) = Predictor(Single(), 4, cache=opened()).predict(asked).values()
+    for answer in (first, second):
+        assert isinstance(answer, Prediction)
+        assert answer.impurities is not None
+        number = answer.impurities["hotel-area"]
+        assert type(number) is float
+        assert number == float(np.float32(0.1))
+    assert check_answer(Prediction(BeliefState(), {"hotel-area": 0}), None) == Prediction(
+        BeliefState(), {"hotel-area": 0.0}
+    )
+
+
+def test_a_tracker_that_answered_before_is_asked_to_the_end(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is killed and goes on must give up on a tracker where the whole one does."""
+    monkeypatch.setattr(predictor_module, "GIVE_UP_AFTER", 4)
+    monkeypatch.setattr(predictor_module, "LAST_TRIES", 1)
+    asked = contexts("north", *(f"boom {number}" for number in range(20)))
+    whole = Predictor(FussyBot(), 2, cache=opened(file="whole")).predict(asked)
+    Predictor(FussyBot(), 2, cache=opened()).predict(asked[:1])
+    resumed = Predictor(FussyBot(), 2, cache=opened()).predict(asked)
+    assert resumed == whole
+    assert all(answer.asked for answer in resumed.values() if isinstance(answer, Failure))
+
+
+class Slow(WordBot):
+    """Answers once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.let = threading.Event(), threading.Event()
+
+    def predict(self, batch: Sequence[Context]) -> list[Prediction]:
+        self.begun.set()
+        assert self.let.wait(20)
+        return super().predict(batch)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_another_process_asks_for_is_waited_for(opened: Open, broken: bool) -> None:
+    asked = contexts("north", "south", "cheap")
+    slow, quick = Slow(), WordBot()
+    if broken:
+        slow.words = {"north": 1 / 2}  # type: ignore[dict-item]  # it fails on what says so
+    found: list[Any] = []
+
+    def other() -> None:
+        cache = opened(run="run")
+        found.append(Predictor(slow, 8, cache=cache).predict(asked[:2]))
+        # No other thread can.
+        cache._store.close()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert slow.begun.wait(20)
+    door = Predictor(quick, 8, cache=opened(run="run"))
+    threading.Timer(0.2, slow.let.set).start()
+    answers = door.predict(asked)
+    thread.join()
+    assert set(answers) == set(asked)
+    own = ["cheap", "north"] if broken else ["cheap"]
+    assert sorted(context.user for context in quick.asked) == own
+    if not broken:
+        assert {context: answers[context] for context in asked[:2]} == found[0]
+
+
+def test_nobody_waits_for_a_run_that_is_over(opened: Open) -> None:
+    asked, bot = contexts("north"), WordBot()
+    opened(run="killed").claim(asked)
+    assert len(Predictor(bot, 8, cache=opened(run="resumed")).predict(asked)) == 1
+    assert len(bot.asked) == 1
+
+
+def test_a_fingerprint_is_a_text_that_is_declared() -> None:
+    class Declares:
+        fingerprint: Any = "1"
+
+    class Adapts:
+        wrapped = Declares()
+
+    assert fingerprint_of(Declares()) == fingerprint_of(Adapts()) == "1"
+    for none in (None, "", 1, lambda: "1"):
+        Declares.fingerprint = none
+        assert fingerprint_of(Declares()) is None
+        assert fingerprint_of(Adapts()) is None
+    assert fingerprint_of(WordBot()) is None
