@@ -51,6 +51,24 @@ def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
     return _widened(_narrowed(_aligned(source, edits)))
 
 
+def shown_spans(source: str, edits: Sequence[Edit]) -> list[str | Span]:
+    """Return ``source`` with its edits as a page shows them.
+
+    Returns:
+        Text that stayed, and changes as `Span`; what cannot be seen is written by number.
+    """
+    spans: list[str | Span] = []
+    stayed = ""
+    for span in diff_spans(source, edits):
+        if not span.changed:
+            stayed += visible(span.before)
+            continue
+        lead, change, trail = _shown_change(span)
+        spans += [stayed + visible(lead), change]
+        stayed = visible(trail)
+    return [span for span in (*spans, stayed) if span]
+
+
 def mark_edits(
     source: str, edits: Sequence[Edit], *, colour: bool = False, margin: int | None = None
 ) -> str:
@@ -172,28 +190,43 @@ def _parted(text: str, position: int) -> bool:
     return text[position - 1].isspace() or text[position].isspace()
 
 
-def _marked(span: Span, colour: bool, margin: int | None) -> str:
+def _shown_change(span: Span) -> tuple[str, Span, str]:
+    """Return a changed span as it is shown, and the blanks before and after its marks.
+
+    Blanks around a word that came or went are not the news, so they stay outside of the
+    marks. What cannot be seen, or looks like another character, is written by its number.
+    """
     before, after = span
     lead = trail = ""
-    if not before or not after:  # Blanks around a word that came or went are not the news.
+    if not before or not after:
         text = before or after
         if text.strip():
             lead = text[: len(text) - len(text.lstrip())]
             trail = text[len(text.rstrip()) :]
             before, after = before.strip(), after.strip()
+    return lead, Span(_seen(before), _seen(after)), trail
+
+
+def _marked(span: Span, colour: bool, margin: int | None) -> str:
+    lead, (before, after), trail = _shown_change(span)
     marks = ""
-    for text, opening, closing, paint in (
+    for shown, opening, closing, paint in (
         (before, "[-", "-]", _RED),
         (after, "{+", "+}", _GREEN),
     ):
-        if not text:
+        if not shown:
             continue
-        shown = "<SPACE>" * len(text) if not text.strip(" ") else _unmistakable(text)
-        if margin is not None and len(shown) > 4 * margin:
-            shown = _shortened(shown, 2 * margin, 2 * margin)
-        mark = f"{opening}{shown}{closing}"
+        text = shown
+        if margin is not None and len(text) > 4 * margin:
+            text = _shortened(text, 2 * margin, 2 * margin)
+        mark = f"{opening}{text}{closing}"
         marks += f"{paint}{mark}{_RESET}" if colour else mark
     return f"{lead}{marks}{trail}"
+
+
+def _seen(text: str) -> str:
+    """Return changed text as it is shown; nothing but blanks would not be seen."""
+    return "<SPACE>" * len(text) if text and not text.strip(" ") else _unmistakable(text)
 
 
 def _unmistakable(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_dstfuzz.campaign.results import Cause, ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import Cause, ChangedSlot, Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.edits import MARGIN, legend, mark_edits, shorten, undo_edits
 from pytest_dstfuzz.report.page import hanging
@@ -46,8 +46,7 @@ def plainness(variant: VariantResult) -> tuple[int, int, float, int]:
     """Return a key that sorts violations from the plainest to the most contrived."""
     own_doing = {"turn": 0, "both": 1}.get(variant.cause or "", 2)
     rates = variant.edit_w + variant.edit_c
-    context = sum(len(earlier.edits) for earlier in variant.context_edits)
-    return (own_doing, len(variant.edits) + context, round(rates, 6), variant.index)
+    return (own_doing, _size(variant.plain), round(rates, 6), variant.index)
 
 
 def change_lines(changes: Sequence[ChangedSlot]) -> list[str]:
@@ -86,9 +85,15 @@ def _said(result: TurnResult) -> Iterator[str]:
         yield from _field("  state", ", ".join(pairs) or "(empty)")
 
 
+def _size(shown: VariantResult | Minimal) -> int:
+    return len(shown.edits) + sum(len(earlier.edits) for earlier in shown.context_edits)
+
+
 def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
     source = undo_edits(variant.text, variant.edits)
     yield f"  Variant {variant.index}"
+    if variant.minimal is not None and _size(variant.minimal) < _size(variant):
+        yield from _blamed(variant.minimal, colour)
     yield from _field("    edits", mark_edits(source, variant.edits, colour=colour, margin=MARGIN))
     yield from _field("    seen as", shorten(variant.text))
     for edit in variant.edits:
@@ -96,12 +101,7 @@ def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
         yield f"      {what}: {_quoted(edit.before)} -> {_quoted(edit.after)} at {edit.start}"
     for line in legend(variant.edits):
         yield f"      {line}"
-    for earlier in variant.context_edits:
-        text = variant.context[earlier.turn_index]
-        marked = mark_edits(
-            undo_edits(text, earlier.edits), earlier.edits, colour=colour, margin=MARGIN
-        )
-        yield from _field(f"    turn {earlier.turn_index}", marked)
+    yield from _context(variant, colour)
     if variant.outcome == "error":
         yield from _field("    error", shorten(variant.reason))
     for number, line in enumerate(change_lines(variant.changed_slots)):
@@ -109,6 +109,28 @@ def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
     if variant.cause is not None:
         yield from _field("    cause", _CAUSES[variant.cause])
     yield from _field("    rates", f"words {variant.edit_w:.3f}, characters {variant.edit_c:.3f}")
+
+
+def _blamed(minimal: Minimal, colour: bool) -> Iterator[str]:
+    """Yield what alone breaks the relation: no edit of it can be spared."""
+    source = undo_edits(minimal.text, minimal.edits)
+    marked = mark_edits(source, minimal.edits, colour=colour, margin=MARGIN)
+    count = _size(minimal)
+    what = "this edit alone" if count == 1 else f"these {count} edits, each of them needed"
+    yield from _field("    blames", what)
+    yield from _field("      said", marked)
+    yield from _context(minimal, colour)
+    for line in change_lines(minimal.changed_slots):
+        yield from _field("      does", line)
+
+
+def _context(shown: VariantResult | Minimal, colour: bool) -> Iterator[str]:
+    for earlier in shown.context_edits:
+        text = shown.context[earlier.turn_index]
+        marked = mark_edits(
+            undo_edits(text, earlier.edits), earlier.edits, colour=colour, margin=MARGIN
+        )
+        yield from _field(f"    turn {earlier.turn_index}", marked)
 
 
 def _quoted(text: str) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.trackers.protocol import Disagreement, Usage
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
     """The data that was tested, and the circumstances of the run.
 
-    Everything but ``notes``, ``command``, ``started`` and ``seconds`` is the same in
-    two runs of one campaign.
+    Everything but ``notes``, ``command``, ``started``, ``seconds``, ``usage``,
+    ``disagreement``, ``asked`` and ``recalled`` is the same in two runs of one campaign.
     """
 
     #: Short name of the data set.
@@ -39,6 +40,14 @@ class RunInfo:
     #: ISO 8601, with time zone.
     started: str = ""
     seconds: float | None = None
+    #: What the answers of trackers took that count tokens; ``None`` where none does.
+    usage: Usage | None = None
+    #: How often a tracker that need not be repeatable disagreed with itself, before the run.
+    disagreement: Disagreement | None = None
+    #: Contexts that trackers were asked for, those of preflights apart, and answers that came
+    #: from a cache.
+    asked: int = 0
+    recalled: int = 0
 
     @classmethod
     def of(

@@ -12,8 +12,22 @@ Schema):
     null where nothing was counted that it could be a rate of. ``generated = vacuous +
     duplicate + vetoed + over_rate + valid`` and ``valid = held + violations + carried +
     improved + errors``.
+``gate``
+    The verdict on the session, null where it has neither limits nor a baseline:
+    ``verdict`` (pass, regression, inconclusive, infrastructure), ``troubles`` (why the
+    figures mean nothing), ``not_compared`` (what differs from the baseline's campaign),
+    ``findings`` and ``comparison`` (null without one). A finding has ``part`` (``kind`` and
+    ``name``, null = the whole session), ``gate`` (max-failure-rate, max-regression), its
+    ``limit``, ``verdict``, ``reason``, ``value`` (the rate, or the difference),
+    ``interval`` and ``dialogues_needed`` to decide. The comparison has ``baseline``
+    (``model``, ``version``), ``turns``, ``only_baseline``, ``only_run``, ``dialogues``,
+    ``share`` of identical variants that both builds answered, ``variants``, ``before``,
+    ``after``, ``difference``, ``interval`` and ``p_value`` of their failure rates,
+    ``new_violations`` and ``gone_violations`` (turn id, number of the variant), and the
+    rates by ``domains``, ``slots`` and ``transformations``.
 ``settings``
-    Every option of the campaign, but for those that name a path or a device.
+    Every option of the campaign, but for those that name a path or a device, or say how a
+    service is reached.
 ``data``
     ``name``, ``split``, ``normalisation`` of the values, ``layout``, ``dialogues`` and
     ``turns`` that the data set holds, ``lexicon``: fingerprint of the words that variants
@@ -29,7 +43,8 @@ Schema):
     By dialogue id and turn index. Each has ``id``, ``dialogue_id``, ``turn_index``,
     ``system``, ``user``, ``label`` and ``clean_state`` (slot -> value; null = unknown),
     ``outcome`` (held, violation, error, untested, inapplicable, skipped), ``reason``,
-    ``calls`` and ``variants``. Each variant has
+    ``calls``, ``minimiser_calls`` (those that made violations smaller; no calls of the
+    search) and ``variants``. Each variant has
 
     - ``index``, ``text``, ``context`` (the user utterances of the earlier turns as the
       tracker saw them), ``state`` (null = not run, or the tracker failed);
@@ -39,10 +54,19 @@ Schema):
     - ``changed_slots``: ``slot``, ``before``, ``after`` (null = absent), ``carried``;
     - ``context_edits``: ``turn_index`` and ``edits`` of the earlier turns seen perturbed;
     - ``cause`` (turn, context, both, null) and ``outcome`` (vacuous, duplicate, vetoed,
-      over_rate, held, violation, carried, improved, error).
+      over_rate, held, violation, carried, improved, error);
+    - ``minimal``: of a violation, what is left when every edit is taken out that it does not
+      need: ``text``, ``context``, ``edits``, ``context_edits``, ``changed_slots`` as above, and
+      ``calls`` it took; null where it was not looked for or the budget ended before.
 ``run``
     All that differs between two runs of one campaign: command, times, paths, device,
-    versions, notes on the data.
+    versions, notes on the data, ``contexts`` (how many the tracker was ``asked`` for by
+    campaigns, and how many answers were ``recalled`` from a cache), ``usage`` (answers, tokens
+    and money of a tracker that counts them) and ``disagreement`` (how often one that need not
+    be repeatable disagreed with itself before the run: of so many ``contexts``, asked
+    ``answers`` times each, so many ``differed``), both null where the tracker is none such.
+    Where it did disagree, ``state`` of a violation and ``clean_state`` of its turn are what
+    most of three answers say.
 
 Two reports of one campaign are equal byte by byte once ``run``, the last line, is taken
 out. Floats are rounded to 4 decimals; one turn stands on each line, so that reports can
@@ -61,7 +85,7 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.ledger import ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
-from pytest_dstfuzz.config import Settings, settings_json
+from pytest_dstfuzz.config import SERVICE, Settings, settings_json
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.report.files import write_text
 from pytest_dstfuzz.report.info import RunInfo
@@ -71,20 +95,39 @@ SCHEMA_VERSION = 1
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
-#: Settings that name a path or a device: they may differ without a difference in results.
-_PLACES = ("data", "checkpoint", "device", "report")
+#: Settings that say what is written of the results, and where.
+OUTPUTS = ("report", "html", "annotations", "remember", "regressions", "replay")
+#: Settings that name a path or a device, or how a service is reached: they may differ without a
+#: difference in results.
+_PLACES = (
+    *("data", "checkpoint", "slot_map", "prompt", "device"),
+    *(*SERVICE, *OUTPUTS, "baseline", "cache", "cache_size"),
+)
 
 
 def build_report(
-    results: Sequence[TurnResult], summary: Summary, settings: Settings, info: RunInfo
+    results: Sequence[TurnResult],
+    summary: Summary,
+    settings: Settings,
+    info: RunInfo,
+    gate: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the report of a campaign; the order of ``results`` does not matter."""
+    """Return the report of a campaign; the order of ``results`` does not matter.
+
+    Args:
+        results: all turns of the campaign.
+        summary: figures of ``results``.
+        settings: those of the session.
+        info: what was tested.
+        gate: the object ``gate``, where the session has limits or a baseline.
+    """
     options = settings_json(settings)
     turns = sorted((_rounded(result.to_json()) for result in results), key=_turn_key)
     report = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "pytest-dstfuzz", "version": __version__},
         "summary": summary.to_json(),
+        "gate": None if gate is None else dict(gate),
         "settings": {name: value for name, value in options.items() if name not in _PLACES},
         "data": {
             "name": info.data,
@@ -106,6 +149,9 @@ def build_report(
             **{name: options[name] for name in _PLACES},
             "python": platform.python_version(),
             "platform": platform.platform(),
+            "contexts": {"asked": info.asked, "recalled": info.recalled},
+            "usage": None if info.usage is None else info.usage.to_json(),
+            "disagreement": None if info.disagreement is None else info.disagreement.to_json(),
             "notes": list(info.notes),
         },
     }

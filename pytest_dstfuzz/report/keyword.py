@@ -27,4 +27,5 @@ def keyword(name: str) -> str:
 
 def unlike(name: str) -> str:
     """Return a word that reads like the name, and that no other name has."""
-    return f"{_OTHER.sub('_', name)}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    digest = hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()
+    return f"{_OTHER.sub('_', name)}-{digest[:8]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Literal
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.report.explain import plainness
@@ -27,6 +28,12 @@ def causes(results: Iterable[TurnResult]) -> dict[str, int]:
     return _ranked(variant.cause or "unknown" for turn in results for variant in turn.violations)
 
 
+def sizes(results: Iterable[TurnResult]) -> dict[int, int]:
+    """Return the violations by the number of edits that their smallest versions keep."""
+    found = (variant.minimal for turn in results for variant in turn.violations)
+    return dict(sorted(Counter(minimal.size for minimal in found if minimal is not None).items()))
+
+
 def failures(results: Iterable[TurnResult]) -> dict[str, int]:
     """Return the reasons of errors: how often each was given, the most frequent first."""
     return _ranked(
@@ -40,17 +47,24 @@ def failures(results: Iterable[TurnResult]) -> dict[str, int]:
     )
 
 
-def plainest(results: Iterable[TurnResult], count: int) -> list[tuple[TurnResult, VariantResult]]:
-    """Return the violations that are easiest to follow, of as many dialogues.
+def plainest(
+    results: Iterable[TurnResult], count: int, *, each: Literal["dialogue", "turn"] = "dialogue"
+) -> list[tuple[TurnResult, VariantResult]]:
+    """Return the violations that are easiest to follow, of as many dialogues or turns.
 
     Fewest edits first, then the smallest rates; those that the turn's own edits caused
     before those that needed others.
+
+    Args:
+        results: all turns.
+        count: how many at most.
+        each: what one violation is returned of.
     """
     best: dict[str, tuple[TurnResult, VariantResult]] = {}
     pairs = [(turn, variant) for turn in results for variant in turn.violations]
     pairs.sort(key=lambda pair: (plainness(pair[1]), pair[0].dialogue_id, pair[0].turn_index))
     for turn, variant in pairs:
-        best.setdefault(turn.dialogue_id, (turn, variant))
+        best.setdefault(turn.dialogue_id if each == "dialogue" else turn.id, (turn, variant))
     return list(best.values())[:count]
 
 

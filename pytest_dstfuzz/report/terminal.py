@@ -14,7 +14,9 @@ from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.keyword import keyword
 from pytest_dstfuzz.report.page import Line, Page, Style
-from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
+from pytest_dstfuzz.report.service import disagreement_text, usage_text
+from pytest_dstfuzz.report.tally import causes, failures, plainest, sizes, vetoes
+from pytest_dstfuzz.trackers.protocol import Usage
 
 _LABEL = 14
 _MOST_SLOTS = 10
@@ -56,7 +58,7 @@ def terminal_lines(
         return [Line(_verdict(summary, results), style)]
     _what(page, settings, info)
     page.gap()
-    _figures(page, summary, results)
+    _figures(page, summary, results, info.usage)
     _tables(page, results, verbose=verbosity > 0)
     _shown(page, results, settings, command)
     _left_out(page, results, info, verbose=verbosity > 0)
@@ -73,6 +75,37 @@ def interval_text(interval: tuple[float, float] | None) -> str:
     if interval is None:
         return "no interval: fewer than two dialogues"
     return f"95 % interval {percent(interval[0])} to {percent(interval[1])}, dialogues as unit"
+
+
+def how_text(settings: Settings) -> str:
+    """Return in a line what was done to each turn."""
+    flat = " in short utterances too" if settings.flat_edit_rate else ""
+    only = f" of {', '.join(settings.only)}" if settings.only else ""
+    together = min(settings.transformations, len(settings.only) or settings.transformations)
+    return (
+        f"{settings.variants} variants a turn, {together} transformations each"
+        f"{only}; search {settings.search}, attack {settings.attack}, validity profile "
+        f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}{flat}), relation "
+        f"{settings.relation}, seed {settings.seed}"
+    )
+
+
+def between(interval: tuple[float, float] | None) -> str:
+    """Return an interval in few letters.
+
+    >>> between((0.2085, 0.2858))
+    '20.9 to 28.6 %'
+    """
+    return "n/a" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
+
+
+def points(difference: float | None) -> str:
+    """Return a difference of rates in percentage points.
+
+    >>> points(0.0123), points(None)
+    ('+1.23 pp', 'n/a')
+    """
+    return "n/a" if difference is None else f"{100 * difference + 0.0:+.2f} pp"
 
 
 def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
@@ -97,21 +130,19 @@ def _what(page: Page, settings: Settings, info: RunInfo) -> None:
         f"{model} on {info.data}, split {info.split} ({info.layout} layout, values normalised "
         f"as '{info.normalisation}'; {info.dialogues:,} dialogues, {info.turns:,} turns)",
     )
-    flat = " in short utterances too" if settings.flat_edit_rate else ""
-    only = f" of {', '.join(settings.only)}" if settings.only else ""
-    together = min(settings.transformations, len(settings.only) or settings.transformations)
-    page.field(
-        _label("how"),
-        f"{settings.variants} variants a turn, {together} transformations each"
-        f"{only}; search {settings.search}, attack {settings.attack}, validity profile "
-        f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}{flat}), relation "
-        f"{settings.relation}, seed {settings.seed}",
-    )
+    page.field(_label("how"), how_text(settings))
+    if info.disagreement is not None:
+        page.field(_label("answers vary"), disagreement_text(info.disagreement))
+    if info.recalled:
+        text = f"{info.recalled:,} answers; the tracker was asked for {info.asked:,} contexts"
+        page.field(_label("from cache"), text)
     for note in info.notes:
         page.field(_label("note"), note, "dim")
 
 
-def _figures(page: Page, summary: Summary, results: Sequence[TurnResult]) -> None:
+def _figures(
+    page: Page, summary: Summary, results: Sequence[TurnResult], usage: Usage | None
+) -> None:
     outcomes = Counter(result.outcome for result in results)
     dialogues = len({result.dialogue_id for result in results if result.outcome != "skipped"})
     kinds = ", ".join(
@@ -152,6 +183,15 @@ def _figures(page: Page, summary: Summary, results: Sequence[TurnResult]) -> Non
     found = causes(results)
     if found:
         page.field(_label("caused by"), _counted(found))
+    smaller = sizes(results)
+    if smaller:
+        left = ", ".join(f"{count:,} with {size}" for size, count in smaller.items())
+        page.field(
+            _label("edits left"),
+            f"{left} (found with {summary.minimiser_calls:,} more calls)",
+        )
+    if usage is not None:
+        page.field(_label("tokens"), usage_text(usage))
 
 
 def _tables(page: Page, results: Sequence[TurnResult], *, verbose: bool) -> None:
@@ -215,15 +255,16 @@ def _shown(page: Page, results: Sequence[TurnResult], settings: Settings, comman
         page.field("  ", f"{turn.id}{called}, variant {variant.index}", "bad")
         if turn.system:
             page.field("    system: ", shorten(turn.system, 160), "dim")
-        source = undo_edits(variant.text, variant.edits)
-        page.field("    user:   ", mark_edits(source, variant.edits, margin=_MARGIN))
-        for earlier in variant.context_edits:
+        shown = variant.plain
+        source = undo_edits(shown.text, shown.edits)
+        page.field("    user:   ", mark_edits(source, shown.edits, margin=_MARGIN))
+        for earlier in shown.context_edits:
             if variant.cause == "turn":
                 break  # It breaks without them.
-            text = variant.context[earlier.turn_index]
+            text = shown.context[earlier.turn_index]
             marked = mark_edits(undo_edits(text, earlier.edits), earlier.edits, margin=_MARGIN)
             page.field(f"    turn {earlier.turn_index}: ", marked)
-        for line in change_lines(variant.changed_slots):
+        for line in change_lines(shown.changed_slots):
             page.field("    ", line)
     if gate and command and settings.variant is None:
         page.field(

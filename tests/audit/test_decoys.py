@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pytest_dstfuzz.audit.decoys import KINDS, DecoyMaker
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.types import BeliefState
-from pytest_dstfuzz.experiments.decoys import KINDS, DecoyMaker
 
 
 def made(turns: tuple[TurnResult, ...], number: int, kind: str, **changes: object) -> str | None:

@@ -67,6 +67,7 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "failure_rate_interval",
         "yield",
         "calls",
+        "minimiser_calls",
         "turns_broken",
         "turns_tested",
         "turn_failure_rate",

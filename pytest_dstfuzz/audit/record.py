@@ -1,0 +1,162 @@
+"""The file of an audit, ``report.audit.json`` beside ``report.json``.
+
+One object: ``schema_version``, ``sample`` (how it was drawn, its ``fingerprint``, and
+``key``: what each row is), ``judges`` (name -> id of a row -> ``keeps`` or ``changes``) and
+``figures``: by judge, and the agreement of every two. It is written anew after each answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_dstfuzz.audit.figures import (
+    VERDICTS,
+    agreement_lines,
+    agreements,
+    precision,
+    precision_lines,
+)
+from pytest_dstfuzz.audit.sample import Draw, Row, Sample, draw_sample
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.report.files import write_text
+
+_SCHEMA_VERSION: Final = 1
+
+
+@dataclass(slots=True)
+class Audit:
+    """A sample, and what judges have said of it so far."""
+
+    sample: Sample
+    path: Path
+    #: Judge -> id of a row -> verdict.
+    judges: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def verdicts(self, judge: str) -> dict[str, str]:
+        """Return the verdicts of a judge so far, to read."""
+        return self.judges.get(judge, {})
+
+    def left(self, judge: str) -> tuple[Row, ...]:
+        """Return the rows without a verdict of the judge, in the judge's order."""
+        given = self.verdicts(judge)
+        return tuple(row for row in self.sample.order(judge) if row.id not in given)
+
+    def say(self, judge: str, verdicts: Mapping[str, str]) -> None:
+        """Take in verdicts of a judge, in the place of earlier ones, and write the file.
+
+        Raises:
+            DataError: a row that the sample does not have, or no such verdict.
+            UserError: the file cannot be written.
+        """
+        for name, verdict in verdicts.items():
+            if name not in self.sample.by_id:
+                raise DataError(f"judgement of {name!r}, which the sample does not have")
+            if verdict not in VERDICTS:
+                raise DataError(
+                    f"judgement of {name!r}: must be {' or '.join(VERDICTS)}, not {verdict!r}"
+                )
+        merged = {**self.verdicts(judge), **verdicts}
+        # By id: the file does not depend on the order of the answers.
+        self.judges[judge] = {
+            row.id: merged[row.id] for row in self.sample.rows if row.id in merged
+        }
+        self.save()
+
+    def save(self) -> None:
+        """Write the file: from then on the sample is the same without naming how it is drawn.
+
+        Raises:
+            UserError: it cannot be written.
+        """
+        write_text(self.path, json.dumps(self.to_json(), ensure_ascii=False, indent=1) + "\n")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the content of the file."""
+        sample, judges = self.sample, dict(sorted(self.judges.items()))
+        return {
+            "schema_version": _SCHEMA_VERSION,
+            "sample": {
+                **asdict(sample.draw),
+                "fingerprint": sample.fingerprint,
+                "key": {row.id: row.key() for row in sample.rows},
+            },
+            "judges": judges,
+            "figures": {
+                "judges": {
+                    name: precision(sample, given).to_json() for name, given in judges.items()
+                },
+                "agreements": [found.to_json() for found in agreements(sample, judges)],
+            },
+        }
+
+    def lines(self, judge: str) -> list[str]:
+        """Return what may be shown to a judge: the figures, once nothing is left to judge.
+
+        Before that they would tell which rows are decoys, and what another judge said.
+        """
+        left = len(self.left(judge))
+        if left:
+            whole = len(self.sample.rows)
+            return [f"{judge}: {whole - left} of {whole} rows judged; figures come with the last"]
+        done = {name: given for name, given in sorted(self.judges.items()) if not self.left(name)}
+        lines = [
+            line
+            for name, given in done.items()
+            for line in precision_lines(name, precision(self.sample, given))
+        ]
+        for found in agreements(self.sample, done):
+            lines += agreement_lines(found)
+        return lines
+
+
+def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, int]) -> Audit:
+    """Draw the sample of an audit; where its file is there, go on with it.
+
+    Args:
+        path: the file of the audit.
+        turns: those of the report.
+        given: fields of `Draw` that the user chose. The others are those of the file, or
+            the defaults.
+
+    Raises:
+        DataError: the file is no audit.
+        UserError: it has judgements of another sample, or no such sample can be drawn.
+    """
+    known = _read(path) if path.exists() else None
+    draw = Draw(**{**(known["draw"] if known else {}), **given})
+    sample = draw_sample(turns, draw)
+    judges: dict[str, dict[str, str]] = known["judges"] if known else {}
+    if known and judges and sample.fingerprint != known["fingerprint"]:
+        was = ", ".join(f"{name.replace('_', '-')} {n}" for name, n in known["draw"].items())
+        raise UserError(
+            f"{path} holds judgements of another sample ({was}): draw it in the same way from "
+            "the same report, or move that file away to begin anew"
+        )
+    return Audit(sample, path, judges)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        sample, judges = content["sample"], content["judges"]
+        version = content["schema_version"]
+        found = {
+            "draw": {item.name: int(sample[item.name]) for item in fields(Draw)},
+            "fingerprint": sample["fingerprint"],
+            "judges": {name: dict(given) for name, given in judges.items()},
+        }
+        whole = {verdict for given in found["judges"].values() for verdict in given.values()}
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataError(f"{path} is no audit: {type(error).__name__} {error}") from None
+    if version != _SCHEMA_VERSION:
+        raise DataError(f"{path} has the schema version {version}, not {_SCHEMA_VERSION}")
+    if whole - set(VERDICTS):
+        raise DataError(f"{path} is no audit: {min(whole - set(VERDICTS))!r} is no verdict")
+    return found

@@ -1,0 +1,268 @@
+"""The sample of an audit: violations out of a JSON report, and decoys among them.
+
+A row is what a judge sees. Nothing in the rows of a sample tells decoys from violations:
+its rows are shuffled before they get their ids, every change of the text is marked alike,
+and what the tracker made of a variant is shown only where there are no decoys.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pytest_dstfuzz.audit.decoys import KINDS, Decoy, DecoyMaker
+from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.edits import undo_edits
+from pytest_dstfuzz.seeding import stream
+
+#: Kind of a row that is no decoy.
+VIOLATION = "violation"
+_Pair = tuple[TurnResult, VariantResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How a sample is drawn."""
+
+    #: Violations at most.
+    violations: int = 200
+    #: Violations of one dialogue at most. With more than one, those of a dialogue are not
+    #: independent, and intervals take the dialogue as their unit.
+    per_dialogue: int = 1
+    decoys: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """One earlier turn of the dialogue: what was said, and what the tracker saw of it."""
+
+    system: str
+    user: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question for a judge, and what only the key says of it."""
+
+    id: str
+    earlier: tuple[Earlier, ...]
+    system: str
+    clean: str
+    perturbed: str
+    #: Lead from the clean to the perturbed utterance, in a decoy too.
+    edits: tuple[Edit, ...]
+    #: What the tracker changed; empty where there are decoys in the sample.
+    changes: tuple[str, ...]
+    #: ``violation``, or the kind of decoy.
+    kind: str
+    turn: str
+    dialogue: str
+    variant: int
+    #: What was done to make a decoy of it.
+    what: str
+
+    @property
+    def real(self) -> bool:
+        """Whether it is a violation."""
+        return self.kind == VIOLATION
+
+    def shown(self) -> dict[str, Any]:
+        """Return what a judge may see, as plain values."""
+        return {
+            "id": self.id,
+            "earlier": [
+                {
+                    "system": turn.system,
+                    "clean": undo_edits(turn.user, turn.edits),
+                    "perturbed": turn.user,
+                }
+                for turn in self.earlier
+            ],
+            "system": self.system,
+            "clean": self.clean,
+            "perturbed": self.perturbed,
+            "changes": list(self.changes),
+        }
+
+    def key(self) -> dict[str, Any]:
+        """Return what a judge must not see, as plain values."""
+        return {"kind": self.kind, "turn": self.turn, "variant": self.variant, "what": self.what}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The rows of an audit, by id."""
+
+    draw: Draw
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Row]:
+        """Id -> row."""
+        return {row.id: row for row in self.rows}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all rows and of the key: judgements are of one sample."""
+        rows = [[row.shown(), row.key()] for row in self.rows]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+
+    @property
+    def short(self) -> str:
+        """The start of the fingerprint, enough to tell samples apart."""
+        return self.fingerprint[:12]
+
+    @property
+    def violations(self) -> int:
+        """How many rows are violations."""
+        return sum(row.real for row in self.rows)
+
+    def order(self, judge: str) -> tuple[Row, ...]:
+        """Return the rows in the order in which a judge sees them: for each another one."""
+        order = stream(self.draw.seed, "audit", "order", judge).permutation(len(self.rows))
+        return tuple(self.rows[int(place)] for place in order)
+
+
+def draw_sample(turns: Sequence[TurnResult], draw: Draw) -> Sample:
+    """Draw violations, make decoys, and shuffle them.
+
+    The order of ``turns`` does not matter. Fewer violations are taken where the dialogues
+    do not have so many. Decoys come from dialogues that gave no violation while these
+    last, and carry about as many edits.
+
+    Raises:
+        UserError: the turns hold no violation, or give no occasion for so many decoys.
+    """
+    turns = sorted(turns, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
+    drawn = _draw_violations(turns, draw)
+    if not drawn:
+        raise UserError("the report holds no violation to judge")
+    hidden = _draw_decoys(turns, drawn, draw)
+    systems = {(turn.dialogue_id, turn.turn_index): turn.system for turn in turns}
+    entries: list[tuple[_Pair, Decoy | None]] = [(pair, None) for pair in drawn]
+    entries += [((decoy.turn, decoy.variant), decoy) for decoy in hidden]
+    order = stream(draw.seed, "precision", "order").permutation(len(entries))
+    rows = [
+        _row(f"q{number:03d}", *entries[int(place)], systems, blind=bool(hidden))
+        for number, place in enumerate(order, start=1)
+    ]
+    return Sample(draw, tuple(rows))
+
+
+def _draw_violations(turns: Sequence[TurnResult], draw: Draw) -> list[_Pair]:
+    by_dialogue: dict[str, list[_Pair]] = {}
+    for turn in turns:
+        for variant in turn.violations:
+            by_dialogue.setdefault(turn.dialogue_id, []).append((turn, variant))
+    random = stream(draw.seed, "precision", "violations")
+    drawn: list[_Pair] = []
+    # Round by round, so that no dialogue gives a second one before each has given one.
+    for _ in range(draw.per_dialogue):
+        found = [left.pop(int(random.integers(len(left)))) for left in by_dialogue.values() if left]
+        drawn += [found[int(index)] for index in random.permutation(len(found))]
+        if len(drawn) >= draw.violations or not found:
+            break
+    return drawn[: draw.violations]
+
+
+def _draw_decoys(turns: Sequence[TurnResult], drawn: Sequence[_Pair], draw: Draw) -> list[Decoy]:
+    maker = DecoyMaker(turns)
+    used = {turn.dialogue_id for turn, _ in drawn}
+    random = stream(draw.seed, "precision", "decoys")
+    bases = [
+        (turn, variant)
+        for turn in turns
+        for variant in turn.variants
+        if variant.outcome in RUN_OUTCOMES and variant.edits
+    ]
+    order = [bases[int(index)] for index in random.permutation(len(bases))]
+    fresh = [base for base in order if base[0].dialogue_id not in used]
+    # Where every dialogue has a violation, other turns of these dialogues serve as well.
+    spare = [base for base in order if base[0].dialogue_id in used]
+    made: list[Decoy] = []
+    taken: set[str] = set()
+    exhausted: set[str] = set()
+    # Kinds take turns; the others fill the places of one that has no occasion left.
+    for kind in itertools.cycle(KINDS):
+        if len(made) == draw.decoys or len(exhausted) == len(KINDS):
+            break
+        if kind in exhausted:
+            continue
+        edits = len(drawn[int(random.integers(len(drawn)))][1].edits)
+        decoy = _first_decoy(maker, fresh, taken, kind, edits) or _first_decoy(
+            maker, spare, taken, kind, edits
+        )
+        if decoy is None:
+            exhausted.add(kind)
+        else:
+            made.append(decoy)
+            taken.add(decoy.turn.id)
+    if len(made) < draw.decoys:
+        raise UserError(
+            f"the report gives occasion for {len(made)} decoys only, not {draw.decoys}: "
+            "test more turns, or ask for fewer"
+        )
+    return made
+
+
+def _first_decoy(
+    maker: DecoyMaker, bases: Sequence[_Pair], taken: set[str], kind: str, edits: int
+) -> Decoy | None:
+    """Return a decoy of a turn not taken yet, with the number of edits nearest to ``edits``."""
+    for turn, variant in sorted(bases, key=lambda base: abs(len(base[1].edits) - edits)):
+        if turn.id not in taken:
+            decoy = maker.make(turn, variant, kind)
+            if decoy is not None:
+                return decoy
+    return None
+
+
+def _row(
+    name: str,
+    pair: _Pair,
+    decoy: Decoy | None,
+    systems: Mapping[tuple[str, int], str],
+    *,
+    blind: bool,
+) -> Row:
+    turn, variant = pair
+    edited = {earlier.turn_index: earlier.edits for earlier in variant.context_edits}
+    edits = variant.edits
+    if decoy is not None:
+        edits = (*edits, _difference(variant.text, decoy.text))
+    return Row(
+        id=name,
+        earlier=tuple(
+            Earlier(systems.get((turn.dialogue_id, index), ""), user, edited.get(index, ()))
+            for index, user in enumerate(variant.context)
+        ),
+        system=turn.system,
+        clean=turn.user,
+        perturbed=variant.text if decoy is None else decoy.text,
+        edits=edits,
+        changes=() if blind else tuple(str(change) for change in variant.changed_slots),
+        kind=VIOLATION if decoy is None else decoy.kind,
+        turn=turn.id,
+        dialogue=turn.dialogue_id,
+        variant=variant.index,
+        what="" if decoy is None else decoy.what,
+    )
+
+
+def _difference(before: str, after: str) -> Edit:
+    """Return one edit that turns a text into another."""
+    shortest = min(len(before), len(after))
+    head = next((i for i in range(shortest) if before[i] != after[i]), shortest)
+    rest = shortest - head
+    tail = next((i for i in range(rest) if before[-1 - i] != after[-1 - i]), rest)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    return Edit("decoy", "decoy", head, head + len(old), old, new)

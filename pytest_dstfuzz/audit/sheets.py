@@ -1,0 +1,117 @@
+"""Sheets to judge elsewhere, and judgements that come back: CSV or JSON Lines, by suffix.
+
+A sheet has the columns ``id``, ``earlier``, ``system``, ``clean``, ``perturbed``,
+``changes``, ``sample`` (which sample it is of) and ``verdict``, which is empty. Judgements
+need ``id`` and ``verdict`` (``keeps`` or ``changes``; empty = not judged): a sheet that was
+filled in, or what the HTML page exports. Where they name their sample it has to be this one.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz.audit.sample import Sample
+from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.report.files import write_text
+
+_COLUMNS = ("id", "earlier", "system", "clean", "perturbed", "changes", "sample", "verdict")
+_SUFFIXES = (".csv", ".jsonl")
+
+
+def write_sheet(path: Path, sample: Sample, judge: str) -> None:
+    """Write the sheet of a judge, in the judge's order.
+
+    Raises:
+        UserError: a name that ends with neither ``.csv`` nor ``.jsonl``, or a path that
+            cannot be written.
+    """
+    rows = [{**row.shown(), "sample": sample.short, "verdict": ""} for row in sample.order(judge)]
+    if _suffix(path) == ".csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(_COLUMNS)
+        writer.writerows(map(_cells, rows))
+        write_text(path, text.getvalue())
+    else:
+        lines = [f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows]
+        write_text(path, "".join(lines))
+
+
+def read_judgements(path: Path, sample: Sample) -> dict[str, str]:
+    """Read the verdicts of one judge, by the id of the row; those left empty are left out.
+
+    Raises:
+        DataError: the file cannot be read, a line is broken, a row is there twice, or they
+            are judgements of another sample.
+        UserError: a name that ends with neither ``.csv`` nor ``.jsonl``.
+    """
+    suffix = _suffix(path)
+    try:
+        # With the mark that spreadsheets put at the start of their CSV.
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"cannot read {path}: it is not UTF-8 text") from None
+    found: dict[str, str] = {}
+    for number, row in (_csv_rows if suffix == ".csv" else _json_rows)(path, text):
+        name, verdict = row.get("id"), row.get("verdict")
+        if not isinstance(name, str) or not isinstance(verdict, str):
+            raise DataError(f"{path}, line {number}: needs an 'id' and a 'verdict', both texts")
+        if row.get("sample", sample.short) != sample.short:
+            raise DataError(f"{path}, line {number}: {name!r} is a row of another sample")
+        if name in found:
+            raise DataError(f"{path}, line {number}: {name!r} is judged twice")
+        if verdict.strip():
+            found[name] = verdict.strip().lower()
+    return found
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise UserError(f"{path}: the name must end with {' or '.join(_SUFFIXES)}")
+    return suffix
+
+
+def _cells(shown: Mapping[str, Any]) -> list[str]:
+    earlier = [
+        line
+        for turn in shown["earlier"]
+        for line in (
+            *([f"system: {turn['system']}"] if turn["system"] else []),
+            f"user: {turn['clean']}",
+            *([f"seen as: {turn['perturbed']}"] if turn["perturbed"] != turn["clean"] else []),
+        )
+    ]
+    texts = {**shown, "earlier": "\n".join(earlier), "changes": "\n".join(shown["changes"])}
+    return [texts[name] for name in _COLUMNS]
+
+
+def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        # It counts the lines that it has read whole.
+        raise DataError(f"{path}, line {reader.line_num + 1}: {error}") from None
+
+
+def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    # Not splitlines: a text may hold separators that JSON does not escape.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise DataError(f"{path}, line {number}: not JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{path}, line {number}: must be an object")
+        yield number, row

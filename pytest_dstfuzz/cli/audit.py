@@ -1,0 +1,105 @@
+"""``dstfuzz audit``: let people judge whether the violations of a report keep the meaning."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_dstfuzz.experiments.arguments import Parser, whole_number
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from pytest_dstfuzz.audit.record import Audit
+
+SUMMARY = "judge whether violations keep the meaning; precision and agreement"
+KEPT = "every answer is kept, and the same command goes on from there"
+
+_DRAW = ("violations", "per_dialogue", "decoys", "seed")
+_EXAMPLES = """\
+  dstfuzz audit report.json                              judge 200 violations, a key each
+  dstfuzz audit report.json --decoys 40 --judge anna     changes of meaning hidden among them
+  dstfuzz audit report.json --judge ben                  a second judge: the same, in another order
+  dstfuzz audit report.json --judge ben --sheet ben.csv  to fill in elsewhere
+  dstfuzz audit report.json --judge ben --judgements ben.csv
+Verdicts and figures are written to report.audit.json, beside the report."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Draw the sample, or go on with it, and do with it what is asked for.
+
+    Raises:
+        UserError: an argument, the report or a judgement will not do.
+    """
+    parser = Parser("dstfuzz audit", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
+    parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
+    number = whole_number
+    parser.value("--violations", number(1), "N", help="to judge, at most (default: 200)")
+    parser.value(
+        "--per-dialogue", number(1), "N", help="violations of one dialogue, at most (default: 1)"
+    )
+    parser.value("--decoys", number(0), "N", help="changes of meaning among them (default: 0)")
+    parser.value("--seed", number(0), "N", help="seed of the sample (default: 0)")
+    parser.option("--judge", metavar="NAME", default="judge", help="who judges (default: judge)")
+    parser.option("--sheet", type=Path, metavar="PATH", help="write a sheet, .csv or .jsonl")
+    parser.option("--html", type=Path, metavar="PATH", help="write a page to judge in")
+    parser.option(
+        "--judgements", type=Path, metavar="PATH", help="take in a sheet, or what the page exported"
+    )
+    given = parser.parse_all(arguments)
+    if not given.judge.strip():
+        parser.error("--judge needs a name")
+    _do(given)
+    return 0
+
+
+def _do(given: Namespace) -> None:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.audit.record import open_audit  # noqa: PLC0415
+    from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet  # noqa: PLC0415
+    from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
+
+    draw = {name: value for name in _DRAW if (value := getattr(given, name)) is not None}
+    turns = report_turns(read_report(given.report))
+    audit = open_audit(given.report.with_suffix(".audit.json"), turns, draw)
+    audit.save()
+    _announce(audit)
+    elsewhere = False
+    if given.judgements is not None:
+        audit.say(given.judge, read_judgements(given.judgements, audit.sample))
+        elsewhere = True
+    if given.sheet is not None:
+        write_sheet(given.sheet, audit.sample, given.judge)
+        print(given.sheet)
+        elsewhere = True
+    if given.html is not None:
+        _write_page(given.html, audit, given.judge)
+        print(given.html)
+        elsewhere = True
+    if not elsewhere:
+        _ask(audit, given.judge)
+    if not elsewhere or given.judgements is not None:
+        print("\n".join(audit.lines(given.judge)))
+
+
+def _announce(audit: Audit) -> None:
+    sample = audit.sample
+    decoys = len(sample.rows) - sample.violations
+    hidden = f" and {decoys} decoys" if decoys else ""
+    print(f"{sample.violations} violations{hidden}, seed {sample.draw.seed}; {audit.path}")
+
+
+def _ask(audit: Audit, judge: str) -> None:
+    from pytest_dstfuzz.audit.session import judge_rows, key_reader  # noqa: PLC0415 - as above
+
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    judge_rows(audit, judge, sys.stdout, key_reader(sys.stdin), colour=colour)
+
+
+def _write_page(path: Path, audit: Audit, judge: str) -> None:
+    from pytest_dstfuzz.audit.page import write_page  # noqa: PLC0415 - as above
+
+    write_page(path, audit, judge)

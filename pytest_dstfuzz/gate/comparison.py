@@ -1,0 +1,142 @@
+"""A run compared with a baseline: whether they can be, by how much they differ, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from pytest_dstfuzz.gate.baseline import Baseline, Groups, changes
+from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
+from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
+from pytest_dstfuzz.gate.statistics import (
+    LEVEL,
+    Paired,
+    dialogues_needed,
+    fewest_dialogues,
+    interval,
+    permutation_test,
+)
+from pytest_dstfuzz.gate.verdict import Finding, judge_difference
+from pytest_dstfuzz.seeding import stream
+
+#: Below this share of identical variants, what is left may be no fair sample of them.
+LEAST_SHARE: Final = 0.5
+
+
+class Compared(NamedTuple):
+    """What came of the comparison."""
+
+    findings: tuple[Finding, ...] = ()
+    #: Why there is none.
+    not_compared: tuple[str, ...] = ()
+    #: The ``comparison`` of the JSON report.
+    figures: dict[str, Any] | None = None
+
+
+def compare(
+    baseline: Baseline, groups: Groups, campaign: Mapping[str, Any], gates: Gates, seed: int
+) -> Compared:
+    """Compare a run with a baseline.
+
+    The whole session is judged at 95 %. Parts share another 5 % among them (Bonferroni), so
+    that limits for thirty slots do not make a false alarm of every run.
+
+    Args:
+        baseline: of the earlier build.
+        groups: all results of the run.
+        campaign: `baseline.campaign_identity` of the run.
+        gates: its limits; the whole session has one in any case.
+        seed: of the session; all draws derive from it.
+    """
+    if found := changes(baseline.campaign, campaign):
+        return Compared(not_compared=tuple(found))
+    pairing = pair_up(baseline, groups)
+    reason = _not_comparable(pairing, str(campaign["search"]))
+    figures = _figures(baseline, pairing)
+    if reason:
+        return Compared(not_compared=(reason,), figures=figures)
+    margin = gates.whole.max_regression
+    margins = {
+        part: limits.max_regression
+        for part, limits in gates.parts.items()
+        if limits.max_regression is not None
+    }
+    whole = _judge(pairing, None, DEFAULT_MAX_REGRESSION if margin is None else margin, LEVEL, seed)
+    level = 1 - (1 - LEVEL) / max(1, len(margins))
+    findings = [_judge(pairing, part, limit, level, seed) for part, limit in margins.items()]
+    paired = Paired.of(pairing.by_dialogue().values())
+    figures["difference"] = paired.difference
+    figures["interval"] = None if whole.interval is None else list(whole.interval)
+    if len(paired.variants) > 1:
+        figures["p_value"] = permutation_test(paired, stream(seed, "gate", "permutations"))
+    return Compared((whole, *findings), figures=figures)
+
+
+def _not_comparable(pairing: Pairing, search: str) -> str:
+    """Say why the variants of two builds are not the same, or return ``""``."""
+    if not pairing.turns:
+        return "the baseline and this run have no turn in common"
+    share = pairing.share
+    if share is None or not pairing.pairs:
+        return "no variant was answered in both builds"
+    if share >= LEAST_SHARE:
+        return ""
+    hint = (
+        ""
+        if search == "random"
+        else f"; what the search {search} makes may depend on predictions: compare with "
+        "--dst-search=random"
+    )
+    return (
+        f"only {share:.0%} of the variants are the same and were answered in both builds, fewer "
+        f"than {LEAST_SHARE:.0%}{hint}"
+    )
+
+
+def _judge(pairing: Pairing, part: Part | None, margin: float, level: float, seed: int) -> Finding:
+    tallies = pairing.by_dialogue(part)
+    if not tallies:
+        reason = f"no variant of {part} was compared"
+        return Finding(part, "max-regression", margin, "inconclusive", reason)
+    paired = Paired.of(tallies.values())
+    rng = stream(seed, "gate", *(part or ("whole",)))
+    needed = (
+        dialogues_needed(paired, margin, level) if len(tallies) > 1 else fewest_dialogues(level)
+    )
+    return judge_difference(part, margin, paired.difference, interval(paired, rng, level), needed)
+
+
+def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
+    """Return the figures of a comparison; the statistics are put in where there are any."""
+    tallies = pairing.by_dialogue()
+    parts = pairing.by_part()
+    return {
+        "baseline": {"model": baseline.model, "version": baseline.version},
+        "turns": pairing.turns,
+        "only_baseline": pairing.only_baseline,
+        "only_run": pairing.only_run,
+        "dialogues": len(tallies),
+        "share": pairing.share,
+        **_rates(Tally(*map(sum, zip(Tally(), *tallies.values(), strict=True)))),
+        "difference": None,
+        "interval": None,
+        "p_value": None,
+        "new_violations": [list(place) for place in pairing.new],
+        "gone_violations": [list(place) for place in pairing.gone],
+        **{
+            f"{kind}s": {
+                part.name: _rates(tally) for part, tally in parts.items() if part.kind == kind
+            }
+            for kind in KINDS
+        },
+    }
+
+
+def _rates(tally: Tally) -> dict[str, Any]:
+    """Return variants compared, and the failure rate of each build on them."""
+    variants = tally.variants
+    return {
+        "variants": variants,
+        "before": tally.before / variants if variants else None,
+        "after": tally.after / variants if variants else None,
+    }

@@ -1,0 +1,86 @@
+"""The verdict on a session, from its results, its limits and the baseline it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_dstfuzz.campaign.ledger import Counts, ledger
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
+from pytest_dstfuzz.gate.baseline import Baseline, Groups
+from pytest_dstfuzz.gate.health import cut_short, troubles
+from pytest_dstfuzz.gate.limits import Gates, Kind
+from pytest_dstfuzz.gate.verdict import Finding, Judgement, judge_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that is to be judged."""
+
+    #: Its results; several groups where a suite tests several trackers.
+    groups: Groups
+    summary: Summary
+    #: See `baseline.campaign_identity`.
+    campaign: Mapping[str, Any]
+    seed: int
+    #: Selected turns without a result, and why the session ended early, if it did.
+    missing: int = 0
+    ended: str = ""
+
+    @property
+    def results(self) -> tuple[TurnResult, ...]:
+        """All results."""
+        return tuple(result for turns in self.groups.values() for result in turns)
+
+
+def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> Judgement:
+    """Judge a session.
+
+    Args:
+        session: what it found.
+        gates: its limits.
+        baseline: of the build that it is compared with.
+    """
+    found = troubles(session.results, session.ended)
+    if baseline is not None and not found:
+        short = cut_short(session.results, session.missing, session.ended)
+        found = [short] if short else []
+    rates = tuple(_judge_rates(session, gates))
+    if found or baseline is None:
+        return Judgement(troubles=tuple(found), findings=rates)
+    # Loads scipy, which a gate without a baseline does without.
+    from pytest_dstfuzz.gate.comparison import compare  # noqa: PLC0415 - needs scipy
+
+    compared = compare(baseline, session.groups, session.campaign, gates, session.seed)
+    return Judgement(
+        findings=(*compared.findings, *rates),
+        not_compared=compared.not_compared,
+        comparison=compared.figures,
+    )
+
+
+def _judge_rates(session: Session, gates: Gates) -> list[Finding]:
+    found = []
+    summary, limit = session.summary, gates.whole.max_failure_rate
+    if limit is not None and summary.failure_rate is not None:
+        rate, interval = summary.failure_rate, summary.failure_rate_interval
+        found.append(judge_rate(None, limit, rate, interval))
+    limits = {part: each.max_failure_rate for part, each in gates.parts.items()}
+    if any(limit is not None for limit in limits.values()):
+        rows = _rows(session.results)
+        for part, limit in limits.items():
+            if limit is not None:
+                counts = rows[part.kind].get(part.name, Counts())
+                found.append(judge_rate(part, limit, counts.failure_rate))
+    return found
+
+
+def _rows(results: tuple[TurnResult, ...]) -> Mapping[Kind, Mapping[str, Counts]]:
+    """Return the rows of the ledger that parts are."""
+    return {
+        "domain": yields_by_domain(results),
+        "slot": yields_by_slot(results),
+        "transformation": ledger(results).transformations,
+    }

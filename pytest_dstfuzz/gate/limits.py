@@ -1,0 +1,151 @@
+"""Limits of a session and of its parts, and the table of ``pyproject.toml`` that holds them.
+
+::
+
+    [tool.dstfuzz.gates]
+    max-failure-rate = "5%"
+    max-regression = "2pp"
+
+    [tool.dstfuzz.gates.domain.hotel]
+    max-regression = "4pp"
+
+    [tool.dstfuzz.gates.slot."hotel-book people"]
+    max-failure-rate = 0.1
+
+    [tool.dstfuzz.gates.transformation.char_drop]
+    max-failure-rate = "8%"
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from pytest_dstfuzz.config import TRANSFORMATIONS, parsers
+from pytest_dstfuzz.errors import UserError, unknown_name
+
+Kind = Literal["domain", "slot", "transformation"]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+#: By how much the failure rate may rise over the baseline, where nobody says.
+DEFAULT_MAX_REGRESSION: Final = 0.02
+_TABLE: Final = "[tool.dstfuzz.gates]"
+
+
+class Part(NamedTuple):
+    """A part of a session that has limits of its own."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a session, or a part of it, may do at the most; ``None`` = no limit."""
+
+    #: Failure rate, 0 to 1.
+    max_failure_rate: float | None = None
+    #: Rise of the failure rate over the baseline's on the same variants, 0 to 1.
+    max_regression: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """All limits of a session."""
+
+    whole: Limits = Limits()
+    #: In the order of the table.
+    parts: Mapping[Part, Limits] = field(default_factory=dict)
+
+    @property
+    def given(self) -> bool:
+        """Whether there is any limit."""
+        return any(limits != Limits() for limits in (self.whole, *self.parts.values()))
+
+
+_PARSERS: Final[Mapping[str, Callable[[str], float]]] = {
+    "max-failure-rate": parsers.rate,
+    "max-regression": parsers.points,
+}
+
+
+def read_gates(path: Path) -> Gates:
+    """Read the table ``[tool.dstfuzz.gates]`` of a ``pyproject.toml``; without one, no limits.
+
+    Raises:
+        UserError: the file cannot be read, or a name or a value in the table is wrong.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:  # UnicodeDecodeError and TOMLDecodeError are both.
+        raise UserError(f"{path} is no TOML: {error}") from None
+    table = content.get("tool", {}).get("dstfuzz", {}).get("gates", {})
+    try:
+        return _gates(table)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def check_names(gates: Gates, slots: Sequence[str]) -> None:
+    """Refuse limits of domains and slots that the data does not have.
+
+    Args:
+        gates: the limits.
+        slots: all slots of the data.
+
+    Raises:
+        UserError: an unknown name, with the nearest one that there is.
+    """
+    domains = {slot.partition("-")[0] for slot in slots if "-" in slot}
+    valid: dict[Kind, set[str]] = {"domain": domains, "slot": set(slots)}
+    for part in gates.parts:
+        if part.kind in valid and part.name not in valid[part.kind]:
+            raise unknown_name(f"{part.kind} in {_TABLE}", part.name, valid[part.kind])
+
+
+def _gates(table: object) -> Gates:
+    entries = _entries(table, _TABLE)
+    whole = {name: value for name, value in entries.items() if name not in KINDS}
+    parts: dict[Part, Limits] = {}
+    for kind in KINDS:
+        at = f"{_TABLE[:-1]}.{kind}]"
+        for name, value in _entries(entries.get(kind, {}), at).items():
+            known = name.replace("-", "_") if kind == "transformation" else name
+            if kind == "transformation" and known not in TRANSFORMATIONS:
+                raise unknown_name(f"transformation in {_TABLE}", name, TRANSFORMATIONS)
+            inner = f"{at[:-1]}.{name}]"
+            parts[Part(kind, known)] = _limits(_entries(value, inner), inner)
+    return Gates(_limits(whole, _TABLE, KINDS), parts)
+
+
+def _limits(entries: Mapping[str, Any], at: str, also: Sequence[str] = ()) -> Limits:
+    for name in entries:
+        if name not in _PARSERS:
+            raise unknown_name(f"key of {at}", name, (*_PARSERS, *also))
+    values = {name: _value(value, f"{at}: {name}") for name, value in entries.items()}
+    found: dict[str, float] = {}
+    for name, text in values.items():
+        try:
+            found[name.replace("-", "_")] = _PARSERS[name](text)
+        except ValueError as error:
+            raise UserError(f"{at}: {name}: {text!r} {error}") from None
+    return Limits(**found)
+
+
+def _value(value: object, at: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UserError(f"{at} must be a number or a text such as '5%', not {value!r}")
+    return str(value)
+
+
+def _entries(value: object, at: str) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise UserError(f"{at} must be a table, not {value!r}")
+    return value

@@ -1,0 +1,53 @@
+"""Violations as GitHub's workflow commands, which it shows beside the checks of a commit.
+
+https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.report.edits import MARGIN, mark_edits, shorten
+from pytest_dstfuzz.report.explain import change_lines
+from pytest_dstfuzz.report.page import encodable
+from pytest_dstfuzz.report.tally import plainest
+
+#: What GitHub shows of one kind for one step.
+MOST: Final = 10
+_DATA: Final[dict[str, str | int | None]] = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"}
+
+
+def violation_commands(
+    results: Sequence[TurnResult], settings: Settings, encoding: str
+) -> list[str]:
+    """Return a command for each of the turns whose violations are the plainest, ten at most.
+
+    Args:
+        results: every turn.
+        settings: those of the session; violations that fail no test are warnings.
+        encoding: of the output; what it does not have is written by number.
+    """
+    level = "error" if settings.fail_on == "violation" else "warning"
+    commands = []
+    for turn, variant in plainest(results, MOST, each="turn"):
+        lines = [
+            f"user: {mark_edits(turn.user, variant.edits, margin=MARGIN)}",
+            *(shorten(line) for line in change_lines(variant.changed_slots)),
+        ]
+        title = f"{shorten(turn.id)}, variant {variant.index}"
+        commands.append(encodable(command(level, title, "\n".join(lines)), encoding))
+    return commands
+
+
+def command(level: str, title: str, message: str) -> str:
+    r"""Return a workflow command, on one line.
+
+    >>> command("error", "a: b", "50 %\nmore")
+    '::error title=a%3A b::50 %25%0Amore'
+    """
+    escaped = title.translate(str.maketrans(_PROPERTY))
+    return f"::{level} title={escaped}::{message.translate(str.maketrans(_DATA))}"

@@ -1,0 +1,144 @@
+"""Figures that pages show beside the summary: rates by group with intervals, the heat map."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pytest_dstfuzz.campaign.ledger import Counts, column
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.summary import ratio_interval, yields_by_domain, yields_by_slot
+from pytest_dstfuzz.seeding import stream
+
+Interval = tuple[float, float]
+
+#: Upper ends of the ranges of edit rates; what is over the last has a range of its own.
+_EDIT_RATE_ENDS = (0.0, 0.05, 0.10, 0.15, 0.20, 0.25)
+
+
+@dataclass(frozen=True, slots=True)
+class RateRow:
+    """Counts of a group of variants, and the intervals of its rates (95 %, over dialogues)."""
+
+    name: str
+    counts: Counts
+    valid_interval: Interval | None
+    failure_interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Counts by slot, as a table of slot names by domains.
+
+    Attributes:
+        domains: the columns; ``""`` holds slots without a domain.
+        totals: of each domain; ``None`` for the column without one.
+        rows: name of a slot, and its counts in each domain (``None`` = there is no such slot).
+    """
+
+    domains: tuple[str, ...]
+    totals: tuple[Counts | None, ...]
+    rows: tuple[tuple[str, tuple[Counts | None, ...]], ...]
+
+
+def by_transformation(turns: Sequence[TurnResult], seed: int) -> list[RateRow]:
+    """Return the rates of each transformation, by name.
+
+    A variant is counted once for each transformation that edited it; its violation only
+    where its own edits caused it, as in the ledger.
+    """
+
+    def transformations(variant: VariantResult) -> Iterable[str]:
+        return {edit.transformation for edit in variant.edits}
+
+    return sorted(_rates(turns, seed, "transformation", transformations), key=lambda row: row.name)
+
+
+def by_edit_rate(turns: Sequence[TurnResult], seed: int) -> dict[str, dict[str, RateRow]]:
+    """Return the rates of valid variants by range of their edit rate.
+
+    Returns:
+        For ``words`` and for ``characters``: the ranges that hold variants, in order.
+        Violations are credited as in `by_transformation`, since a rate is that of the own edits.
+    """
+    rates: dict[str, Callable[[VariantResult], float]] = {
+        "words": lambda variant: variant.edit_w,
+        "characters": lambda variant: variant.edit_c,
+    }
+    found = {}
+    for level, rate in rates.items():
+
+        def group(
+            variant: VariantResult, rate: Callable[[VariantResult], float] = rate
+        ) -> Iterable[str]:
+            return (edit_rate_range(rate(variant)),) if variant.valid else ()
+
+        rows = {row.name: row for row in _rates(turns, seed, level, group)}
+        found[level] = {name: rows[name] for name in EDIT_RATE_RANGES if name in rows}
+    return found
+
+
+def edit_rate_range(rate: float) -> str:
+    """Return the name of the range that an edit rate lies in."""
+    place = next((n for n, end in enumerate(_EDIT_RATE_ENDS) if rate <= end), -1)
+    return EDIT_RATE_RANGES[place]
+
+
+def heat_map(turns: Sequence[TurnResult]) -> HeatMap:
+    """Return the counts of slots and domains; see `campaign.summary.yields_by_slot`."""
+    totals = yields_by_domain(turns)
+    cells: dict[tuple[str, str], Counts] = {}
+    for slot, counts in yields_by_slot(turns).items():
+        domain, dash, name = slot.partition("-")
+        cells[(domain, name) if dash else ("", slot)] = counts
+    domains = sorted({domain for domain, _ in cells})
+    names = sorted({name for _, name in cells})
+    return HeatMap(
+        domains=tuple(domains),
+        totals=tuple(totals.get(domain) for domain in domains),
+        rows=tuple(
+            (name, tuple(cells.get((domain, name)) for domain in domains)) for name in names
+        ),
+    )
+
+
+def _rates(
+    turns: Sequence[TurnResult],
+    seed: int,
+    kind: str,
+    groups: Callable[[VariantResult], Iterable[str]],
+) -> list[RateRow]:
+    """Return a row for each group that ``groups`` puts a variant in."""
+    found: dict[str, dict[str, Counter[str]]] = {}
+    for turn in turns:
+        for variant in turn.variants:
+            credited = column(variant, credit=True)
+            for name in groups(variant):
+                dialogues = found.setdefault(name, {})
+                dialogues.setdefault(turn.dialogue_id, Counter())[credited] += 1
+    rows = []
+    for name, dialogues in found.items():
+        parts = [Counts(**counts) for _, counts in sorted(dialogues.items())]
+        valid = [(part.valid, part.generated) for part in parts]
+        failed = [(part.violations, part.valid) for part in parts]
+        rows.append(
+            RateRow(
+                name,
+                sum(parts, Counts()),
+                ratio_interval(valid, stream(seed, "bootstrap", kind, "valid")),
+                ratio_interval(failed, stream(seed, "bootstrap", kind, "failure")),
+            )
+        )
+    return rows
+
+
+def _range_names() -> tuple[str, ...]:
+    ends = [f"{100 * end:g}" for end in _EDIT_RATE_ENDS]
+    between = [f"{low} to {high} %" for low, high in pairwise(ends)]
+    return ("none", *between, f"over {ends[-1]} %")
+
+
+#: Names of the ranges of edit rates, in order; each range holds its upper end.
+EDIT_RATE_RANGES = _range_names()

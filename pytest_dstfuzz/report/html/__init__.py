@@ -1,0 +1,45 @@
+"""The HTML report: one file that opens anywhere, made from the JSON report.
+
+Importing this package imports neither jinja2 nor matplotlib; making a page does.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz.errors import MissingExtraError
+from pytest_dstfuzz.report.files import write_text
+
+_NEEDED = ("jinja2", "matplotlib")
+
+
+def check_installed() -> None:
+    """Find out before a long run whether its page can be made.
+
+    Raises:
+        MissingExtraError: jinja2 or matplotlib is not installed.
+    """
+    for module in _NEEDED:
+        try:
+            importlib.import_module(module)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != module:
+                raise
+            raise MissingExtraError("the HTML report", "report", module) from error
+
+
+def write_html(path: Path, report: Mapping[str, Any]) -> None:
+    """Write the page of a report; a file that is there already survives any failure.
+
+    Raises:
+        MissingExtraError: jinja2 or matplotlib is not installed.
+        DataError: something in the report is not as its schema has it.
+        UserError: the path cannot be written.
+    """
+    check_installed()
+    from pytest_dstfuzz.report.html.page import html_text  # noqa: PLC0415 - needs jinja2
+
+    write_text(path, html_text(report))

@@ -1,0 +1,203 @@
+"""One self-contained page from a JSON report: nothing is loaded, every text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from pytest_dstfuzz.report.edits import visible
+from pytest_dstfuzz.report.figures import (
+    EDIT_RATE_RANGES,
+    Interval,
+    by_edit_rate,
+    by_transformation,
+    heat_map,
+)
+from pytest_dstfuzz.report.html.embed import content_policy, script_json
+from pytest_dstfuzz.report.html.plots import edit_rate_plot, transformation_plot
+from pytest_dstfuzz.report.html.records import page_data
+from pytest_dstfuzz.report.tally import causes, failures, vetoes
+from pytest_dstfuzz.report.terminal import (
+    between,
+    how_text,
+    interval_text,
+    percent,
+    points,
+)
+from pytest_dstfuzz.report.view import VERDICTS, View
+
+_TEMPLATES: Final = Path(__file__).with_name("templates")
+#: Highest failure rate of each shade of the heat map; above the last it is the darkest.
+_SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
+_MOST_REASONS: Final = 20
+#: Violations that came or went since the baseline which are listed.
+_MOST_PLACES: Final = 25
+
+
+def html_text(report: Mapping[str, Any]) -> str:
+    """Return the page of a report.
+
+    Args:
+        report: as `build_report` made it or `read_report` read it.
+
+    Raises:
+        DataError: something in it is not as the report's schema has it.
+    """
+    view = View.of(report)
+    style, script = (_file(name) for name in ("style.css", "report.js"))
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            view=view,
+            summary=view.summary,
+            tool=_tool(view),
+            started=_moment(str(view.report["run"].get("started") or "")),
+            how=how_text(view.settings),
+            **_figures(view),
+            outcomes=_outcomes(view),
+            vetoes=_counted(vetoes(view.turns)),
+            failures=_counted(failures(view.turns))[:_MOST_REASONS],
+            causes=_caused(causes(view.turns)),
+            data=_trusted(script_json(page_data(view.turns))),
+            style=_trusted(style),
+            script=_trusted(script),
+            policy=content_policy({"script": script, "style": style}),
+        )
+    )
+
+
+def _environment() -> Environment:
+    """Return what renders the templates, with the functions that they call."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        keep_trailing_newline=True,
+    )
+    environment.globals.update(
+        address=_address,
+        between=between,
+        chance=_chance,
+        counted=lambda part, whole: f"{part:,} of {whole:,}",
+        heat_level=heat_level,
+        interval_text=interval_text,
+        most_places=_MOST_PLACES,
+        moved=lambda before, after: points(None if before is None else after - before),
+        number=_number,
+        percent=percent,
+        points=points,
+        points_between=_points_between,
+        tones={name: kind for name, (kind, _) in VERDICTS.items()},
+    )
+    return environment
+
+
+def _figures(view: View) -> dict[str, Any]:
+    """Return figures and plots, by their names in the template."""
+    transformations = by_transformation(view.turns, view.seed)
+    edit_rates = by_edit_rate(view.turns, view.seed)
+    rates = "Valid rate and failure rate by transformation"
+    ranges = "Failure rate by edit rate of words and of characters"
+    return {
+        "transformations": transformations,
+        "edit_rates": edit_rates,
+        "ranges": EDIT_RATE_RANGES,
+        "heat": heat_map(view.turns),
+        "heat_names": _shade_names(),
+        "plots": {
+            "transformations": _trusted(transformation_plot(transformations, _plot_label(rates))),
+            "edit_rates": _trusted(edit_rate_plot(edit_rates, _plot_label(ranges))),
+        },
+    }
+
+
+def heat_level(rate: float) -> int:
+    """Return the shade of a failure rate: 0 where nothing failed, up to 5."""
+    return sum(rate > shade for shade in _SHADES)
+
+
+def _address(filters: Mapping[str, str]) -> str:
+    """Return the address at which the page shows the violations that ``filters`` let through."""
+    return "#" + urlencode({name: visible(value) for name, value in filters.items()})
+
+
+def _points_between(interval: Interval | None) -> str:
+    if interval is None:
+        return "too few dialogues for an interval"
+    return f"95 % interval {points(interval[0])} to {points(interval[1])}, dialogues as unit"
+
+
+def _chance(p_value: float | None) -> str:
+    """Say what a permutation test of the two builds gave."""
+    return "" if p_value is None else f"; p = {p_value:.3g}, permutation test"
+
+
+def _moment(text: str) -> str:
+    """Return an ISO moment as people write it.
+
+    >>> _moment("2026-05-04T18:35:16+00:00")
+    '2026-05-04 18:35 UTC'
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{moment:%Y-%m-%d %H:%M %Z}".rstrip()
+
+
+def _plot_label(what: str) -> str:
+    return f"{what}, with 95 % intervals; the figures are in the table"
+
+
+def _shade_names() -> list[str]:
+    ends = [f"{100 * shade:g}" for shade in _SHADES]
+    between_ends = [f"to {end} %" for end in ends[1:]]
+    return ["0 %", *between_ends, f"over {ends[-1]} %"]
+
+
+def _tool(view: View) -> str:
+    tool = view.report.get("tool", {})
+    return " ".join(str(tool.get(name, "")) for name in ("name", "version")).strip()
+
+
+def _outcomes(view: View) -> list[tuple[str, str]]:
+    summary = view.summary
+    names = ("generated", "vacuous", "duplicate", "vetoed", "over_rate", "valid")
+    run = ("held", "violations", "carried", "improved", "errors")
+    rows = [(name.replace("_", " "), _number(getattr(summary, name))) for name in (*names, *run)]
+    return [*rows, ("calls of the tracker", _number(summary.calls))]
+
+
+def _counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [(name, _number(count)) for name, count in counts.items()]
+
+
+def _caused(counts: Mapping[str, int]) -> str:
+    parts = [f"{name} {count:,}" for name, count in counts.items()]
+    return f"; caused by {', '.join(parts)}" if parts else ""
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
+
+
+def _shown(value: object) -> object:
+    """Write characters that cannot be seen by their number, in every text of the page."""
+    return visible(value) if type(value) is str else value
+
+
+def _file(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _trusted(text: str) -> Markup:
+    """Let a text into the page as it is: one that this package made, and that is safe there."""
+    return Markup(text)  # noqa: S704 - style, script and SVG are ours, the data is escaped

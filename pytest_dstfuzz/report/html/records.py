@@ -1,0 +1,107 @@
+"""Violations as the page draws them: plain values, short, everything shown as it is read.
+
+Texts are those that a reader sees: characters that cannot be seen are written by number.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pytest_dstfuzz.campaign.results import ContextEdits, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.edits import legend, shown_spans, undo_edits, visible
+from pytest_dstfuzz.report.explain import plainness
+from pytest_dstfuzz.report.keyword import keyword
+
+
+def page_data(turns: Sequence[TurnResult]) -> dict[str, Any]:
+    """Return what the page's script draws.
+
+    Returns:
+        ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
+        ``system``, ``user``; with a violation also ``state``, and ``repeat`` where the word
+        that selects the turn is not its id. ``violations``, the plainest first: see
+        `violation_record`.
+    """
+    broken = {turn.dialogue_id for turn in turns if turn.violations}
+    kept = [turn for turn in turns if turn.dialogue_id in broken]
+    pairs = [
+        (number, turn, variant) for number, turn in enumerate(kept) for variant in turn.violations
+    ]
+    pairs.sort(key=lambda pair: (plainness(pair[2]), pair[1].dialogue_id, pair[1].turn_index))
+    return {
+        "turns": [_turn(turn) for turn in kept],
+        "violations": [violation_record(number, turn, item) for number, turn, item in pairs],
+    }
+
+
+def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> dict[str, Any]:
+    """Return one violation.
+
+    Args:
+        number: place of the turn in the page's list.
+        turn: the turn.
+        variant: the variant that broke it.
+
+    Returns:
+        ``turn``, ``variant`` (its number), ``cause``, ``rates`` (words, characters),
+        ``spans`` of the utterance, ``edits`` as [transformation, operator, before, after,
+        place], ``changes`` as [slot, before, after, carried], and where there are any
+        ``context`` ([turn index, spans] of perturbed earlier turns) and ``legend``.
+    """
+    record: dict[str, Any] = {
+        "turn": number,
+        "variant": variant.index,
+        "cause": variant.cause or "unknown",
+        "rates": [round(variant.edit_w, 3), round(variant.edit_c, 3)],
+        "spans": shown_spans(turn.user, variant.edits),
+        "edits": [_edit(edit) for edit in variant.edits],
+        "changes": [
+            [visible(change.slot), _value(change.before), _value(change.after), change.carried]
+            for change in variant.changed_slots
+        ],
+    }
+    if variant.context_edits:
+        record["context"] = [_context(variant, earlier) for earlier in variant.context_edits]
+    if lines := legend(variant.edits):
+        record["legend"] = list(lines)
+    return record
+
+
+def _turn(turn: TurnResult) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "id": visible(turn.id),
+        "dialogue": visible(turn.dialogue_id),
+        "index": turn.turn_index,
+        "system": visible(turn.system),
+        "user": visible(turn.user),
+    }
+    if turn.violations:
+        entry["state"] = _pairs(turn.clean_state)
+        word = shlex.quote(keyword(turn.id))
+        if word != turn.id:
+            entry["repeat"] = visible(word)
+    return entry
+
+
+def _pairs(state: BeliefState | None) -> list[list[str]]:
+    pairs: Iterable[tuple[str, str]] = () if state is None else state.items()
+    return [[visible(slot), visible(value)] for slot, value in pairs]
+
+
+def _edit(edit: Edit) -> list[str | int]:
+    before, after = visible(edit.before), visible(edit.after)
+    return [visible(edit.transformation), visible(edit.operator), before, after, edit.start]
+
+
+def _context(variant: VariantResult, earlier: ContextEdits) -> list[Any]:
+    text = variant.context[earlier.turn_index]
+    source = undo_edits(text, earlier.edits)
+    return [earlier.turn_index, shown_spans(source, earlier.edits)]
+
+
+def _value(value: str | None) -> str | None:
+    return None if value is None else visible(value)

@@ -1,0 +1,297 @@
+// Draws the violations, a page of them at a time. Everything that comes from the report is
+// put in as text, never as markup.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const form = document.getElementById("filters");
+  const list = document.getElementById("list");
+  const count = document.getElementById("count");
+  const empty = document.getElementById("empty");
+  const pageInput = document.getElementById("page");
+  const pages = document.getElementById("pages");
+  const heading = document.getElementById("violations-heading");
+  const steps = document.querySelectorAll("[data-step]");
+  const FIELDS = ["q", "transformation", "domain", "slot", "cause", "order", "size"];
+  const DEFAULTS = Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value]));
+  const CAUSES = {
+    turn: "caused by this turn",
+    context: "caused by earlier turns",
+    both: "caused by this and earlier turns",
+    unknown: "cause not known",
+  };
+  const dialogues = new Map();
+  for (const turn of data.turns) {
+    if (!dialogues.has(turn.dialogue)) dialogues.set(turn.dialogue, new Map());
+    const known = dialogues.get(turn.dialogue);
+    if (!known.has(turn.index)) known.set(turn.index, turn);
+  }
+  let found = data.violations;
+  let page = 1;
+
+  // -- making elements ---------------------------------------------------------------
+
+  function make(tag, options = {}, ...children) {
+    const element = document.createElement(tag);
+    if (options.class) element.className = options.class;
+    if (options.text !== undefined) element.textContent = options.text;
+    for (const [name, value] of Object.entries(options.set ?? {})) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+  }
+
+  function hidden(text) {
+    return make("span", { class: "hidden-text", text });
+  }
+
+  function marked(tag, before, text) {
+    return make(tag, {}, hidden(` ${before}: `), make("bdi", { text }), hidden(" "));
+  }
+
+  function drawSpans(tag, spans) {
+    const parts = spans.flatMap((span) => {
+      if (typeof span === "string") return [document.createTextNode(span)];
+      const [before, after] = span;
+      return [
+        ...(before ? [marked("del", "removed", before)] : []),
+        ...(after ? [marked("ins", "added", after)] : []),
+      ];
+    });
+    return make(tag, { set: { dir: "auto" } }, ...parts);
+  }
+
+  function table(label, heads, rows) {
+    const head = make("tr", {}, ...heads.map((text) => make("th", { text, set: { scope: "col" } })));
+    const body = rows.map((row) => make("tr", {}, ...row.map((text) => make("td", { text }))));
+    const parts = [make("thead", {}, head), make("tbody", {}, ...body)];
+    const set = { tabindex: "0", role: "group", "aria-label": label };
+    return make("div", { class: "scroll", set }, make("table", {}, ...parts));
+  }
+
+  // -- one violation -----------------------------------------------------------------
+
+  function said(violation, turn) {
+    const rows = make("dl", { class: "said" });
+    if (turn.system) {
+      rows.append(
+        make("dt", { text: "system" }),
+        make("dd", { class: "system", text: turn.system, set: { dir: "auto" } }),
+      );
+    }
+    rows.append(make("dt", { text: "user" }), drawSpans("dd", violation.spans));
+    return rows;
+  }
+
+  function changes(violation) {
+    const rows = violation.changes.map(([slot, before, after, carried]) =>
+      make("li", {},
+        make("span", { class: "mono", text: slot }),
+        make("span", {},
+          make("span", { class: "was", text: before ?? "(none)" }),
+          hidden(" became "),
+          make("span", { text: " \u2192 ", set: { "aria-hidden": "true" } }),
+          make("strong", { text: after ?? "(none)" })),
+        ...(carried ? [make("span", { class: "chip", text: "had changed at an earlier turn" })] : []),
+      ));
+    return make("ul", { class: "changes", set: { "aria-label": "changed slots" } }, ...rows);
+  }
+
+  function conversation(violation, turn) {
+    const perturbed = new Map(violation.context ?? []);
+    const rows = make("dl", { class: "said" });
+    const earlier = dialogues.get(turn.dialogue);
+    for (let index = 0; index < turn.index; index += 1) {
+      const before = earlier.get(index);
+      if (before?.system) {
+        rows.append(
+          make("dt", { text: "system" }),
+          make("dd", { class: "system", text: before.system, set: { dir: "auto" } }),
+        );
+      }
+      const spans = perturbed.get(index) ?? (before ? [before.user] : null);
+      if (spans) rows.append(make("dt", { text: `turn ${index}` }), drawSpans("dd", spans));
+    }
+    return rows;
+  }
+
+  function more(violation, turn) {
+    const parts = [];
+    if (turn.index > 0) {
+      parts.push(make("h4", { text: "Earlier turns, as the tracker saw them" }), conversation(violation, turn));
+    }
+    const edits = violation.edits.map(([name, operator, before, after, place]) =>
+      [name, operator, before || "(nothing)", after || "(nothing)", String(place)]);
+    parts.push(
+      make("h4", { text: "Edits, in the order in which they were made" }),
+      table("edits", ["transformation", "operator", "before", "after", "at"], edits),
+    );
+    if (violation.legend) {
+      parts.push(make("ul", { class: "list" }, ...violation.legend.map((text) => make("li", { text }))));
+    }
+    parts.push(make("h4", { text: "Belief state at the clean turn" }));
+    parts.push(turn.state.length
+      ? table("belief state", ["slot", "value"], turn.state)
+      : make("p", { text: "empty" }));
+    const chosen = `-k ${turn.repeat ?? turn.id} --dst-variant=${violation.variant}`;
+    parts.push(
+      make("h4", { text: "To repeat it, add to the command of the run" }),
+      make("p", {}, make("code", { text: `${chosen} --dst-fail-on=violation` })),
+    );
+    return parts;
+  }
+
+  function draw(violation) {
+    const turn = data.turns[violation.turn];
+    const [words, characters] = violation.rates;
+    const header = make("header", {},
+      make("h3", { class: "mono", text: turn.id }),
+      make("span", { class: "chip", text: `variant ${violation.variant}` }),
+      make("span", { class: "chip", text: CAUSES[violation.cause] ?? violation.cause }),
+      make("span", {
+        class: "rates",
+        text: `edit rate: words ${words.toFixed(3)}, characters ${characters.toFixed(3)}`,
+      }),
+    );
+    const rest = make("details", {}, make("summary", {}, "Conversation, edits and state",
+      hidden(` of ${turn.id}, variant ${violation.variant}`)));
+    rest.addEventListener("toggle", () => rest.append(...more(violation, turn)), { once: true });
+    return make("li", {},
+      make("article", { class: "violation" }, header, said(violation, turn), changes(violation), rest));
+  }
+
+  // -- filters and pages -------------------------------------------------------------
+
+  function searched(violation) {
+    if (violation.searched === undefined) {
+      const turn = data.turns[violation.turn];
+      const side = (place) =>
+        violation.spans.map((span) => (typeof span === "string" ? span : span[place])).join("");
+      violation.searched = [turn.id, turn.system, side(0), side(1)].join("\n").toLowerCase();
+    }
+    return violation.searched;
+  }
+
+  // Without those that had changed at an earlier turn.
+  function changedSlots(violation) {
+    return violation.changes.filter((change) => !change[3]).map(([slot]) => slot);
+  }
+
+  const domainOf = (slot) => (slot.includes("-") ? slot.slice(0, slot.indexOf("-")) : "");
+
+  function wanted(values) {
+    const text = values.q.trim().toLowerCase();
+    const tests = [];
+    if (values.cause) tests.push((violation) => violation.cause === values.cause);
+    if (values.transformation) {
+      tests.push((violation) => violation.edits.some(([name]) => name === values.transformation));
+    }
+    if (values.slot) tests.push((violation) => changedSlots(violation).includes(values.slot));
+    if (values.domain) {
+      tests.push((violation) => changedSlots(violation).some((slot) => domainOf(slot) === values.domain));
+    }
+    if (text) tests.push((violation) => searched(violation).includes(text));
+    return (violation) => tests.every((test) => test(violation));
+  }
+
+  function values() {
+    return Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value]));
+  }
+
+  function filter() {
+    const now = values();
+    found = data.violations.filter(wanted(now));
+    if (now.order === "dialogue") {
+      found.sort((one, other) => one.turn - other.turn || one.variant - other.variant);
+    }
+    if (now.order === "edits") {
+      const size = ({ rates }) => rates[0] + rates[1];
+      found.sort((one, other) => size(other) - size(one));
+    }
+  }
+
+  function show(number) {
+    const size = Number(form.elements.size.value);
+    const last = Math.max(1, Math.ceil(found.length / size));
+    page = Math.min(Math.max(1, number), last);
+    const first = (page - 1) * size;
+    const shown = found.slice(first, first + size);
+    list.replaceChildren(...shown.map(draw));
+    const whole = data.violations.length.toLocaleString("en");
+    const total = found.length.toLocaleString("en");
+    const of = found.length === data.violations.length ? `${whole} violations` : `${total} of ${whole} violations`;
+    count.textContent = found.length ? `${of}, showing ${first + 1} to ${first + shown.length}` : of;
+    empty.hidden = found.length > 0;
+    pageInput.value = page;
+    pageInput.max = last;
+    pages.textContent = `of ${last}`;
+    for (const button of steps) {
+      const step = Number(button.dataset.step);
+      button.setAttribute("aria-disabled", String(step < 0 ? page === 1 : page === last));
+    }
+  }
+
+  function remember() {
+    const now = values();
+    const query = new URLSearchParams(FIELDS.filter((name) => now[name] !== DEFAULTS[name]).map((name) => [name, now[name]]));
+    if (page > 1) query.set("page", page);
+    history.replaceState(null, "", query.size ? `#${query}` : "#violations");
+  }
+
+  // What the address asks for: a link in a table, or a page that was kept.
+  function recall(hash) {
+    const query = new URLSearchParams(hash.slice(1));
+    if (!FIELDS.some((name) => query.has(name)) && !query.has("page")) return false;
+    for (const name of FIELDS) {
+      form.elements[name].value = query.get(name) ?? DEFAULTS[name];
+      if (form.elements[name].value === "" && DEFAULTS[name]) form.elements[name].value = DEFAULTS[name];
+    }
+    filter();
+    show(Number(query.get("page")) || 1);
+    return true;
+  }
+
+  function options(name, texts) {
+    const known = [...new Set(texts)].sort();
+    form.elements[name].append(...known.map((text) => make("option", { text, set: { value: text } })));
+  }
+
+  function turnTo(number) {
+    show(number);
+    remember();
+    heading.scrollIntoView();
+  }
+
+  const slots = data.violations.flatMap(changedSlots);
+  options("transformation", data.violations.flatMap(({ edits }) => edits.map(([name]) => name)));
+  options("slot", slots);
+  options("domain", slots.map(domainOf).filter(Boolean));
+
+  let waiting;
+  form.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => { filter(); show(1); remember(); }, 120);
+  });
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(() => { filter(); show(1); remember(); }));
+  for (const button of steps) {
+    const step = Number(button.dataset.step);
+    button.addEventListener("click", () => {
+      if (button.getAttribute("aria-disabled") !== "true") turnTo(page + step);
+    });
+  }
+  pageInput.addEventListener("change", () => turnTo(Number(pageInput.value) || 1));
+  window.addEventListener("hashchange", () => recall(location.hash));
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-filter]");
+    if (!link || !recall(link.hash)) return;
+    event.preventDefault();
+    remember();
+    heading.focus();
+    heading.scrollIntoView();
+  });
+
+  if (!recall(location.hash)) {
+    filter();
+    show(1);
+  }
+  list.setAttribute("aria-busy", "false");
+})();

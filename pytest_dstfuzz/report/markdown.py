@@ -1,0 +1,188 @@
+"""The job summary: a report as Markdown, short, with every text escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.report.edits import Span, shorten, shown_spans, visible
+from pytest_dstfuzz.report.figures import Interval, by_transformation
+from pytest_dstfuzz.report.tally import plainest
+from pytest_dstfuzz.report.terminal import between, interval_text, percent, points
+from pytest_dstfuzz.report.view import View
+
+#: What GitHub takes as the summary of a step, in bytes.
+MOST_BYTES: Final = 1 << 20
+_MOST_SHOWN: Final = 20
+_LONGEST: Final = 200
+_CUT: Final = "\nThe rest is left out: a summary has its limits.\n"
+_MARKS: Final = {"good": "\u2705", "bad": "\u274c", "warning": "\u26a0\ufe0f"}
+#: What is neither letter nor digit and never markup inside a line.
+_PLAIN: Final = frozenset(" .,;?!'%/()+-")
+_ADDRESS: Final = re.compile(r"www\.", re.IGNORECASE)
+
+
+def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
+    """Return the summary of a report.
+
+    Args:
+        report: as `build_report` made it or `read_report` read it.
+        limit: highest number of bytes in UTF-8; whole lines at the end are left out for it.
+
+    Raises:
+        DataError: something in the report is not as its schema has it.
+    """
+    view = View.of(report)
+    lines = [*_head(view), *_transformations(view), *_comparison(view), *_violations(view)]
+    text = "".join(f"{line}\n" for line in lines)
+    if len(text.encode("utf-8")) <= limit:
+        return text
+    room = limit - len(_CUT.encode("utf-8"))
+    kept: list[str] = []
+    for line in lines:
+        room -= len(line.encode("utf-8")) + 1
+        if room < 0:
+            break
+        kept.append(f"{line}\n")
+    return "".join([*kept, _CUT]) if kept else ""
+
+
+def append_summary(path: Path, report: Mapping[str, Any]) -> None:
+    """Add the summary of a report to the file of a step, as far as there is room in it.
+
+    Raises:
+        DataError: something in the report is not as its schema has it.
+        UserError: the file cannot be written.
+    """
+    try:
+        used = path.stat().st_size if path.exists() else 0
+        text = markdown_text(report, MOST_BYTES - used)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UserError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def escape(text: str) -> str:
+    """Return a text as Markdown that shows it, inside a line or a cell of a table.
+
+    Whatever could be markup of Markdown or HTML, a link, a mention or the end of a cell is
+    written as a character reference.
+    """
+    shown = "".join(
+        char if char.isalnum() or char in _PLAIN else f"&#{ord(char)};" for char in visible(text)
+    )
+    return _ADDRESS.sub(lambda match: f"{match.group()[:3]}&#46;", shown)
+
+
+def _head(view: View) -> Iterator[str]:
+    verdict, summary = view.verdict, view.summary
+    yield f"## {_MARKS[verdict.kind]} {escape(verdict.headline)}"
+    yield ""
+    yield f"Robustness of {escape(view.title)}."
+    for reason in verdict.reasons:
+        yield ""
+        yield f"The run: {escape(reason)}"
+    yield ""
+    yield from _table(
+        ("", "", ""),
+        [
+            _rate("failure rate", summary.failure_rate, summary.failure_rate_interval),
+            _rate("turns broken", summary.turn_failure_rate, summary.turn_failure_rate_interval),
+            ("violations", f"{summary.violations:,}", f"of {summary.valid:,} valid variants"),
+            (
+                "valid rate",
+                percent(summary.valid_rate),
+                f"{summary.valid:,} of {summary.generated:,} generated variants",
+            ),
+            ("turns tested", f"{summary.turns_tested:,}", f"of {summary.turns:,} turns"),
+        ],
+    )
+
+
+def _rate(name: str, rate: float | None, interval: Interval | None) -> tuple[str, str, str]:
+    return name, percent(rate), interval_text(interval)
+
+
+def _transformations(view: View) -> Iterator[str]:
+    rows = by_transformation(view.turns, view.seed)
+    if rows:
+        yield "### By transformation"
+        yield ""
+        yield from _table(
+            ("transformation", "valid rate", "failure rate", "95 % interval", "violations"),
+            [
+                (
+                    row.name,
+                    percent(row.counts.valid_rate, 1),
+                    percent(row.counts.failure_rate, 1),
+                    between(row.failure_interval),
+                    f"{row.counts.violations:,} of {row.counts.valid:,}",
+                )
+                for row in rows
+            ],
+        )
+
+
+def _comparison(view: View) -> Iterator[str]:
+    if view.comparison is None:
+        return
+    found = view.comparison
+    yield "### Against the baseline"
+    yield ""
+    yield from _table(
+        ("variants", "failure rate then", "now", "difference", "95 % interval", "new", "gone"),
+        [
+            (
+                f"{found['variants']:,}",
+                percent(found["before"]),
+                percent(found["after"]),
+                points(found["difference"]),
+                "n/a"
+                if found["interval"] is None
+                else " to ".join(points(end) for end in found["interval"]),
+                f"{len(found['new_violations']):,}",
+                f"{len(found['gone_violations']):,}",
+            )
+        ],
+    )
+
+
+def _violations(view: View) -> Iterator[str]:
+    pairs = plainest(view.turns, _MOST_SHOWN)
+    if not pairs:
+        return
+    yield "### The plainest violations"
+    yield ""
+    yield "| turn | user | changed |"
+    yield "| --- | --- | --- |"
+    for turn, variant in pairs:
+        said = "".join(_span(span) for span in shown_spans(turn.user, variant.edits))
+        changed = "<br>".join(
+            escape(shorten(str(change), _LONGEST))
+            for change in variant.changed_slots
+            if not change.carried
+        )
+        place = escape(f"{shorten(turn.id, _LONGEST)}, variant {variant.index}")
+        yield f"| {place} | {said} | {changed} |"
+
+
+def _span(span: str | Span) -> str:
+    if isinstance(span, str):
+        return escape(shorten(span, _LONGEST))
+    marks = zip(("del", "ins"), span, strict=True)
+    return "".join(
+        f"<{tag}>{escape(shorten(text, _LONGEST))}</{tag}>" for tag, text in marks if text
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table, its texts escaped, and an empty line after it."""
+    yield f"| {' | '.join(map(escape, head))} |"
+    yield f"|{' --- |' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(map(escape, row))} |"
+    yield ""

@@ -1,0 +1,205 @@
+"""A JSON report as pages show it: the verdict, the figures, the circumstances of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from pytest_dstfuzz.campaign.ledger import Ledger, ledger
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.report.json_report import report_turns
+from pytest_dstfuzz.report.terminal import interval_text, percent
+
+#: Parts of a report that say how and on what it was made, in the order in which they are shown.
+_PARTS = ("settings", "data", "run")
+#: What the object ``gate`` of a report, its findings and its comparison have.
+_GATE = ("verdict", "troubles", "not_compared", "findings", "comparison")
+_FINDING = ("part", "verdict", "reason")
+_COMPARISON = (
+    *("baseline", "turns", "dialogues", "share", "variants", "before", "after", "difference"),
+    *("interval", "p_value", "new_violations", "gone_violations"),
+    *("domains", "slots", "transformations"),
+)
+_MOST_REASONS = 5
+
+Kind = Literal["good", "bad", "warning"]
+#: Verdict of the gate -> how it is shown.
+VERDICTS: dict[str, tuple[Kind, str]] = {
+    "pass": ("good", "Passed"),
+    "regression": ("bad", "Failed: regression"),
+    "inconclusive": ("warning", "Inconclusive"),
+    "infrastructure": ("warning", "Not judged: infrastructure"),
+}
+
+
+class Verdict(NamedTuple):
+    """What a reader sees first."""
+
+    kind: Kind
+    headline: str
+    #: Sentences that say why.
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """A report, its turns read back; figures are computed from the turns when they are shown.
+
+    Attributes:
+        report: the report as `build_report` made it, or as `read_report` read it.
+        settings: those of the run, but for paths and devices, which are not kept there.
+        gate: the gate's judgement; ``None`` where nothing was to be judged.
+        turns: its turns.
+    """
+
+    report: Mapping[str, Any]
+    settings: Settings
+    gate: Mapping[str, Any] | None
+    turns: tuple[TurnResult, ...]
+
+    @classmethod
+    def of(cls, report: Mapping[str, Any]) -> View:
+        """Read the turns of ``report``.
+
+        Raises:
+            DataError: something in it is not as the report's schema has it.
+        """
+        wrong = [name for name in _PARTS if not isinstance(report.get(name), Mapping)]
+        if wrong:
+            raise DataError(f"this is no whole report: {', '.join(wrong)} missing")
+        settings, gate = _settings(report["settings"]), _gate(report.get("gate"))
+        return cls(report, settings, gate, report_turns(report))
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run, and of the intervals."""
+        return self.settings.seed
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures of the run."""
+        return summarise(self.turns, self.seed)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What became of every variant."""
+        return ledger(self.turns)
+
+    @property
+    def title(self) -> str:
+        """What was tested on what, in a few words."""
+        model = self.settings.model or "the suite's own tracker"
+        data = self.report["data"]
+        return f"{model} on {data.get('name', 'data')}, {data.get('split', 'unknown')} split"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the run has to say about itself."""
+        return tuple(str(note) for note in self.report["run"].get("notes", ()))
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The verdict of the gate where there was one, and else what was found."""
+        return _verdict(self)
+
+    @property
+    def findings(self) -> Sequence[Mapping[str, Any]]:
+        """What came of each limit."""
+        return () if self.gate is None else list(self.gate["findings"])
+
+    @property
+    def comparison(self) -> Mapping[str, Any] | None:
+        """The comparison with a baseline, where there was one."""
+        return None if self.gate is None else self.gate["comparison"]
+
+    def facts(self, part: str) -> list[tuple[str, str]]:
+        """Return the settings, ``data`` or ``run`` as names and texts; empty ones are left out."""
+        return [
+            (name.replace("_", " "), text)
+            for name, value in self.report[part].items()
+            if name != "notes" and (text := _text(value))
+        ]
+
+
+def _settings(values: Mapping[str, Any]) -> Settings:
+    """Return the settings that `settings_json` wrote; those of other versions are left out.
+
+    Raises:
+        DataError: a value is of the wrong kind.
+    """
+    settings = Settings()
+    kept: dict[str, Any] = {}
+    for name, value in values.items():
+        if not hasattr(settings, name):
+            continue
+        default = getattr(settings, name)
+        kept[name] = tuple(value) if isinstance(value, list) else value
+        if default is not None and not isinstance(kept[name], type(default) | None):
+            raise DataError(f"this is no whole report: the setting {name!r} is {value!r}")
+    return replace(settings, **kept)
+
+
+def _gate(gate: object) -> Mapping[str, Any] | None:
+    """Return the judgement of the gate, if the report has one that limits or failures led to.
+
+    Raises:
+        DataError: it lacks something.
+    """
+    if gate is None:
+        return None
+    try:
+        known = {name: gate[name] for name in _GATE}  # type: ignore[index]  # that is the question
+        for finding in known["findings"]:
+            known.update({name: finding[name] for name in _FINDING})
+        if known["comparison"] is not None:
+            known.update({name: known["comparison"][name] for name in _COMPARISON})
+    except (KeyError, TypeError) as error:
+        raise DataError(f"this is no whole report: its 'gate' lacks {error}") from None
+    judged = gate["findings"] or gate["troubles"] or gate["not_compared"]  # type: ignore[index]
+    return gate if judged else None  # type: ignore[return-value]
+
+
+def _verdict(view: View) -> Verdict:
+    gate, summary = view.gate, view.summary
+    more = []
+    if ended := view.report["data"].get("ended"):
+        more.append(_sentence(f"the run ended early: {ended}"))
+    if summary.errors:
+        failed = f"{summary.errors:,} of {summary.valid:,} variants"
+        more.append(f"The tracker failed on {failed}.")
+    if gate is not None:
+        found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
+        why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
+        kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
+        reasons = [_sentence(str(reason)) for reason in why]
+        if len(reasons) > _MOST_REASONS:
+            reasons[_MOST_REASONS:] = [f"And {len(reasons) - _MOST_REASONS} more; see the limits."]
+        return Verdict(kind, headline, (*reasons, *more))
+    if not summary.valid:
+        return Verdict("warning", "Nothing was tested", ("No valid variant was run.", *more))
+    bounds = interval_text(summary.failure_rate_interval)
+    rate = f"The failure rate is {percent(summary.failure_rate)} ({bounds})."
+    if summary.violations:
+        headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"
+        return Verdict("bad", headline, (rate, *more))
+    return Verdict("warning" if summary.errors else "good", "No violation", (rate, *more))
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _text(value: object) -> str:
+    """Return a value of a report as text, ``""`` where there is nothing to show."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {text}" for name, item in value.items() if (text := _text(item)))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(_text(item) for item in value)
+    return "" if value is None else str(value)

@@ -1,0 +1,265 @@
+"""Hypothesis strategies over the action space of the campaigns.
+
+``@given`` explores actions, variants and dialogues, and shrinks what breaks a test to the
+least: fewest transformations, each carried out once, at the first place, with the first
+choice; of dialogues the shortest beginning. Everything is lazy: locks and lexicon are
+loaded when the first example is drawn.
+
+Importing this module registers the profile ``dstfuzz``, which has no deadline, since a
+tracker may take its time. As with every profile it is the user who loads it, with
+``settings.load_profile("dstfuzz")``; ``--hypothesis-profile=dstfuzz`` does so where a
+``conftest.py`` imports this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from pytest_dstfuzz.campaign.attempts import Rules, lock_values
+from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
+from pytest_dstfuzz.dialogue.types import (
+    DONTCARE,
+    BeliefState,
+    Dialogue,
+    DialogueSet,
+    Ontology,
+    Turn,
+)
+from pytest_dstfuzz.errors import MissingExtraError, UserError, unknown_name
+from pytest_dstfuzz.perturb.action import GRID, ActionSpace, Step
+from pytest_dstfuzz.perturb.edits import without
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.perturb.source import Source
+from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.trackers.protocol import Prediction
+
+try:
+    from hypothesis import assume
+    from hypothesis import settings as hypothesis_settings
+    from hypothesis import strategies as st
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "hypothesis":
+        raise
+    raise MissingExtraError("pytest_dstfuzz.strategies", "hypothesis", "hypothesis") from error
+
+__all__ = ["actions", "dialogues", "variants"]
+
+hypothesis_settings.register_profile("dstfuzz", deadline=None)
+
+_SPACE: Final = ActionSpace()
+_PARAMETERS: Final = {
+    name: (_SPACE.block(name).stop - _SPACE.block(name).start) // _SPACE.repetitions - 1
+    for name in TRANSFORMATIONS
+}
+#: A coordinate. From 0 up: the first place, the first operator, the first choice.
+_UNIT: Final = st.integers(0, GRID).map(lambda number: number / GRID)
+#: Importance 0 is that of transformations which are left out.
+_IMPORTANCE: Final = st.integers(1, GRID).map(lambda number: number / GRID)
+_NO_DATA: Final = DialogueSet("dialogues", "test", ())
+_MOST_NEWS: Final = 3
+
+
+def actions(transformations: int = 3, *, only: Sequence[str] = ()) -> st.SearchStrategy[Action]:
+    """Return a strategy for actions: points of the unit cube on its grid of 1/1024.
+
+    Coordinates that have no effect (of transformations that are left out, of repetitions
+    that are not active) are 0, so that equal actions look equal. Shrinks towards one
+    transformation that is carried out once, with all parameters 0.
+
+    Args:
+        transformations: how many an action associates at most, 1 to 6.
+        only: the transformations to choose among; all when empty.
+
+    Raises:
+        UserError: not 1 to 6, or an unknown transformation.
+    """
+    if not 1 <= transformations <= len(TRANSFORMATIONS):
+        most = len(TRANSFORMATIONS)
+        raise UserError(f"transformations must be from 1 to {most}, not {transformations}")
+    for name in only:
+        if name not in TRANSFORMATIONS:
+            raise unknown_name("transformation", name, TRANSFORMATIONS)
+    names = [name for name in TRANSFORMATIONS if name in (only or TRANSFORMATIONS)]
+    chosen = st.lists(st.sampled_from(names), min_size=1, max_size=transformations, unique=True)
+    return chosen.flatmap(_steps).map(_SPACE.encode)
+
+
+def variants(
+    dialogue: Dialogue,
+    turn_index: int | None = None,
+    *,
+    data: DialogueSet | None = None,
+    settings: Settings | None = None,
+    lexicon: Lexicon | None = None,
+    clean: Prediction | None = None,
+) -> st.SearchStrategy[Variant]:
+    """Return a strategy for the valid variants of a turn's utterance.
+
+    The same as those of a campaign: same transformations, same locks, same limits. Shrinks
+    towards one edit: the one that breaks the test. To see what a tracker makes of a variant,
+    ask it for ``dialogue.context(turn_index, {turn_index: variant.text})``.
+
+    Args:
+        dialogue: where the turn is.
+        turn_index: which turn; ``None`` = the last.
+        data: the data set of the dialogue, for its ontology and cue words; ``None`` = only
+            the values of the turn's own label are known.
+        settings: of these ``transformations`` (here the most that a variant associates),
+            ``only``, ``validity``, ``max_edit_rate``, ``flat_edit_rate`` and ``lock`` count;
+            ``None`` = the defaults.
+        lexicon: words to perturb with; ``None`` = those that are shipped.
+        clean: what the tracker predicts for the clean turn: its values are locked where the
+            data has no label or no ontology.
+
+    Raises:
+        UserError: there is no such turn; when the first example is drawn, a setting that
+            will not do, or an utterance that no transformation may touch.
+    """
+    count = len(dialogue.turns)
+    index = count - 1 if turn_index is None else turn_index
+    if not 0 <= index < count:
+        raise UserError(
+            f"there is no turn {index} in dialogue {dialogue.id!r}, which has {count} turns, "
+            "counted from 0"
+        )
+    key = _Made(data or _NO_DATA, settings or Settings(), lexicon)
+    return st.deferred(lambda: _variants(dialogue, dialogue.turns[index], key, clean))
+
+
+def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.SearchStrategy[Dialogue]:
+    """Return a strategy for dialogues.
+
+    Args:
+        source: a data set, of which a dialogue, or the beginning of one, is drawn; or an
+            ontology, of which dialogues are made up in which the user names a few values a
+            turn, and which are labelled with them.
+        max_turns: how many turns a dialogue has at most; shrinks towards one.
+
+    Raises:
+        UserError: there is no dialogue, or no value, to draw from, or no turn is allowed.
+    """
+    if max_turns < 1:
+        raise UserError(f"max_turns must be at least 1, not {max_turns}")
+    if isinstance(source, Ontology):
+        known = {slot: source.values[slot] for slot in source.slots if source.values[slot]}
+        if not known:
+            raise UserError("the ontology has no slot with values to make dialogues of")
+        # The same slot again is a change of mind: its newest value counts.
+        news = st.lists(
+            st.sampled_from([(slot, value) for slot in known for value in known[slot]]),
+            min_size=1,
+            max_size=_MOST_NEWS,
+            unique_by=lambda pair: pair[0],
+        )
+        return st.lists(news, min_size=1, max_size=max_turns).map(_made_up)
+    if not source.dialogues:
+        raise UserError(f"the data set {source.name!r} holds no dialogue to draw")
+    shortest_first = sorted(
+        source.dialogues, key=lambda dialogue: (len(dialogue.turns), dialogue.id)
+    )
+    return st.sampled_from(shortest_first).flatmap(
+        lambda dialogue: _beginnings(dialogue, max_turns)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """What a perturber is made of; data and lexicon are compared by identity.
+
+    They are large, and tables that are built from them take longer than all else here.
+    """
+
+    data: DialogueSet
+    settings: Settings
+    #: ``None`` = the one that is shipped.
+    lexicon: Lexicon | None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Made):
+            return NotImplemented
+        same = self.data is other.data and self.lexicon is other.lexicon
+        return same and self.settings == other.settings
+
+    def __hash__(self) -> int:
+        return hash((id(self.data), id(self.lexicon), self.settings))
+
+
+@lru_cache(maxsize=8)
+def _perturber(key: _Made) -> Perturber:
+    """Return the perturber that a campaign would use, its places in reading order."""
+    # Neither the search nor the relation has a say in what is done to an utterance.
+    settings = replace(key.settings, search="random", relation="metamorphic")
+    return Rules.of(settings, key.data, key.lexicon or load_lexicon()).perturber
+
+
+def _variants(
+    dialogue: Dialogue, turn: Turn, key: _Made, clean: Prediction | None
+) -> st.SearchStrategy[Variant]:
+    perturber = _perturber(key)
+    values = lock_values(key.data, turn, clean)
+    source = perturber.prepare(turn.user, values, turn.system)
+    # What has no place in this utterance would only make vacuous variants.
+    names = [name for name, menu in perturber.menus(source).items() if menu.operators]
+    if not names:
+        raise UserError(
+            f"no transformation may touch turn {turn.index} of dialogue {dialogue.id!r} under "
+            f"the profile {perturber.validity!r}: {turn.user!r}"
+        )
+    return _valid(perturber, source, actions(key.settings.transformations, only=names))
+
+
+@st.composite
+def _valid(
+    draw: st.DrawFn, perturber: Perturber, source: Source, drawn: st.SearchStrategy[Action]
+) -> Variant:
+    variant = perturber.apply(source, draw(drawn))
+    count = len(variant.edits)
+    if count > 1:
+        # An edit moves the places of those after it, so that an action cannot simply lose a
+        # step. Half of the draws, and the simpler ones, are therefore one of its edits alone.
+        alone = draw(st.integers(0, 2 * count - 1))
+        if alone < count:
+            others = set(range(count)) - {alone}
+            variant = perturber.remake(source, without(variant.edits, others))
+    assume(variant.valid)
+    return variant
+
+
+def _steps(chosen: Sequence[str]) -> st.SearchStrategy[list[Step]]:
+    """Return a strategy for the steps of the chosen transformations, word level first."""
+    return st.tuples(*(_step(name) for name in sorted(chosen, key=TRANSFORMATIONS.index))).map(list)
+
+
+@lru_cache(maxsize=len(TRANSFORMATIONS))
+def _step(name: str) -> st.SearchStrategy[Step]:
+    parameters = st.tuples(*[_UNIT] * _PARAMETERS[name])
+    repetitions = st.lists(parameters, min_size=1, max_size=_SPACE.repetitions).map(tuple)
+    return st.builds(Step, st.just(name), _IMPORTANCE, repetitions, st.just(_SPACE.repetitions))
+
+
+def _beginnings(dialogue: Dialogue, max_turns: int) -> st.SearchStrategy[Dialogue]:
+    most = min(max_turns, len(dialogue.turns))
+    return st.integers(1, most).map(lambda count: replace(dialogue, turns=dialogue.turns[:count]))
+
+
+def _made_up(news: Sequence[Sequence[tuple[str, str]]]) -> Dialogue:
+    """Return the dialogue in which the user says, turn by turn, what is new."""
+    turns: list[Turn] = []
+    state: dict[str, str] = {}
+    for index, pairs in enumerate(news):
+        state |= dict(pairs)
+        user = " and ".join(_said(slot, value) for slot, value in pairs)
+        system = "anything else ?" if index else ""
+        turns.append(Turn(index, system, user, BeliefState(state)))
+    return Dialogue("made-up", tuple(turns))
+
+
+def _said(slot: str, value: str) -> str:
+    what = slot.replace("-", " ")
+    if value == DONTCARE:
+        return f"i do not care about the {what}"
+    return f"the {what} should be {value}"

@@ -1,0 +1,130 @@
+"""Every option and command of the recipes exists, and the gate before a release works."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pytest_dstfuzz.cli import COMMANDS
+from pytest_dstfuzz.config import OPTIONS, parse_option
+
+CI = Path(__file__).parents[2] / "examples" / "ci"
+RECIPES = ("github-actions.yml", "gitlab-ci.yml")
+FLAGS = {item.flag: item for item in OPTIONS}
+
+
+def scripts(part: Any) -> Iterator[str]:
+    """Yield every command of a recipe, wherever it stands."""
+    if isinstance(part, dict):
+        for name, value in part.items():
+            if name in ("run", "script", "before_script"):
+                yield from [value] if isinstance(value, str) else value
+            else:
+                yield from scripts(value)
+    elif isinstance(part, list):
+        for value in part:
+            yield from scripts(value)
+
+
+def commands() -> list[Any]:
+    found = [
+        pytest.param(command, id=f"{name}-{number}")
+        for name in RECIPES
+        for number, command in enumerate(scripts(yaml.safe_load((CI / name).read_text("utf-8"))))
+    ]
+    shell = (CI / "release_gate.sh").read_text("utf-8").replace("\\\n", " ")
+    code = [line for line in shell.splitlines() if not line.startswith("#")]
+    lines = [line for line in code if "dstfuzz " in line or "--dst-" in line]
+    readme = (CI / "README.md").read_text("utf-8")
+    lines += [line for line in readme.splitlines() if line.startswith("    dstfuzz ")]
+    return [*found, *(pytest.param(line, id=f"line-{n}") for n, line in enumerate(lines))]
+
+
+@pytest.mark.parametrize("command", commands())
+def test_what_a_recipe_names_exists(command: str) -> None:
+    words = shlex.split(command)
+    for word in words:
+        if not word.startswith("--dst-"):
+            continue
+        flag, given, value = word.removeprefix("--dst-").partition("=")
+        assert flag in FLAGS, f"{word}: there is no such option"
+        assert given or FLAGS[flag].alone, f"{word}: needs a value"
+        if given and "$" not in value:
+            parse_option(FLAGS[flag].name, value, word)
+    if words and words[0] == "dstfuzz":
+        assert words[1] in COMMANDS
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_dstfuzz.cli", words[1], "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for word in words[2:]:
+            assert not word.startswith("--") or word in done.stdout, word
+
+
+def test_the_recipes_do_what_they_are_for() -> None:
+    for name in RECIPES:
+        runs = list(scripts(yaml.safe_load((CI / name).read_text("utf-8"))))
+        (smoke,) = (line for line in runs if "--dst-turns=100" in line)
+        (nightly,) = (line for line in runs if "--dst-turns=all" in line)
+        assert "--junitxml=" in smoke
+        assert "--dst-baseline=" in nightly
+        assert "--dst-inconclusive=fail" in nightly
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="the gate is a bash script")
+def test_the_gate_before_a_release(tmp_path: Path) -> None:
+    (tmp_path / "gate_bot.py").write_text(
+        "import os\n"
+        "def track(context):\n"
+        "    letters = str(len(context.user)) if os.environ.get('BROKEN') else 'north'\n"
+        "    return {'hotel-area': letters}\n",
+        encoding="utf-8",
+    )
+    suite = tmp_path / "tests" / "robustness"
+    suite.mkdir(parents=True)
+    body = re.search(r"```python\n(.*?)```", (CI / "README.md").read_text("utf-8"), re.DOTALL)
+    assert body is not None
+    (suite / "test_robustness.py").write_text(body.group(1), encoding="utf-8")
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(tmp_path),
+        "DST_MODEL": "gate_bot:track",
+    }
+
+    def gate(**more: str) -> subprocess.CompletedProcess[str]:
+        command = ["bash", str(CI / "release_gate.sh"), "-p", "no:cacheprovider", "-q"]
+        command += ["--dst-turns=80", "--dst-variants=2", "--rootdir=."]
+        return subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={**environment, **more},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    first = gate()
+    assert first.returncode == 0, first.stdout + first.stderr
+    baseline = (tmp_path / "dst-baseline.json").read_bytes()
+    second = gate()
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert json.loads((tmp_path / "robustness" / "report.json").read_text("utf-8"))["gate"]
+    assert (tmp_path / "dst-baseline.json").read_bytes() == baseline
+    # A build that fails its gate leaves the baseline as it was.
+    worse = gate(DST_MAX_FAILURE_RATE="0%", BROKEN="1")
+    assert worse.returncode == 1, worse.stdout + worse.stderr
+    assert (tmp_path / "dst-baseline.json").read_bytes() == baseline

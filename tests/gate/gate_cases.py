@@ -1,0 +1,82 @@
+"""Results made by hand: turns whose variants held or broke, as a few letters say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.gate.baseline import Baseline, make_baseline
+from pytest_dstfuzz.perturb.types import Edit
+
+OUTCOMES = {
+    "h": "held",
+    "v": "violation",
+    "c": "carried",
+    "i": "improved",
+    "e": "error",
+    "d": "duplicate",
+}
+CAMPAIGN = {"seed": 0, "search": "random", "content": "c0ffee"}
+
+
+def variant(
+    index: int,
+    letter: str,
+    *,
+    slot: str = "hotel-area",
+    transformation: str = "char_drop",
+    cause: str | None = "turn",
+    text: str = "",
+) -> VariantResult:
+    """Return one variant; ``v`` and ``c`` change the slot, anew or carried."""
+    changed = (ChangedSlot(slot, "north", None, carried=letter == "c"),)
+    return VariantResult(
+        index=index,
+        text=text or f"variant {index}",
+        context=("hello",),
+        edits=(Edit(transformation, "any", 0, 1, "v", ""),),
+        edit_w=0.0,
+        edit_c=0.1,
+        valid=letter != "d",
+        reason="no answer" if letter == "e" else "",
+        outcome=OUTCOMES[letter],  # type: ignore[arg-type]  # one of the valid names
+        changed_slots=changed if letter in "vc" else (),
+        cause=cause if letter == "v" else None,  # type: ignore[arg-type]  # likewise
+    )
+
+
+def turn(
+    dialogue: str, index: int, variants: str | Sequence[VariantResult], **given: str | None
+) -> TurnResult:
+    """Return a turn; of letters, each is a variant with what ``given`` says of it."""
+    made = [
+        variant(number, item, **given) if isinstance(item, str) else item  # type: ignore[arg-type]
+        for number, item in enumerate(variants)
+    ]
+    worst = next((name for name in ("error", "violation") if name in {v.outcome for v in made}), "")
+    return TurnResult(
+        id=f"sample-test-{dialogue}-t{index}",
+        dialogue_id=dialogue,
+        turn_index=index,
+        system="",
+        user="hello",
+        clean_state=BeliefState({"hotel-area": "north", "train-day": "friday"}),
+        outcome=worst or "held",  # type: ignore[arg-type]  # one of the valid names
+        variants=tuple(made),
+    )
+
+
+def build(*dialogues: str, **given: str | None) -> dict[str, list[TurnResult]]:
+    """Return a run: each text is a dialogue, its words are turns, their letters variants."""
+    turns = [
+        turn(f"D{number:03}", index, letters, **given)
+        for number, text in enumerate(dialogues)
+        for index, letters in enumerate(text.split())
+    ]
+    return {"only": turns}
+
+
+def baseline(*dialogues: str, **given: str | None) -> Baseline:
+    """Return the baseline of such a run."""
+    return make_baseline(build(*dialogues, **given), CAMPAIGN, "mybot")

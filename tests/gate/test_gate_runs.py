@@ -1,0 +1,366 @@
+"""Whole runs of pytest: a build leaves a baseline, the builds after it are compared with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from schema_check import problems
+
+# Loaded before any inner run: such a run forgets the modules that it was the first to
+# load, and numpy and scipy must not be loaded twice.
+import pytest_dstfuzz.gate.comparison
+import pytest_dstfuzz.plugin.hooks  # noqa: F401
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+
+BOTS = """
+def steady(context):
+    return {"hotel-area": "north"}
+
+def broken(context):
+    return {"hotel-area": "north", "hotel-name": context.user}
+
+def rather_broken(context):
+    '''Breaks at every third length of an utterance.'''
+    return {"hotel-name": str(len(context.user) % 3 == 0), "hotel-area": "north"}
+
+def dead(context):
+    raise OSError("no route to host")
+
+def dies(context):
+    '''Answers the preflight, and nothing else.'''
+    if len(context.exchanges) > 3 or "," in context.user:
+        raise OSError("connection reset")
+    return {"hotel-area": "north"}
+
+"""
+OPTIONS = ("-p", "no:cacheprovider", "--dst-turns=45", "--dst-variants=3", "--dst-report=out.json")
+SUITE = "def test_state(dst_turn):\n    dst_turn.assert_unchanged()\n"
+WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+
+
+@pytest.fixture
+def bot(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A folder with the trackers above in ``mybot.py``."""
+    pytester.makepyfile(mybot=BOTS)
+    return pytester
+
+
+@pytest.fixture(scope="module")
+def steady() -> dict[str, str]:
+    """The baseline of the steady tracker, once a test has written it."""
+    return {}
+
+
+@pytest.fixture
+def known(bot: pytest.Pytester, steady: dict[str, str]) -> pytest.Pytester:
+    """The same with the baseline of the steady tracker in ``base.json``."""
+    path = bot.path / "base.json"
+    if not steady:
+        assert run(bot, "steady", "--dst-update-baseline").ret == 0
+        steady["text"] = path.read_text(encoding="utf-8")
+    path.write_text(steady["text"], encoding="utf-8")
+    return bot
+
+
+def run(bot: pytest.Pytester, model: str, *options: str) -> pytest.RunResult:
+    given = (f"--dst-model=mybot:{model}", "--dst-baseline=base.json", *OPTIONS)
+    return bot.runpytest_inprocess(*given, *options)
+
+
+def gate(bot: pytest.Pytester) -> Any:
+    report = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert problems(report["gate"], schema["properties"]["gate"], schema) == []
+    return report["gate"]
+
+
+def test_a_baseline_is_written_and_said_to_be(bot: pytest.Pytester) -> None:
+    result = run(bot, "broken", "--dst-update-baseline")
+    assert result.ret == 0
+    result.assert_outcomes(passed=45)
+    result.stdout.fnmatch_lines(["dstfuzz: the outcomes of 135 variants are now the base*e.json"])
+    assert gate(bot) is None
+    text = (bot.path / "base.json").read_text(encoding="utf-8")
+    assert text.count('"violation"') > 45
+
+
+def test_the_same_build_passes(known: pytest.Pytester) -> None:
+    result = run(known, "steady")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: compared with the baseline (mybot:steady): * variants of 45 turns in *",
+            "dstfuzz: passed: the failure rate changed by +0.00 pp against the baseline *",
+            "dstfuzz: verdict: pass",
+        ]
+    )
+    assert gate(known)["verdict"] == "pass"
+
+
+@WORKERS
+def test_a_build_that_got_worse_is_a_regression(
+    known: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = run(known, "broken", *workers)
+    assert result.ret == 1
+    assert "failed" not in result.parseoutcomes()
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: failed: the failure rate changed by +*; +2.00 pp are allowed",
+            "dstfuzz: verdict: regression",
+        ]
+    )
+    found = gate(known)
+    assert found["verdict"] == "regression"
+    assert found["comparison"]["new_violations"]
+    assert found["comparison"]["slots"]["hotel-name"]["after"] > 0.3
+
+
+def test_neither_report_nor_baseline_depends_on_the_workers(known: pytest.Pytester) -> None:
+    texts = []
+    for workers in ((), ("-n", "2")):
+        run(known, "rather_broken", *workers)
+        lines = (known.path / "out.json").read_text(encoding="utf-8").splitlines()
+        run(known, "steady", "--dst-update-baseline", *workers)
+        baseline = (known.path / "base.json").read_text(encoding="utf-8")
+        texts.append(([line for line in lines if not line.startswith('"run": ')], baseline))
+    assert texts[0] == texts[1]
+
+
+def test_a_build_that_got_better_passes(known: pytest.Pytester) -> None:
+    run(known, "broken", "--dst-update-baseline")
+    assert run(known, "steady").ret == 0
+
+
+@pytest.mark.parametrize(("policy", "status"), [("warn", 0), ("fail", 7)])
+def test_few_dialogues_are_inconclusive(bot: pytest.Pytester, policy: str, status: int) -> None:
+    few = ("--dst-turns=8", f"--dst-inconclusive={policy}")
+    run(bot, "steady", "--dst-update-baseline", *few)
+    result = run(bot, "broken", *few)
+    assert result.ret == status
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: inconclusive: *too few dialogues for an interval*; about 6 dialogues would*",
+            "dstfuzz: verdict: inconclusive",
+        ]
+    )
+    assert gate(bot)["findings"][0]["dialogues_needed"] == 6
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        ("--dst-seed=1", "seed: 0 in the baseline, 1 now"),
+        ("--dst-validity=edit-rate", "the validity profile: strict in the baseline, edit-rate now"),
+        ("--dst-attack=cumulative", "attack: hybrid in the baseline, cumulative now"),
+    ],
+)
+def test_another_campaign_is_named(known: pytest.Pytester, option: str, named: str) -> None:
+    result = run(known, "broken", option)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"dstfuzz: not compared with the baseline: {named}"])
+    assert gate(known)["not_compared"] == [named]
+    assert run(known, "broken", option, "--dst-inconclusive=fail").ret == 7
+
+
+def test_other_data_of_the_same_name_is_named(bot: pytest.Pytester) -> None:
+    talk = {"dialogue_id": "p1", "utterances": ["A large one with olives", "Thin, please"]}
+    path = bot.path / "talks.jsonl"
+    for word, options in (("olives", ("--dst-update-baseline",)), ("capers", ())):
+        talk["utterances"] = [f"A large one with {word} on top", "And deliver it please"]
+        path.write_text(json.dumps(talk) + "\n", encoding="utf-8")
+        result = run(bot, "steady", "--dst-data=talks.jsonl", *options)
+    result.stdout.fnmatch_lines(["dstfuzz: not compared *: the content of the data: * now"])
+
+
+def test_another_lexicon_is_named(known: pytest.Pytester) -> None:
+    known.makepyfile(
+        test_mine="import pytest\n"
+        "from pytest_dstfuzz.perturb.lexicon import load_lexicon\n"
+        "class Zebras:\n"
+        "    name = 'zebras'\n"
+        "    def synonyms(self, word, pos=None): return ('zebra',)\n"
+        "@pytest.fixture(scope='session')\n"
+        "def dst_lexicon(): return load_lexicon().with_sources(synonyms=Zebras())\n" + SUITE
+    )
+    result = run(known, "steady")
+    result.stdout.fnmatch_lines(["dstfuzz: not compared *: the lexicon: * in the baseline, * now"])
+
+
+def test_part_of_the_turns_is_compared(known: pytest.Pytester) -> None:
+    known.makepyfile(test_mine=SUITE)  # Another name of the test is no other campaign.
+    result = run(known, "steady", "-k", "t0]")
+    result.stdout.fnmatch_lines(["dstfuzz: turns that only the baseline has: 3*, that only th*: 0"])
+    assert gate(known)["verdict"] == "pass"
+
+
+@WORKERS
+def test_a_service_that_dies_is_infrastructure(
+    known: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = run(known, "dies", "--dst-max-failure-rate=0", *workers)
+    assert result.ret == 6
+    assert "failed" not in result.parseoutcomes()
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: failed: the tracker failed on * of 45 turns, more than 5%",
+            "dstfuzz: verdict: infrastructure",
+        ]
+    )
+    assert gate(known)["verdict"] == "infrastructure"
+
+
+def test_a_service_that_is_dead_is_infrastructure(known: pytest.Pytester) -> None:
+    result = run(known, "dead")
+    assert result.ret == 6
+    result.stderr.fnmatch_lines(["*no route to host* (verdict: infrastructure)"])
+    # Without a baseline it is what it was.
+    assert known.runpytest_inprocess("--dst-model=mybot:dead", *OPTIONS).ret == 4
+
+
+def test_a_dead_tracker_of_a_suite_is_infrastructure(known: pytest.Pytester) -> None:
+    fixture = "import pytest, mybot\n@pytest.fixture(scope='session')\n"
+    known.makepyfile(test_mine=f"{fixture}def dst_model(): return mybot.dead\n{SUITE}")
+    options = ("--dst-baseline=base.json", *OPTIONS)
+    assert known.runpytest_inprocess(*options).ret == 6
+
+
+def test_a_run_that_a_budget_ended_early_is_infrastructure(known: pytest.Pytester) -> None:
+    result = run(known, "broken", "--dst-max-calls=60")
+    assert result.ret == 6
+    result.stdout.fnmatch_lines(["dstfuzz: failed: only * of 45 turns were run, fewer than 50%*"])
+    result = run(known, "broken", "--dst-max-calls=60", "--dst-update-baseline")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["dstfuzz: failed: the baseline was not written: the budget of *"])
+
+
+def test_a_dying_service_leaves_no_baseline(bot: pytest.Pytester) -> None:
+    result = run(bot, "dies", "--dst-update-baseline")
+    assert result.ret == 6
+    result.stdout.fnmatch_lines(["dstfuzz: failed: the baseline was not written: the tracker fa*"])
+    assert not (bot.path / "base.json").exists()
+
+
+def test_pytests_own_exit_statuses_stay(known: pytest.Pytester) -> None:
+    known.makepyfile(test_mine=SUITE, test_other="def test_other(): assert False")
+    assert run(known, "steady").ret == 1
+    assert run(known, "steady", "--dst-turns=none").ret == 4
+    assert run(known, "steady", "-k", "nothing_of_that_name").ret == 5
+
+
+def test_a_missing_baseline_is_one_message_before_the_run(bot: pytest.Pytester) -> None:
+    result = run(bot, "steady")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(
+        ["ERROR: there is no baseline base.json: write one with --dst-update-baseline"]
+    )
+    bot.makepyfile(test_mine=SUITE)
+    bot.makeini("[pytest]\ndst_baseline = nowhere.json\n")
+    fixture = "import pytest, mybot\n@pytest.fixture(scope='session')\n"
+    bot.makepyfile(test_mine=f"{fixture}def dst_model(): return mybot.steady\n{SUITE}")
+    result = bot.runpytest_inprocess()
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: there is no baseline *nowhere.json: *"])
+
+
+@pytest.mark.parametrize("option", ["--dst-update-baseline", "--dst-max-regression=1pp"])
+def test_what_needs_a_baseline_says_so(bot: pytest.Pytester, option: str) -> None:
+    result = bot.runpytest_inprocess("--dst-model=mybot:steady", option)
+    assert result.ret == 4
+    name = option.partition("=")[0]
+    result.stderr.fnmatch_lines([f"ERROR: {name} needs a baseline: --dst-baseline=FILE names it"])
+
+
+def test_comparing_needs_the_extra(known: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    result = run(known, "steady")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(['*"pytest-dstfuzz[[]report]"*'])
+    limit = ("--dst-model=mybot:steady", "--dst-max-failure-rate=1", *OPTIONS)
+    assert known.runpytest_inprocess(*limit).ret == 0
+
+
+def test_a_baseline_that_cannot_be_written_is_told_before(bot: pytest.Pytester) -> None:
+    (bot.path / "base.json").mkdir()
+    result = run(bot, "steady", "--dst-update-baseline")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: cannot write base.json: it is a folder"])
+
+
+def table(folder: Path, text: str) -> None:
+    (folder / "pyproject.toml").write_text(f"[tool.pytest.ini_options]\n{text}", encoding="utf-8")
+
+
+def test_the_table_judges_parts_with_and_without_a_baseline(known: pytest.Pytester) -> None:
+    table(
+        known.path,
+        "[tool.dstfuzz.gates]\nmax-regression = '100pp'\n"
+        "[tool.dstfuzz.gates.domain.hotel]\nmax-failure-rate = '1%'\n"
+        "[tool.dstfuzz.gates.slot.hotel-name]\nmax-regression = '1pp'\n",
+    )
+    result = run(known, "broken")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: passed: the failure rate changed by *",
+            "dstfuzz: failed: the failure rate of slot hotel-name changed by *",
+            "dstfuzz: failed: the failure rate of domain hotel * is over the limit of 1.00%",
+        ]
+    )
+    result = known.runpytest_inprocess("--dst-model=mybot:broken", *OPTIONS)
+    result.assert_outcomes(passed=45)
+    assert result.ret == 1
+    assert [each["verdict"] for each in gate(known)["findings"]] == ["regression"]
+
+
+def test_options_go_before_the_table(known: pytest.Pytester) -> None:
+    table(known.path, "[tool.dstfuzz.gates]\nmax-regression = '100pp'\nmax-failure-rate = 1\n")
+    assert run(known, "broken").ret == 0
+    assert run(known, "broken", "--dst-max-regression=1pp").ret == 1
+    assert run(known, "broken", "--dst-max-failure-rate=1%").ret == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("max-failure = 1", "*unknown key of *'max-failure'. Did you mean 'max-failure-rate'*"),
+        ("slot.hotel-aera = {}", "*unknown slot in *'hotel-aera'. Did you mean 'hotel-area'*"),
+        ("domain.hotl = {}", "*unknown domain in *'hotl'. Did you mean 'hotel'*"),
+    ],
+)
+def test_a_wrong_table_is_one_message(bot: pytest.Pytester, text: str, message: str) -> None:
+    table(bot.path, f"[tool.dstfuzz.gates]\n{text}\n")
+    result = bot.runpytest_inprocess("--dst-model=mybot:steady", *OPTIONS)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([message])
+
+
+def test_without_limits_the_report_has_no_verdict(bot: pytest.Pytester) -> None:
+    bot.runpytest_inprocess("--dst-model=mybot:steady", *OPTIONS)
+    assert gate(bot) is None
+
+
+TWO = """
+import pytest, mybot
+
+@pytest.fixture(scope="session", params=["steady", "broken"])
+def dst_model(request):
+    return getattr(mybot, request.param)
+
+"""
+
+
+def test_two_trackers_are_compared_each_with_itself(bot: pytest.Pytester) -> None:
+    bot.makepyfile(test_two=TWO + SUITE)
+    options = ("--dst-baseline=base.json", *OPTIONS)
+    bot.runpytest_inprocess(*options, "--dst-update-baseline")
+    assert bot.runpytest_inprocess(*options).ret == 0
+    found = gate(bot)
+    assert found["verdict"] == "pass"
+    assert found["comparison"]["share"] == 1.0
+    assert found["comparison"]["new_violations"] == found["comparison"]["gone_violations"] == []
+    assert found["comparison"]["after"] > 0.3

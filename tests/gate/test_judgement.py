@@ -1,0 +1,291 @@
+"""The rules of the verdict, and what a session is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from gate_cases import CAMPAIGN, baseline, build, turn
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.gate.baseline import Baseline, Groups
+from pytest_dstfuzz.gate.health import cut_short, troubles
+from pytest_dstfuzz.gate.judge import Session, judge
+from pytest_dstfuzz.gate.limits import Gates, Limits, Part
+from pytest_dstfuzz.gate.verdict import (
+    Finding,
+    Judgement,
+    Verdict,
+    judge_difference,
+    judge_rate,
+)
+
+HELD, WORSE = ("hhhhh",) * 40, ("hhhhv",) * 40
+
+
+def session(groups: Groups, **given: object) -> Session:
+    results = [result for turns in groups.values() for result in turns]
+    made = Session(groups, summarise(results, 0), CAMPAIGN, seed=0)
+    return replace(made, **given)  # type: ignore[arg-type]  # fields of its own
+
+
+def verdict(
+    old: Sequence[str], new: Sequence[str], gates: Gates | None = None, **given: object
+) -> Judgement:
+    return judge(session(build(*new), **given), gates or Gates(), baseline(*old))
+
+
+@pytest.mark.parametrize(
+    ("difference", "interval", "expected"),
+    [
+        (0.05, (0.01, 0.09), "regression"),
+        (0.05, (0.0, 0.09), "inconclusive"),  # not above 0
+        (0.05, (-0.01, 0.09), "inconclusive"),
+        (0.02, (0.01, 0.03), "inconclusive"),  # not above the margin
+        (0.015, (0.01, 0.02), "pass"),  # worse for sure, and by no more than is allowed
+        (0.0, (-0.01, 0.019), "pass"),
+        (0.0, (-0.01, 0.021), "inconclusive"),
+        (-0.05, (-0.09, -0.01), "pass"),
+        (0.5, None, "inconclusive"),
+        (0.0, None, "inconclusive"),
+    ],
+)
+def test_the_rule(
+    difference: float, interval: tuple[float, float] | None, expected: Verdict
+) -> None:
+    finding = judge_difference(None, 0.02, difference, interval, 321)
+    assert finding.verdict == expected
+    assert ("about 321 dialogues would decide" in finding.reason) == (expected == "inconclusive")
+    assert finding.dialogues_needed == (321 if expected == "inconclusive" else None)
+
+
+def test_a_difference_at_the_margin_is_never_decided() -> None:
+    finding = judge_difference(None, 0.02, 0.02, (0.0, 0.04), None)
+    assert "right at the margin is never decided" in finding.reason
+
+
+def test_a_reason_has_all_figures() -> None:
+    finding = judge_difference(Part("slot", "hotel-area"), 0.02, 0.051, (0.012, 0.09), 9)
+    assert finding.reason == (
+        "the failure rate of slot hotel-area changed by +5.10 pp against the baseline "
+        "(interval +1.20 pp to +9.00 pp); +2.00 pp are allowed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(0.21, "regression"), (0.2, "pass"), (None, "inconclusive")]
+)
+def test_the_rule_of_a_rate(rate: float | None, expected: Verdict) -> None:
+    assert judge_rate(None, 0.2, rate).verdict == expected
+
+
+def finding(of: Verdict) -> Finding:
+    return Finding(None, "max-regression", 0.02, of, "because")
+
+
+@pytest.mark.parametrize(
+    ("judgement", "expected", "status"),
+    [
+        (Judgement(), "pass", 0),
+        (Judgement(findings=(finding("pass"),)), "pass", 0),
+        (Judgement(findings=(finding("pass"), finding("inconclusive"))), "inconclusive", 7),
+        (Judgement(not_compared=("seed",), findings=(finding("pass"),)), "inconclusive", 7),
+        (Judgement(findings=(finding("inconclusive"), finding("regression"))), "regression", 1),
+        (Judgement(not_compared=("seed",), findings=(finding("regression"),)), "regression", 1),
+        (Judgement(("dead",), findings=(finding("regression"),)), "infrastructure", 6),
+    ],
+)
+def test_the_worst_decides(judgement: Judgement, expected: Verdict, status: int) -> None:
+    assert judgement.verdict == expected
+    assert judgement.exit_status(compared=True, inconclusive_fails=True) == status
+    lenient = judgement.exit_status(compared=True, inconclusive_fails=False)
+    assert lenient == (0 if status == 7 else status)
+    # Without a baseline there is nothing but pytest's own 0 and 1.
+    alone = judgement.exit_status(compared=False, inconclusive_fails=False)
+    assert alone == (1 if status == 6 else lenient)
+
+
+def test_a_build_that_got_worse_is_caught() -> None:
+    judgement = verdict(HELD, WORSE)
+    assert judgement.verdict == "regression"
+    assert judgement.comparison is not None
+    assert judgement.comparison["difference"] == pytest.approx(0.2)
+    assert judgement.comparison["before"] == 0.0
+    assert len(judgement.comparison["new_violations"]) == 40
+    assert judgement.comparison["p_value"] < 0.001
+    assert judgement.comparison["domains"]["hotel"]["after"] == pytest.approx(0.2)
+
+
+def test_a_build_that_got_better_passes() -> None:
+    assert verdict(WORSE, HELD).verdict == "pass"
+
+
+def test_few_dialogues_decide_nothing() -> None:
+    judgement = verdict(HELD[:3], WORSE[:3])
+    assert judgement.verdict == "inconclusive"
+    assert judgement.findings[0].dialogues_needed == 6
+    assert "too few dialogues for an interval" in judgement.findings[0].reason
+    assert verdict(HELD[:1], WORSE[:1]).verdict == "inconclusive"
+
+
+@given(st.lists(st.text("hvci", min_size=1, max_size=4), min_size=1, max_size=9))
+def test_a_build_is_no_regression_of_itself(dialogues: list[str]) -> None:
+    judgement = verdict(dialogues, dialogues)
+    assert judgement.verdict == ("pass" if len(dialogues) >= 6 else "inconclusive")
+
+
+def test_the_margin_is_the_one_that_was_given() -> None:
+    assert verdict(HELD, WORSE, Gates(Limits(max_regression=0.25))).verdict == "pass"
+
+
+def test_a_part_may_fail_alone() -> None:
+    gates = Gates(
+        Limits(max_regression=0.5),
+        {
+            Part("transformation", "char_drop"): Limits(max_regression=0.1),
+            Part("slot", "train-day"): Limits(max_regression=0.0, max_failure_rate=0.0),
+            Part("domain", "hotel"): Limits(max_failure_rate=0.1),
+            Part("slot", "hotel-stars"): Limits(max_regression=0.0, max_failure_rate=0.0),
+        },
+    )
+    found = {
+        (str(each.part), each.gate): each.verdict for each in verdict(HELD, WORSE, gates).findings
+    }
+    assert found == {
+        ("None", "max-regression"): "pass",
+        ("transformation char_drop", "max-regression"): "regression",
+        ("slot train-day", "max-regression"): "pass",
+        ("slot hotel-stars", "max-regression"): "inconclusive",
+        ("slot train-day", "max-failure-rate"): "pass",
+        ("domain hotel", "max-failure-rate"): "regression",
+        ("slot hotel-stars", "max-failure-rate"): "inconclusive",
+    }
+
+
+def test_many_parts_share_their_chance_of_a_false_alarm() -> None:
+    # Six dialogues that all got worse are enough for 95 %, and not for one part of ten.
+    parts = {Part("slot", "hotel-area"): Limits(max_regression=0.0)}
+    more = {Part("slot", f"train-{number}"): Limits(max_regression=0.0) for number in range(9)}
+    alone = verdict(HELD[:6], WORSE[:6], Gates(parts=parts)).findings
+    shared = verdict(HELD[:6], WORSE[:6], Gates(parts={**parts, **more})).findings
+    assert [each.verdict for each in alone] == ["regression", "regression"]
+    assert [each.verdict for each in shared[:2]] == ["regression", "inconclusive"]
+    assert shared[1].dialogues_needed == 9
+
+
+def test_another_campaign_is_named_and_not_compared() -> None:
+    old: Baseline = replace(baseline(*HELD), campaign={**CAMPAIGN, "seed": 3})
+    judgement = judge(session(build(*WORSE)), Gates(), old)
+    assert judgement.verdict == "inconclusive"
+    assert judgement.not_compared == ("seed: 3 in the baseline, 0 now",)
+    assert judgement.comparison is None
+    assert judgement.findings == ()
+
+
+def test_a_limit_holds_also_where_nothing_can_be_compared() -> None:
+    old = replace(baseline(*HELD), campaign={})
+    judgement = judge(session(build(*WORSE)), Gates(Limits(max_failure_rate=0.1)), old)
+    assert judgement.verdict == "regression"
+
+
+def other_texts(count: int, search: str = "random") -> Judgement:
+    """Judge a build of which so many of five variants a turn have another text."""
+    groups = {
+        "only": [
+            replace(
+                result,
+                variants=tuple(
+                    replace(each, text=f"new {each.index}" if each.index < count else each.text)
+                    for each in result.variants
+                ),
+            )
+            for result in build(*HELD)["only"]
+        ]
+    }
+    campaign = {**CAMPAIGN, "search": search}
+    old = replace(baseline(*HELD), campaign=campaign)
+    return judge(session(groups, campaign=campaign), Gates(), old)
+
+
+def test_identical_variants_are_compared_and_their_share_is_named() -> None:
+    judgement = other_texts(2)
+    assert judgement.verdict == "pass"
+    assert judgement.comparison is not None
+    assert judgement.comparison["share"] == pytest.approx(0.6)
+
+
+def test_too_few_identical_variants_are_not_compared() -> None:
+    judgement = other_texts(3)
+    assert judgement.verdict == "inconclusive"
+    (reason,) = judgement.not_compared
+    assert reason == (
+        "only 40% of the variants are the same and were answered in both builds, fewer than 50%"
+    )
+    (reason,) = other_texts(3, "agent").not_compared
+    assert reason.endswith(
+        "agent makes may depend on predictions: compare with --dst-search=random"
+    )
+    assert other_texts(5).not_compared == ("no variant was answered in both builds",)
+
+
+def test_no_turn_in_common() -> None:
+    groups = {"only": [turn("ELSEWHERE", 0, "h")]}
+    assert judge(session(groups), Gates(), baseline("h")).not_compared == (
+        "the baseline and this run have no turn in common",
+    )
+
+
+def results(letters: str) -> list[TurnResult]:
+    return [turn("D", number, letter) for number, letter in enumerate(letters)]
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (results("h" * 19 + "e"), []),
+        (results("h" * 18 + "e"), ["the tracker failed on 1 of 19 turns, more than 5%"]),
+        (results("e"), ["the tracker failed on 1 of 1 turns, more than 5%"]),
+        ([], ["no turn was tested (none was selected)"]),
+        ([replace(turn("D", 0, ""), outcome="skipped")], ["no turn was tested (1 skipped)"]),
+        (results("d"), ["no valid variant was made of any turn, so nothing was tested"]),
+    ],
+)
+def test_what_makes_figures_mean_nothing(turns: list[TurnResult], expected: list[str]) -> None:
+    assert troubles(turns) == expected
+
+
+@pytest.mark.parametrize(
+    ("done", "missing", "ended", "short"),
+    [
+        (5, 5, "the budget ended", False),
+        (4, 6, "the budget ended", True),
+        (4, 6, "", False),
+        (10, 0, "the budget ended", False),
+    ],
+)
+def test_a_run_is_judged_when_half_of_it_was_run(
+    done: int, missing: int, ended: str, short: bool
+) -> None:
+    skipped = [replace(turn("S", 0, ""), outcome="skipped")] * (missing // 2)
+    found = cut_short([*results("h" * done), *skipped], missing - missing // 2, ended)
+    assert bool(found) == short
+    assert not short or found == "only 4 of 10 turns were run, fewer than 50% (the budget ended)"
+
+
+def test_a_dead_tracker_is_no_regression_and_no_pass() -> None:
+    gates = Gates(Limits(max_failure_rate=0.0))
+    for new in (["e"] * 40, ["hhhhv"] * 30 + ["e"] * 10):
+        assert verdict(HELD, new, gates).verdict == "infrastructure"
+    assert verdict(HELD, WORSE, ended="budget", missing=100).verdict == "infrastructure"
+
+
+def test_the_object_of_the_report_is_plain() -> None:
+    judgement = verdict(HELD, WORSE, Gates(parts={Part("domain", "hotel"): Limits(0.1, 0.1)}))
+    found = judgement.to_json()
+    assert found["verdict"] == "regression"
+    assert found["findings"][1]["part"] == {"kind": "domain", "name": "hotel"}
+    assert found["comparison"]["interval"] == found["findings"][0]["interval"]

@@ -1,0 +1,166 @@
+"""The page in a real browser; skipped, with the reason, where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from html_pages import NASTY, build, judgement, nasty_report, repeated
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.report.html.page import html_text
+
+Opener = Callable[..., Any]
+ARTICLE = "#list article"
+
+
+@pytest.fixture
+def page_text(results: list[TurnResult]) -> str:
+    """A page of sixty violations, and of a comparison with a baseline."""
+    return html_text(repeated(build(results, judgement()), 60))
+
+
+def count(page: Any) -> str:
+    return str(page.inner_text("#count"))
+
+
+def test_markup_and_script_in_texts_do_nothing(open_page: Opener) -> None:
+    page = open_page(html_text(nasty_report()))
+    assert page.locator(ARTICLE).count() == len(NASTY)
+    for summary in page.locator(f"{ARTICLE} summary").all():
+        summary.click()
+    assert "owned" not in page.title().split("'")[0]
+    assert page.evaluate("document.scripts.length") == 2
+    assert page.locator("img, iframe, object, [onload], [onerror], main style").count() == 0
+    body = page.inner_text("body")
+    for text in NASTY[:-1]:
+        assert text in body
+    assert "<U+202E> <U+0000> <U+D800>" in body
+    links = page.eval_on_selector_all("a", "links => links.map((link) => link.protocol)")
+    assert set(links) == {"file:"}
+
+
+def test_filters_find_and_are_kept_in_the_address(open_page: Opener, page_text: str) -> None:
+    page = open_page(page_text)
+    assert count(page) == "60 violations, showing 1 to 25"
+    page.fill("[name=q]", "t1-r7")
+    page.wait_for_selector("#count:has-text('1 of 60 violations')")
+    assert page.locator(ARTICLE).count() == 1
+    assert "t1-r7" in page.inner_text(f"{ARTICLE} h3")
+    page.reload()
+    assert count(page).startswith("1 of 60 violations")
+    page.select_option("[name=cause]", "context")
+    page.wait_for_selector("#empty:visible")
+    assert count(page) == "0 of 60 violations"
+    page.click("button[type=reset]")
+    page.wait_for_selector("#count:has-text('60 violations, showing')")
+    for name, value in (("slot", "train-day"), ("domain", "train"), ("size", "50")):
+        page.select_option(f"[name={name}]", value)
+    page.wait_for_selector("#count:has-text('1 to 50')")
+    page.fill("[name=q]", "LEAIVNG ON")  # of the variant, in another case
+    page.wait_for_timeout(300)
+    assert count(page) == "60 violations, showing 1 to 50"
+
+
+def test_a_rate_of_the_heat_map_leads_to_its_violations(open_page: Opener, page_text: str) -> None:
+    page = open_page(page_text)
+    page.select_option("[name=transformation]", "char_replace")
+    page.locator(".heat tbody tr", has_text="day").get_by_role("link").press("Enter")
+    assert page.input_value("[name=slot]") == "train-day"
+    assert page.input_value("[name=transformation]") == ""
+    assert page.evaluate("document.activeElement.id") == "violations-heading"
+    assert page.url.endswith("#slot=train-day")
+
+
+def test_pages_by_keyboard(open_page: Opener, page_text: str) -> None:
+    page = open_page(page_text)
+    following = page.get_by_role("button", name="Next")
+    assert page.get_by_role("button", name="Previous").get_attribute("aria-disabled") == "true"
+    following.focus()
+    page.keyboard.press("Enter")
+    assert count(page) == "60 violations, showing 26 to 50"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")  # There is no fourth page.
+    assert count(page) == "60 violations, showing 51 to 60"
+    assert following.get_attribute("aria-disabled") == "true"
+    assert page.evaluate("document.activeElement.textContent") == "Next"
+    page.fill("#page", "1")
+    page.keyboard.press("Tab")
+    assert count(page) == "60 violations, showing 1 to 25"
+    page.keyboard.press("Shift+Tab")
+    page.fill("#page", "99")
+    page.keyboard.press("Enter")
+    assert page.input_value("#page") == "3"
+
+
+def test_everything_about_a_violation_by_keyboard(open_page: Opener, page_text: str) -> None:
+    page = open_page(page_text)
+    first = page.locator(ARTICLE).first
+    assert first.locator("dd del").inner_text().endswith("leaving")
+    assert first.locator("dd ins").inner_text().endswith("leaivng")
+    assert "friday" in first.locator(".changes").inner_text()
+    first.locator("summary").focus()
+    page.keyboard.press("Enter")
+    more = first.locator("details")
+    more.locator("table").first.wait_for()
+    text = more.inner_text()
+    assert "char_replace" in text
+    assert "train-departure" in text
+    assert "--dst-variant=1 --dst-fail-on=violation" in text
+    # The turn before, as the tracker saw it.
+    assert more.locator("ins").first.inner_text().endswith("ttrain")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 320])
+def test_nothing_serious_for_axe(
+    open_page: Opener, results: list[TurnResult], scheme: str, width: int
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.base", reason="axe is not installed")
+    text = html_text(repeated(build(results, judgement()), 3))
+    page = open_page(text, width=width, color_scheme=scheme, bypass_csp=True)
+    page.locator(f"{ARTICLE} summary").first.click()
+    page.evaluate(Path(axe.AXE_FILE_PATH).read_text(encoding="utf-8"))
+    found = page.evaluate(
+        "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', "
+        "'wcag22aa', 'best-practice']})"
+    )
+    serious = [
+        (rule["id"], [node["target"] for node in rule["nodes"]][:3])
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    assert len(found["passes"]) > 20
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_on_paper_and_without_script(open_page: Opener, page_text: str) -> None:
+    page = open_page(page_text)
+    page.emulate_media(media="print", color_scheme="dark")
+    assert not page.locator("#filters").is_visible()
+    assert page.locator(ARTICLE).first.is_visible()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    plain = open_page(page_text, java_script_enabled=False)
+    assert plain.locator(".verdict strong").inner_text() == "Failed: regression"
+    assert "needs JavaScript" in plain.inner_text("#violations")
+
+
+def test_ten_thousand_violations_open_at_once(
+    open_page: Opener, campaign_report: dict[str, Any]
+) -> None:
+    text = html_text(repeated(campaign_report, 10_000))
+    assert len(text.encode()) <= 15_000_000
+    page = open_page(text)
+    page.wait_for_selector("#list[aria-busy=false]")
+    assert page.locator(ARTICLE).count() == 25
+    page.fill("#page", "9999")
+    page.keyboard.press("Enter")
+    last = int(page.input_value("#page"))
+    assert last >= 400
+    assert page.locator(ARTICLE).count() >= 1

@@ -1,0 +1,204 @@
+"""The page as text: what may be in it, that it is whole, and that it is always the same."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from html_pages import NASTY, build, judgement, nasty_report, nasty_turn, repeated
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.errors import DataError, MissingExtraError
+from pytest_dstfuzz.report.html import check_installed, write_html
+from pytest_dstfuzz.report.html.embed import script_json
+from pytest_dstfuzz.report.html.page import heat_level, html_text
+from pytest_dstfuzz.report.html.records import page_data
+
+
+class Parsed(HTMLParser):
+    """Tags and attributes of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] += 1
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+
+def test_nothing_is_loaded_and_nothing_else_may_run() -> None:
+    text = html_text(nasty_report())
+    page = Parsed(text)
+    assert page.tags["script"] == 2
+    assert page.tags["style"] == 1
+    names = {name for name, _ in page.attributes}
+    assert not {name for name in names if name.startswith("on")} | names & {
+        "src",
+        "style",
+        "action",
+    }
+    links = [value for name, value in page.attributes if name in ("href", "xlink:href")]
+    assert {link[:1] for link in links} - {"#"} == {"d"}
+    assert [link for link in links if link.startswith("d")] == ["data:,"]
+    policy = next(value for name, value in page.attributes if value.startswith("default-src"))
+    assert "unsafe" not in policy
+    for tag in ("script", "style"):
+        (inner,) = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inner.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+@cache
+def plain_page(texts: int) -> Parsed:
+    return Parsed(html_text(nasty_report([f"text{number}" for number in range(texts)])))
+
+
+@settings(max_examples=8, deadline=None, phases=[Phase.generate])  # A page takes its time.
+@given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=2, unique=True))
+def test_texts_never_become_elements(texts: list[str]) -> None:
+    plain = plain_page(len(texts))
+    odd = Parsed(html_text(nasty_report(texts)))
+    for tag in ("script", "style", "section", "form", "h2", "svg"):
+        assert odd.tags[tag] == plain.tags[tag], tag
+    assert set(odd.tags) == set(plain.tags)
+    assert {name for name, _ in odd.attributes} == {name for name, _ in plain.attributes}
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+
+@settings(deadline=None)
+@given(json_values | st.sampled_from(NASTY))
+def test_data_means_the_same_and_cannot_end_its_script(value: object) -> None:
+    text = script_json(value)
+    assert json.loads(text) == value
+    assert not re.search("[<>&\u2028\u2029\ud800-\udfff]", text)
+
+
+def test_the_same_report_gives_the_same_bytes(results: list[TurnResult]) -> None:
+    report = build(results, judgement())
+    text = html_text(report)
+    assert text == html_text(report)
+    assert text == html_text(json.loads(json.dumps(build(results[::-1], judgement()))))
+
+
+def test_what_a_reader_finds(results: list[TurnResult]) -> None:
+    text = html_text(build(results, judgement()))
+    for found in (
+        "Failed: regression",
+        "The failure rate rose by 6 pp against the baseline hotel-area.",
+        "14.29 %",  # 1 of 7 valid variants
+        "1 of 3 turns",
+        "ValueError: no",  # the tracker's error
+        "+6.00 pp",
+        "Violations that are new: 2",
+        "slot hotel-area",
+    ):
+        assert found in text
+    quiet = html_text(build([turn for turn in results if not turn.violations]))
+    assert "No violation" in quiet
+    assert "<script" not in quiet
+    assert "Against the baseline" not in quiet
+    assert "Nothing was tested" in html_text(build([]))
+
+
+def test_data_of_the_list(broken: TurnResult) -> None:
+    other = nasty_turn("quiet")
+    data = page_data([broken, other])
+    assert [turn["id"] for turn in data["turns"]] == [broken.id, "quiet-t0"]
+    record = next(item for item in data["violations"] if item["turn"] == 0)
+    assert record["variant"] == 1
+    assert record["spans"] == ["i am ", ("leaving", "leaivng"), " on friday from ely"]
+    assert record["context"] == [[0, ["hello i need a ", ("train", "ttrain")]]]
+    assert record["changes"] == [["train-day", "friday", None, False]]
+    assert record["edits"] == [["char_replace", "swap", "vi", "iv", 8]]
+    assert data["turns"][0]["state"] == [["train-day", "friday"], ["train-departure", "ely"]]
+    assert "repeat" not in data["turns"][0]
+
+
+def test_turns_without_a_violation_tell_the_conversation_alone(
+    broken: TurnResult, results: list[TurnResult]
+) -> None:
+    data = page_data(results)
+    # MUL0001 has no violation, SNG0073 one at its second turn.
+    assert [turn["index"] for turn in data["turns"]] == [0, 1]
+    assert {turn["dialogue"] for turn in data["turns"]} == {broken.dialogue_id}
+    assert ["state" in turn for turn in data["turns"]] == [False, True]
+
+
+def test_the_plainest_violation_is_first(results: list[TurnResult]) -> None:
+    data = page_data([*results, nasty_turn("long one")])
+    # That of the turn with one edit of its own and none of its context.
+    assert data["turns"][data["violations"][0]["turn"]]["dialogue"] == "long one"
+
+
+@pytest.mark.parametrize(
+    ("rate", "level"), [(0.0, 0), (0.001, 1), (0.05, 1), (0.051, 2), (0.2, 3), (0.4, 4), (1.0, 5)]
+)
+def test_shades(rate: float, level: int) -> None:
+    assert heat_level(rate) == level
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda report: report.pop("data"), "data missing"),
+        (lambda report: report["turns"].append({}), "no turn"),
+        (lambda report: report["settings"].update(seed="x"), "setting 'seed' is 'x'"),
+        (lambda report: report["gate"].pop("troubles"), "'gate' lacks 'troubles'"),
+        (lambda report: report["gate"]["comparison"].pop("share"), "'gate' lacks 'share'"),
+        (lambda report: report.update(gate=3), "'gate' lacks"),
+    ],
+)
+def test_what_is_no_whole_report(
+    results: list[TurnResult], change: Callable[[dict[str, object]], object], message: str
+) -> None:
+    report = build(results, judgement())
+    change(report)
+    with pytest.raises(DataError, match=message):
+        html_text(report)
+
+
+def test_settings_of_other_versions_are_passed_over(results: list[TurnResult]) -> None:
+    report = build(results, settings=Settings(variants=7))
+    report["settings"]["from_the_future"] = 1
+    assert "7 variants a turn" in html_text(report)
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for module in ("jinja2", "matplotlib"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(MissingExtraError, match=rf"{module}.*pytest-dstfuzz\[report\]"):
+                check_installed()
+            with pytest.raises(MissingExtraError):
+                write_html(tmp_path / "page.html", {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_many_violations_stay_small(results: list[TurnResult]) -> None:
+    one = len(html_text(build(results)))
+    many = len(html_text(repeated(build(results), 200)))
+    assert (many - one) / 199 < 1500

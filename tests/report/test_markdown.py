@@ -1,0 +1,110 @@
+"""The job summary: what it says, that no text becomes markup, and its size."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.report.edits import visible
+from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.json_report import build_report
+from pytest_dstfuzz.report.markdown import MOST_BYTES, append_summary, escape, markdown_text
+
+INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
+NASTY = (
+    "a | b\n\n# head",
+    "<script>alert(1)</script>",
+    "![x](http://x.y/z)",
+    "`code` **bold** ~~gone~~",
+    "@someone #1 :tada: www.example.com https://example.com a@b.cd",
+    "&lt;b&gt; &#124; \\| [x]: y",
+    "1. - + > ---",
+)
+
+
+def build(results: list[TurnResult], settings: Settings | None = None) -> dict[str, Any]:
+    return build_report(results, summarise(results, 0), settings or Settings(), INFO)
+
+
+def rendered(text: str) -> tuple[list[str], str]:
+    """Return the tags and the text that a table with ``text`` in a cell is shown as."""
+    markdown_it = pytest.importorskip("markdown_it", reason="markdown-it-py is not installed")
+    parser = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    html = parser.render(f"| head |\n| --- |\n| {escape(text)} |\n")
+    cell = html.partition("<td>")[2].partition("</td>")[0]
+    (inline,) = parser.parseInline(escape(text))
+    shown = "".join(child.content for child in inline.children or [])
+    return re.findall(r"<(\w+)", cell), shown
+
+
+@settings(deadline=None)
+@given(st.text(max_size=60) | st.sampled_from(NASTY))
+def test_a_text_is_shown_as_it_is(text: str) -> None:
+    tags, shown = rendered(text)
+    assert tags == []
+    assert shown.strip() == visible(text).strip()
+    raw = escape(text)
+    assert not set(raw) & set("|<>`*_~[]\\@\n:")
+    assert "www." not in raw.lower()
+
+
+def test_what_it_says(results: list[TurnResult]) -> None:
+    text = markdown_text(build(results))
+    lines = text.splitlines()
+    assert lines[0] == "## \u274c 1 of 3 turns broken"
+    assert "| failure rate | 14.29 % |" in text
+    assert "| violations | 1 | of 7 valid variants |" in lines
+    assert "i am <del>leaving</del><ins>leaivng</ins> on friday from ely" in text
+    assert "| train-day&#58; friday -&#62; none |" in text
+    assert any(
+        line.startswith("| char&#95;replace | 100.0 % | 100.0 % | n/a | 1 of 1") for line in lines
+    )
+    good = markdown_text(build([turn for turn in results if not turn.violations][1:]))
+    assert good.startswith("## \u2705 No violation")
+    assert "plainest" not in good
+
+
+@pytest.mark.parametrize("text", NASTY)
+def test_no_text_breaks_the_tables(broken: TurnResult, text: str) -> None:
+    variant = replace(broken.violations[0], changed_slots=(ChangedSlot(text, text, None),))
+    turn = replace(broken, id=text, variants=(variant,))
+    lines = markdown_text(build([turn], Settings(model=text))).splitlines()
+    rows = [line for line in lines if line.startswith("|")]
+    assert {line.count("|") for line in rows} <= {4, 6}
+    assert not any(re.search(r"<(?!/?(del|ins|br)>)", line) for line in lines)
+
+
+def test_it_ends_where_the_room_does(results: list[TurnResult]) -> None:
+    whole = markdown_text(build(results))
+    for limit in (0, 40, 60, 300, 700, len(whole.encode()) - 1):
+        text = markdown_text(build(results), limit)
+        assert len(text.encode()) <= limit
+        assert not text or text.endswith("The rest is left out: a summary has its limits.\n")
+        kept = text.rpartition("\nThe rest")[0]
+        assert whole.startswith(kept)
+    assert markdown_text(build(results), len(whole.encode())) == whole
+
+
+def test_the_file_of_a_step_is_added_to_and_not_overfilled(
+    results: list[TurnResult], tmp_path: Path
+) -> None:
+    path = tmp_path / "summary.md"
+    path.write_text("before\n", encoding="utf-8")
+    report = build(results)
+    append_summary(path, report)
+    assert path.read_text(encoding="utf-8") == "before\n" + markdown_text(report)
+    path.write_bytes(b"x" * (MOST_BYTES - 400))
+    append_summary(path, report)
+    assert MOST_BYTES - 400 < path.stat().st_size <= MOST_BYTES
+    with pytest.raises(UserError, match="cannot write"):
+        append_summary(tmp_path / "missing" / "summary.md", report)

@@ -1,0 +1,147 @@
+"""Rates by group, the heat map, and the verdict that a page begins with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.report.figures import (
+    EDIT_RATE_RANGES,
+    by_edit_rate,
+    by_transformation,
+    edit_rate_range,
+    heat_map,
+)
+from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.json_report import build_report
+from pytest_dstfuzz.report.view import View
+
+INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
+
+
+def test_rates_by_transformation(results: list[TurnResult]) -> None:
+    rows = {row.name: row for row in by_transformation(results, 0)}
+    assert list(rows) == ["char_drop", "char_replace", "word_drop", "word_insert"]
+    assert rows["word_insert"].counts.failure_rate == 0.0
+    assert rows["word_drop"].counts.valid_rate == 0.0
+    assert rows["char_replace"].counts.failure_rate == 1.0
+    # Of one dialogue alone: nothing says how much another would differ.
+    assert rows["char_replace"].failure_interval is None
+    low, high = rows["word_insert"].failure_interval or (1.0, 0.0)
+    assert low == 0.0 < high
+    assert by_transformation(results[::-1], 0) == list(rows.values())
+
+
+def test_a_violation_of_the_context_is_not_that_of_its_edits(broken: TurnResult) -> None:
+    variants = tuple(
+        replace(item, cause="context") if item.outcome == "violation" else item
+        for item in broken.variants
+    )
+    rows = {row.name: row for row in by_transformation([replace(broken, variants=variants)], 0)}
+    assert rows["char_replace"].counts.violations == 0
+    assert rows["char_replace"].counts.uncredited == 1
+
+
+@pytest.mark.parametrize(
+    ("rate", "name"),
+    [
+        (0.0, "none"),
+        (0.0001, "0 to 5 %"),
+        (0.05, "0 to 5 %"),
+        (0.0501, "5 to 10 %"),
+        (0.25, "20 to 25 %"),
+        (0.2501, "over 25 %"),
+        (1.0, "over 25 %"),
+    ],
+)
+def test_ranges_of_edit_rates(rate: float, name: str) -> None:
+    assert edit_rate_range(rate) == name
+    assert name in EDIT_RATE_RANGES
+
+
+def test_rates_by_edit_rate(results: list[TurnResult]) -> None:
+    found = by_edit_rate(results, 0)
+    words, characters = found["words"], found["characters"]
+    assert list(words) == ["none", "10 to 15 %"]
+    assert (words["none"].counts.valid, words["10 to 15 %"].counts.valid) == (2, 5)
+    assert words["none"].counts.failure_rate == 0.5
+    assert {name: row.counts.violations for name, row in characters.items()} == {
+        "none": 0,
+        "0 to 5 %": 1,
+    }
+
+
+def test_heat_map(broken: TurnResult) -> None:
+    heat = heat_map([broken])
+    assert heat.domains == ("train",)
+    assert [name for name, _ in heat.rows] == ["day", "departure"]
+    cells = {name: row[0] for name, row in heat.rows}
+    assert cells["day"] is not None
+    assert cells["day"].failure_rate == 0.5
+    assert cells["departure"] is not None
+    assert cells["departure"].failure_rate == 0.0
+    assert heat.totals[0] is not None
+    assert heat.totals[0].violations == 1
+
+
+def test_slots_of_several_domains_and_of_none(broken: TurnResult) -> None:
+    state = BeliefState({"hotel-area": "north", "size": "large"})
+    violation = replace(broken.violations[0], changed_slots=(ChangedSlot("size", "large", None),))
+    heat = heat_map([replace(broken, clean_state=state, variants=(violation,))])
+    assert heat.domains == ("", "hotel")
+    assert heat.totals[0] is None
+    rows = dict(heat.rows)
+    assert rows["area"][0] is None
+    assert rows["size"][1] is None
+    assert rows["size"][0] is not None
+    assert rows["size"][0].failure_rate == 1.0
+
+
+def view(results: list[TurnResult], gate: dict[str, Any] | None = None, ended: str = "") -> View:
+    info = replace(INFO, ended=ended)
+    return View.of(build_report(results, summarise(results, 0), Settings(), info, gate=gate))
+
+
+def judged(verdict: str, reason: str, **other: Any) -> dict[str, Any]:
+    finding = {"part": None, "verdict": verdict, "reason": reason}
+    base = {"verdict": verdict, "troubles": [], "not_compared": [], "comparison": None}
+    return {**base, "findings": [finding] if reason else [], **other}
+
+
+def test_verdict_without_a_gate(results: list[TurnResult]) -> None:
+    whole = view(results, ended="interrupted").verdict
+    assert (whole.kind, whole.headline) == ("bad", "1 of 3 turns broken")
+    assert whole.reasons[0].startswith("The failure rate is 14.29 % (95 % interval")
+    assert whole.reasons[1:] == (
+        "The run ended early: interrupted.",
+        "The tracker failed on 1 of 7 variants.",
+    )
+    assert view([]).verdict.headline == "Nothing was tested"
+    assert view(results[1:2]).verdict.kind == "good"
+    assert view(results[:1]).verdict.kind == "warning"
+
+
+@pytest.mark.parametrize(
+    ("gate", "kind", "reason"),
+    [
+        (judged("pass", "it is within the limit"), "good", "It is within the limit."),
+        (judged("regression", "it is over"), "bad", "It is over."),
+        (judged("inconclusive", "", not_compared=["another seed"]), "warning", "Another seed."),
+        (judged("infrastructure", "", troubles=["it failed"]), "warning", "It failed."),
+    ],
+)
+def test_verdict_of_the_gate(
+    results: list[TurnResult], gate: dict[str, Any], kind: str, reason: str
+) -> None:
+    verdict = view(results, gate).verdict
+    assert (verdict.kind, verdict.reasons[0]) == (kind, reason)
+
+
+def test_a_gate_without_anything_to_judge_is_none(results: list[TurnResult]) -> None:
+    assert view(results, judged("pass", "")).verdict.kind == "bad"
