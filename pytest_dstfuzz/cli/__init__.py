@@ -11,7 +11,20 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.cli import evaluate, experiment, fetch, train, train_agent
+from pytest_dstfuzz.cli import (
+    accept,
+    audit,
+    check_tracker,
+    evaluate,
+    experiment,
+    fetch,
+    promote,
+    report,
+    retire,
+    serve,
+    train,
+    train_agent,
+)
 from pytest_dstfuzz.errors import DstFuzzError, unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser
 
@@ -23,10 +36,17 @@ EXIT_INTERRUPTED = 130
 #: Each has ``run``, ``SUMMARY`` (what it does) and ``KEPT`` (what an interrupt leaves).
 COMMANDS: dict[str, ModuleType] = {
     "evaluate": evaluate,
+    "check-tracker": check_tracker,
+    "serve": serve,
     "fetch": fetch,
     "train-tracker": train,
     "train-agent": train_agent,
     "experiment": experiment,
+    "report": report,
+    "accept": accept,
+    "retire": retire,
+    "promote": promote,
+    "audit": audit,
 }
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         accuracy on the shipped dialogues

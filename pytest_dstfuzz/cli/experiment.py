@@ -20,12 +20,9 @@ EXPERIMENTS = {
     "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
     "rq2": "the agent beside random sampling with 1 to 6 transformations, held-out dialogues",
     "rq3": "searches at equal budgets: turns broken for every call, on held-out dialogues",
-    "precision-sheet": "violations and decoys on a sheet for a reader to judge",
-    "precision-score": "precision of the violations by the reader's judgements",
 }
 _EXAMPLES = """\
-  dstfuzz experiment rq1 --help
-  dstfuzz experiment precision-sheet report.json"""
+  dstfuzz experiment rq1 --help"""
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -45,4 +42,4 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _listed() -> str:
-    return "\n".join(f"  {name:<16} {what}" for name, what in EXPERIMENTS.items())
+    return "\n".join(f"  {name:<4} {what}" for name, what in EXPERIMENTS.items())

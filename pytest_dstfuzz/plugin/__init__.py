@@ -20,6 +20,7 @@ from pytest_dstfuzz.plugin.options import Given, add_options, given_options, rea
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon import Lexicon
     from pytest_dstfuzz.plugin.agent import DstAgent
+    from pytest_dstfuzz.plugin.conformance import DstConformance
     from pytest_dstfuzz.plugin.session import DstSession
     from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
 
@@ -50,7 +51,9 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
             if _is_for_us(session.config, given):
                 _started(session.config).prepare()
     except UserError as error:
-        raise pytest.UsageError(str(error)) from error
+        started = session.config.stash.get(_SESSION, None)
+        end = pytest.UsageError(str(error)) if started is None else started.gate.end(error)
+        raise end from error
     return (yield)
 
 
@@ -83,6 +86,7 @@ def pytest_collection_modifyitems(
     if started.insisted and not session.testsfailed and not any(_is_ours(item) for item in items):
         items.extend(started.builtin_items(session))
     started.make_selectable(items)
+    started.memory.collect(session, items)
     if started.problem is not None:
         raise pytest.UsageError(str(started.problem))
 
@@ -136,6 +140,18 @@ def dst_turn(
 def dst_report(request: pytest.FixtureRequest) -> DstReport:
     """What the robustness tests of this process have found so far."""
     return _started(request.config).report()
+
+
+@pytest.fixture(scope="session")
+def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstConformance:
+    """What the conformance kit finds out about the tracker: ``assert_passed()``, ``findings``.
+
+    It asks the tracker for the turns of the session's data, and for some of them again and
+    again. A tracker that --dst-model names has passed the preflight before.
+    """
+    from pytest_dstfuzz.plugin.conformance import conformance  # noqa: PLC0415
+
+    return conformance(_started(request.config), dst_model)
 
 
 class _Intake:

@@ -6,23 +6,33 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Generator
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Generator, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.config import masked_words
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
+from pytest_dstfuzz.plugin.caching import cache_problems, remove_shared
+from pytest_dstfuzz.plugin.gate import Judged
+from pytest_dstfuzz.plugin.outputs import (
+    annotation_lines,
+    record_suite_properties,
+    write_outputs,
+)
+from pytest_dstfuzz.plugin.service import contexts, total
+from pytest_dstfuzz.plugin.service import notes as tracker_notes
 from pytest_dstfuzz.plugin.session import DstSession
 from pytest_dstfuzz.plugin.turn import session_command
-from pytest_dstfuzz.plugin.verdict import complaints
 from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import build_report, write_report
-from pytest_dstfuzz.report.page import Style
+from pytest_dstfuzz.report.json_report import build_report
+from pytest_dstfuzz.report.page import Line, Style
+from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
 
 
@@ -35,8 +45,10 @@ class SessionHooks:
 
     def __init__(self, dst: DstSession) -> None:
         self._dst = dst
-        #: Why the session fails, apart from its single tests.
-        self._complaints: list[str] = []
+        #: What the gate said; ``None`` where it was not asked.
+        self._judged: Judged | None = None
+        #: Sentences for the end of the summary.
+        self._last_lines: list[Line] = []
         self._ended = ""
         self._crashed = False
 
@@ -57,11 +69,19 @@ class SessionHooks:
         """Let campaigns know which turns will be asked for, and test an ini file's tracker."""
         dst = self._dst
         dst.plan(session.items)
-        if dst.named and not dst.insisted and not session.testsfailed:
+        if not dst.insisted and not session.testsfailed:
             try:
-                dst.prepare()
+                if dst.named:
+                    dst.prepare()
+                elif dst.record.planned:
+                    dst.gate.prepare(dst.data)
             except UserError as error:
-                raise pytest.UsageError(str(error)) from error
+                raise dst.gate.end(error) from error
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of xdist what was measured of the tracker that it will ask."""
+        self._dst.service.tell(node.workerinput)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, error: object) -> None:
@@ -109,18 +129,25 @@ class SessionHooks:
         config = session.config
         if self._dst.is_worker or config.getoption("collectonly"):
             return
+        facts = self._facts()
+        # Once the workers are gone.
+        config.add_cleanup(partial(remove_shared, facts))
+        self._last_lines += [Line(problem, "warning") for problem in cache_problems(facts)]
         if self._dst.record.problem:
-            session.exitstatus = pytest.ExitCode.USAGE_ERROR
+            session.exitstatus = self._dst.record.problem_status
             return
         if exitstatus == pytest.ExitCode.INTERRUPTED:
             self._dst.keep_finished()
+        if exitstatus in _ORDERLY:
+            self._last_lines += self._dst.memory.finish()
         if exitstatus not in _ORDERLY or not (self._dst.named or self._results):
             return
         self._ended = self._why_ended(session, exitstatus)
-        self._judge()
-        self._write_report()
-        if self._complaints and exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        status = self._judge()
+        if not self._write_reports():
+            status = status or pytest.ExitCode.TESTS_FAILED
+        if exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = status
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the figures, and why the session failed."""
@@ -133,63 +160,86 @@ class SessionHooks:
                 why = f" ({self._ended})" if self._ended else ""
                 text = f"dstfuzz: {self._dst.record.missing:,} selected turns have no result{why}"
                 terminalreporter.write_line(text, yellow=True)
-        for complaint in self._complaints:
-            terminalreporter.write_line(f"dstfuzz: failed: {complaint}", red=True, bold=True)
+        for line in self._last_lines:
+            markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
+            terminalreporter.write_line(f"dstfuzz: {line.text}", **markup)
+        for command in annotation_lines(self._results, self._dst.settings, _encoding()):
+            terminalreporter.write_line(command)
 
     # -- steps of the end -------------------------------------------------------------
 
     @cached_property
     def _results(self) -> tuple[TurnResult, ...]:
         record = self._dst.record
-        return record.results(self._dst.data) if len(record) else ()
+        found = record.results(self._dst.data) if len(record) else ()
+        return tuple(map(redacted, found)) if self._dst.settings.redact else found
 
     @cached_property
     def _summary(self) -> Summary:
         return summarise(self._results, self._dst.settings.seed)
 
-    def _judge(self) -> None:
-        settings = self._dst.settings
-        if not (self._dst.named or settings.fail_on == "gate"):
-            return
-        summary = self._summary
-        self._complaints += complaints(
-            self._results,
-            settings,
-            summary.failure_rate,
-            summary.failure_rate_interval,
-            self._ended,
-        )
+    def _judge(self) -> int:
+        """Judge the session, and return the exit status that follows."""
+        dst = self._dst
+        gated = dst.settings.fail_on == "gate" or dst.gate.given
+        # Where the kit has checked the adapter and no test is about a turn, that was the test.
+        # Likewise where remembered violations were all that was asked for.
+        others = dst.record.conformance or dst.record.regressions
+        about_turns = dst.named and not (others and not dst.record.planned)
+        if not (about_turns or gated):
+            return pytest.ExitCode.OK
+        self._judged = dst.gate.judge(dst.record, dst.data, self._summary, self._info())
+        self._last_lines += self._judged.lines
+        return self._judged.status
 
-    def _write_report(self) -> None:
-        path = self._dst.settings.report
+    def _write_reports(self) -> bool:
+        """Write what is asked for, and return whether all went well."""
         # A run that found nothing must not take the place of one that did.
-        if path is None or not self._results:
-            return
-        settings = self._dst.settings
-        try:
-            write_report(
-                Path(path), build_report(self._results, self._summary, settings, self._info())
-            )
-        except UserError as error:
-            self._complaints.append(f"the report was not written: {error}")
+        if not self._results:
+            return True
+        dst, judged = self._dst, self._judged
+        gate = judged.judgement if judged is not None and dst.gate.judges else None
+        lines = write_outputs(
+            dst.settings,
+            lambda: build_report(
+                self._results,
+                self._summary,
+                dst.settings,
+                self._info(),
+                gate=None if gate is None else gate.to_json(),
+            ),
+        )
+        self._last_lines += lines
+        record_suite_properties(
+            dst.config, self._summary, dst.settings, None if gate is None else gate.verdict
+        )
+        return all(line.style != "bad" for line in lines)
 
     def _info(self) -> RunInfo:
         dst = self._dst
         own = "; or ".join(sorted(dst.record.own))
+        facts = self._facts()
+        usage, disagreement = total(facts)
         policies = sorted(dst.record.policies.items())
-        notes = [note for _, note in policies]
+        notes = [*tracker_notes(facts), *(note for _, note in policies)]
         if own:
             notes.append(f"markers of tests set {own}")
-        return RunInfo.of(
+        info = RunInfo.of(
             dst.data,
             lexicon=" ".join(sorted(dst.record.lexicons)),
             policy=" ".join(fingerprint for fingerprint, _ in policies),
             notes=tuple(notes),
             ended=self._ended,
-            command=shlex.join(["pytest", *dst.config.invocation_params.args]),
+            command=shlex.join(masked_words(["pytest", *dst.config.invocation_params.args])),
             started=dst.started_at,
             seconds=time.monotonic() - dst.started,
         )
+        asked, recalled = contexts(facts)
+        return replace(info, usage=usage, disagreement=disagreement, asked=asked, recalled=recalled)
+
+    def _facts(self) -> list[Mapping[str, Any]]:
+        """Return what this process and the workers found out about their trackers."""
+        return [self._dst.service.facts(), *self._dst.record.services.values()]
 
     def _why_ended(self, session: pytest.Session, exitstatus: int) -> str:
         for result in self._results:
@@ -215,14 +265,18 @@ class SessionHooks:
             self._info(),
             verbosity=reporter.config.get_verbosity(),
             width=min(shutil.get_terminal_size().columns, _WIDEST),
-            # Not sys.stdout, which pytest may have replaced to capture it.
-            encoding=getattr(sys.__stdout__, "encoding", None) or "utf-8",
+            encoding=_encoding(),
             command=session_command(reporter.config, self._dst.settings.seed),
         )
         if len(lines) > 1:
             reporter.section("dstfuzz", "=", bold=True)
         for line in lines:
             reporter.write_line(line.text, **_MARKUP[line.style])
+
+
+def _encoding() -> str:
+    """Return the encoding of the terminal: not of sys.stdout, which pytest may have replaced."""
+    return getattr(sys.__stdout__, "encoding", None) or "utf-8"
 
 
 #: Columns beyond which a line is hard to read.

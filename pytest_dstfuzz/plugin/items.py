@@ -13,6 +13,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Dialogue
 from pytest_dstfuzz.report.keyword import keyword, unlike
+from pytest_dstfuzz.report.redact import KEPT_BACK
 
 #: What ``-k`` selects an item with, where that is not the item's name.
 KEYWORD: pytest.StashKey[str] = pytest.StashKey()
@@ -94,5 +95,5 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
         ("dst_seed", settings.seed),
     ]
     if result.reason:
-        shown.append(("dst_reason", result.reason))
+        shown.append(("dst_reason", KEPT_BACK if settings.redact else result.reason))
     return shown

@@ -12,25 +12,37 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import pytest
 
 from pytest_dstfuzz.config import (
+    NO_CACHE,
     OPTIONS,
     Option,
     Settings,
     build_settings,
+    masked_words,
     option_text,
     parse_option,
 )
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.gate.limits import Gates, read_gates
 
 _GROUP = "dstfuzz: robustness of dialogue state trackers"
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
-_PATHS = ("data", "checkpoint", "report")
+_PATHS = (
+    *("data", "checkpoint", "slot_map", "prompt", "cache", "report", "html", "baseline"),
+    "regressions",
+)
+#: Those of them that may name a file that is not there yet.
+_WRITTEN = ("cache", "report", "html", "baseline", "regressions")
 #: Whether an ini key may be a text or a number in a TOML table. Before pytest 9.2 it may not,
 #: and a number there is refused with a message that says how to write it.
 _UNIONS = pytest.version_tuple >= (9, 2)
 #: The tracker that the shipped agent was trained on.
 _AGENT_TRACKER = "trade"
 #: Options that concern a whole session: repeating one test must not apply them again.
-_SESSION_ONLY = ("report", "max_seconds", "max_calls", "max_failure_rate", "fail_on")
+_SESSION_ONLY = (
+    *("report", "html", "annotations", "max_seconds", "max_calls", "max_failure_rate", "fail_on"),
+    *("max_tokens", "max_cost", "remember", "regressions", "replay"),
+    *("baseline", "update_baseline", "max_regression", "inconclusive"),
+)
 
 
 class Given(NamedTuple):
@@ -51,14 +63,16 @@ def add_options(parser: pytest.Parser) -> None:
     group = parser.getgroup("dstfuzz", _GROUP)
     hints = get_type_hints(Settings)
     for item in OPTIONS:
-        several = item.separator == "\n"
+        kinds: dict[str, Any] = {"action": "append" if item.separator == "\n" else "store"}
+        if item.alone:
+            kinds = {"action": "store_const", "const": item.alone}
         group.addoption(
             f"--dst-{item.flag}",
             dest=f"dst_{item.name}",
-            action="append" if several else "store",
             metavar=item.metavar,
             default=None,
             help=item.help.replace("%", "%%"),
+            **kinds,
         )
         kind: Any = "linelist" if item.separator else _ini_type(hints[item.name])
         parser.addini(f"dst_{item.name}", f"same as --dst-{item.flag}", kind, default=None)
@@ -69,7 +83,8 @@ def _ini_type(hint: Any) -> Any:
     kinds = {str, *(get_args(hint) or (hint,))} - {type(None)}
     if float in kinds:
         kinds.add(int)  # 0 is a rate too
-    if kinds == {str} or not _UNIONS:
+    # A pair of numbers is written as a text.
+    if kinds == {str} or not _UNIONS or not kinds <= {str, int, float, bool}:
         return "string"
     # The text first: what an ini file gives stays one, and the option table reads it.
     return reduce(or_, sorted(kinds, key=lambda kind: (kind is not str, kind.__name__)))
@@ -94,9 +109,45 @@ def read_settings(config: pytest.Config) -> Settings:
             value = _beside_ini(config, given.name, value)
         values[given.name] = value
     settings = build_settings(values)
+    _refuse_without_baseline(config, settings)
+    if "fail_on" not in values and table_of(config).given:
+        settings = replace(settings, fail_on="gate")
     if "search" in values:
         return settings
     return replace(settings, search=default_search(settings))
+
+
+def table_of(config: pytest.Config) -> Gates:
+    """Return the limits of the table ``[tool.dstfuzz.gates]``.
+
+    It is that of the ``pyproject.toml`` beside the ini file, or in pytest's root folder.
+
+    Raises:
+        UserError: the table has a name or a value that it does not take.
+    """
+    folder = config.inipath.parent if config.inipath is not None else config.rootpath
+    path = folder / "pyproject.toml"
+    return read_gates(path) if path.is_file() else Gates()
+
+
+def gates_of(config: pytest.Config, settings: Settings) -> Gates:
+    """Return the limits of a session: options go before the table."""
+    table = table_of(config)
+    given = {
+        name: value
+        for name in ("max_failure_rate", "max_regression")
+        if (value := getattr(settings, name)) is not None
+    }
+    return replace(table, whole=replace(table.whole, **given))
+
+
+def _refuse_without_baseline(config: pytest.Config, settings: Settings) -> None:
+    """Refuse what does nothing without a baseline; an ini file may serve runs without one."""
+    if settings.baseline is not None:
+        return
+    for given in given_options(config):
+        if given.name in ("update_baseline", "max_regression") and given.on_command_line:
+            raise UserError(f"{given.shown_as} needs a baseline: --dst-baseline=FILE names it")
 
 
 def default_search(settings: Settings) -> str:
@@ -117,7 +168,7 @@ def repeat_options(config: pytest.Config, seed: int) -> str:
         if given.on_command_line and given.name not in (*_SESSION_ONLY, "seed")
         for value in given.value.splitlines()
     ]
-    return shlex.join([*words, f"--dst-seed={seed}"])
+    return shlex.join([*masked_words(words), f"--dst-seed={seed}"])
 
 
 def _given(config: pytest.Config, item: Option) -> Given | None:
@@ -153,10 +204,12 @@ def _written(config: pytest.Config, item: Option) -> str | None:
 
 
 def _beside_ini(config: pytest.Config, name: str, value: str) -> str:
+    if (name, value) == ("cache", NO_CACHE):
+        return value
     folder = config.inipath.parent if config.inipath is not None else config.rootpath
     path = folder / Path(value).expanduser()
     # A data set may be given by name as well, and then there is no such file.
-    return str(path) if name == "report" or path.exists() else value
+    return str(path) if name in _WRITTEN or path.exists() else value
 
 
 def spelled(name: str, settings: Settings, marked: bool) -> str:

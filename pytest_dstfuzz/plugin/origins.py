@@ -14,6 +14,7 @@ import pytest
 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.plugin.items import param_of
 
 #: Fixtures that decide what comes of a turn besides its settings.
 _DECIDING = ("dst_model", "dst_search", "dst_lexicon")
@@ -46,18 +47,29 @@ class Origins:
         Neither the order of the items nor the process changes a name.
         """
         for item in items:
-            token = _token(item)
-            self._names[token] = min(self._names.get(token, item.nodeid), item.nodeid)
+            token, name = _token(item), _name(item)
+            self._names[token] = min(self._names.get(token, name), name)
 
     def of(self, item: pytest.Item) -> str:
         """Return the name of an item's origin: that of every test that shares its tracker."""
-        return self._names.get(_token(item), item.nodeid)
+        return self._names.get(_token(item), _name(item))
 
 
 def scope_of(item: pytest.Item, fixture: str) -> str:
     """Return the scope of the fixture that an item gets under a name."""
     definitions = _definitions(item).get(fixture)
     return str(definitions[-1].scope) if definitions else "function"
+
+
+def brings_its_own(item: pytest.Item, fixture: str) -> bool:
+    """Whether a suite overrides a fixture of the plugin for an item."""
+    return len(_definitions(item).get(fixture, ())) > 1
+
+
+def _name(item: pytest.Item) -> str:
+    """Return the name of a test, whichever of its turns it is about."""
+    param = param_of(item)
+    return item.nodeid if param is None else item.nodeid.replace(param.turn_id, "")
 
 
 def _token(item: pytest.Item) -> Hashable:

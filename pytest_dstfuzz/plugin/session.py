@@ -8,13 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from pytest_dstfuzz.campaign.attempts import Rules
-from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.predictor import Predictor
@@ -26,6 +24,7 @@ from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.plugin.agent import REDRAWS, DstAgent
+from pytest_dstfuzz.plugin.gate import SessionGate
 from pytest_dstfuzz.plugin.items import (
     TurnParam,
     make_selectable,
@@ -34,20 +33,22 @@ from pytest_dstfuzz.plugin.items import (
     properties,
     result_key,
 )
+from pytest_dstfuzz.plugin.memory import Memory
 from pytest_dstfuzz.plugin.options import given_options, read_settings, spelled
 from pytest_dstfuzz.plugin.origins import Asked, Origins, scope_of
+from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
+from pytest_dstfuzz.plugin.service import Service
 from pytest_dstfuzz.plugin.suite import builtin_items
 from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
-from pytest_dstfuzz.report.files import check_writable
 from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.policy_file import describe_policy, is_agent
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.checks import describe
-from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS, preflight
+from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 from pytest_dstfuzz.trackers.protocol import Tracker
-from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.registry import tracker_for
 
 _NO_TRACKER = (
     "no tracker to test: name one with --dst-model (a registered name such as 'trade', or "
@@ -74,6 +75,8 @@ class DstSession:
             given.name == "model" and given.on_command_line for given in given_options(config)
         )
         self.record = Record()
+        self.memory = Memory(self)
+        self.gate = SessionGate(config, self.settings)
         #: What is to be recorded of the running test.
         self.outbox: dict[str, Any] | None = None
         #: A mistake of the user that was found while tests were collected.
@@ -83,6 +86,7 @@ class DstSession:
         self.progress = Progress(config)
         self._pid = os.getpid()
         self._workers = int(getattr(config, "workerinput", {}).get("workercount", 0))
+        self.service = Service(config, self.settings, self._workers)
         self._origins = Origins()
         #: What the selected tests are about, and where their trackers come from.
         self._params: list[tuple[TurnParam, str]] = []
@@ -138,10 +142,11 @@ class DstSession:
         self._check(self.settings)
         if self.is_worker or self.config.getoption("collectonly"):
             return
-        if self.settings.report is not None:
-            check_writable(Path(self.settings.report))
+        self.gate.prepare(self.data)
+        check_outputs(self.settings, self.memory.path if self.settings.remember else None)
+        self.memory.wanted()
         if self.named:
-            self._tested(self.tracker)
+            self.service.test(self.tracker, self._first_contexts(), self.data)
             self._tracker_tested = True
 
     @property
@@ -151,14 +156,8 @@ class DstSession:
             raise UserError(_NO_TRACKER)
         if self._tracker is None:
             folders = (self.config.invocation_params.dir, self.config.rootpath)
-            self._tracker = resolve_tracker(
-                self.settings.model,
-                checkpoint=self.settings.checkpoint,
-                device=self.settings.device,
-                batch_size=self.settings.batch_size,
-                normalisation=self.data.normalisation,
-                search_path=tuple(dict.fromkeys(str(folder) for folder in folders)),
-            )
+            search_path = tuple(dict.fromkeys(map(str, folders)))
+            self._tracker = tracker_for(self.settings, self.data, search_path)
         return self._tracker
 
     def parametrise(self, metafunc: pytest.Metafunc, values: Mapping[str, Any]) -> None:
@@ -236,7 +235,8 @@ class DstSession:
             request.node.user_properties += properties(result, param.settings)
             return result
 
-        return DstTurn(request.node, param.dialogue, param.turn_index, param.settings, run)
+        about = (param.dialogue, param.turn_index, param.settings)
+        return DstTurn(request.node, *about, run, self.memory.why_accepted)
 
     def keep_finished(self) -> None:
         """Record what campaigns had finished for tests that an interrupt did not let run.
@@ -253,6 +253,10 @@ class DstSession:
                     continue
                 if (param.settings, origin) == (asked.settings, asked.origin):
                     self.record.add(self._payload(param, asked, result))
+
+    def predictor(self, model: object, item: pytest.Item) -> Predictor:
+        """Return the door to the tracker of a test."""
+        return self._predictor(model, self._origins.of(item))
 
     def report(self) -> DstReport:
         """Return what the fixture ``dst_report`` gives to a test."""
@@ -272,7 +276,7 @@ class DstSession:
         Returns:
             The exception that fails the running test.
         """
-        self.outbox = problem_payload(str(error))
+        self.outbox = problem_payload(str(error), self.gate.status_of(error))
         session.shouldstop = "the robustness tests cannot be run"
         return pytest.fail.Exception(str(error), pytrace=False)
 
@@ -315,8 +319,18 @@ class DstSession:
         key = result_key(own, asked.origin, search, words)
         policy = self._policy(search) if is_agent(search) else ("", "")
         planned, plain = self.record.planned, self.sends_results
+        # Those of this process are known here.
+        worker = getattr(self.config, "workerinput", {}).get("workerid", "")
+        service = (worker, self.service.facts()) if worker else ("", {})
         return result_payload(
-            key, result, words, policy=policy, planned=planned, own=own, plain=plain
+            key,
+            result,
+            words,
+            policy=policy,
+            planned=planned,
+            own=own,
+            plain=plain,
+            service=service,
         )
 
     def _policy(self, search: str) -> tuple[str, str]:
@@ -328,7 +342,7 @@ class DstSession:
 
     def _result(self, param: TurnParam, model: object, asked: Asked) -> TurnResult:
         # A tracker that will not do is refused before the settings are looked at.
-        predictor = self._predictor(model)
+        predictor = self._predictor(model, asked.origin)
         if asked not in self._campaigns:
             planned = self._plans[asked.settings, asked.origin]
             self._campaigns[asked] = Campaign(
@@ -344,33 +358,20 @@ class DstSession:
             )
         return self._campaigns[asked].result(param.dialogue.id, param.turn_index)
 
-    @cached_property
-    def _budget(self) -> Budget:
-        """What all trackers of this process may cost together."""
-        calls = self.settings.max_calls
-        if self.is_worker and calls is not None:
-            calls = max(1, calls // self._workers)
-        return Budget(self.settings.max_seconds, calls)
-
-    def _predictor(self, model: object) -> Predictor:
+    def _predictor(self, model: object, origin: str = "") -> Predictor:
         known = self._predictors.get(id(model))
         if known is None:
-            tracker = as_tracker(model, normalisation=self.data.normalisation)
-            if not (self._tracker_tested and model is self._tracker):
-                self._tested(tracker)
-            predictor = Predictor(
-                tracker,
-                self.settings.batch_size,
-                ontology=self.data.ontology,
-                budget=self._budget,
-                listener=self.progress,
+            tracker, data = as_tracker(model, normalisation=self.data.normalisation), self.data
+            named = model is self._tracker
+            if not (self._tracker_tested and named):
+                contexts = self._first_contexts()
+                self.service.test(tracker, contexts, data, named=named, origin=origin)
+            predictor = self.service.predictor(
+                tracker, data, self.progress, named=named, origin=origin
             )
             # The model is kept with it: a new one could be given the same id otherwise.
             known = self._predictors[id(model)] = (model, predictor)
         return known[1]
-
-    def _tested(self, tracker: Tracker) -> None:
-        preflight(tracker, self._first_contexts(), ontology=self.data.ontology)
 
     def _first_contexts(self) -> list[Context]:
         turns = self._turns(self.settings)[:PREFLIGHT_CONTEXTS]

@@ -17,6 +17,7 @@ from pytest_dstfuzz.dialogue.types import Dialogue, Turn
 from pytest_dstfuzz.plugin.items import KEYWORD
 from pytest_dstfuzz.plugin.options import repeat_options
 from pytest_dstfuzz.report.explain import explain
+from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
 
 
 class DstTurn:
@@ -28,6 +29,7 @@ class DstTurn:
         turn_index: its place in the dialogue.
         settings: those of the test.
         run: computes the result; it is called once, when the result is first asked for.
+        why_accepted: says why all violations of a result may stay; ``""`` = they may not.
     """
 
     def __init__(
@@ -37,12 +39,14 @@ class DstTurn:
         turn_index: int,
         settings: Settings,
         run: Callable[[], TurnResult],
+        why_accepted: Callable[[TurnResult], str],
     ) -> None:
         self.dialogue = dialogue
         self.turn: Turn = dialogue.turns[turn_index]
         self.settings = settings
         self._item = item
         self._run = run
+        self._why_accepted = why_accepted
 
     def __repr__(self) -> str:
         return f"<DstTurn {self.dialogue.id} turn {self.turn.index}>"
@@ -67,11 +71,13 @@ class DstTurn:
         result = self.result
         gate = self.settings.fail_on == "gate"
         if result.outcome == "violation" and not gate:
+            if reason := self._why_accepted(result):
+                pytest.xfail(f"accepted: {reason}")
             self._fail()
         elif result.outcome == "error":
             if not gate:
                 self._fail()
-            pytest.skip(f"the tracker failed: {_reason(result)}")
+            pytest.skip(f"the tracker failed: {self._shown(_reason(result))}")
         elif result.outcome == "skipped":
             pytest.skip(result.reason or "the budget ended before this turn was run")
         elif result.outcome == "untested":
@@ -79,9 +85,13 @@ class DstTurn:
         elif result.outcome == "inapplicable":
             pytest.skip(result.reason or "the relation says nothing about this turn")
 
+    def _shown(self, reason: str) -> str:
+        return KEPT_BACK if self.settings.redact else reason
+
     def _fail(self) -> NoReturn:
         __tracebackhide__ = True
-        pytest.fail(explain(self.result, self.settings, command=self.command), pytrace=False)
+        result = redacted(self.result) if self.settings.redact else self.result
+        pytest.fail(explain(result, self.settings, command=self.command), pytrace=False)
 
 
 class DstReport:

@@ -25,14 +25,20 @@ ALLOWED: dict[str, set[str]] = {
     "agents": BASE | {"dialogue", "perturb", "trackers.protocol", "relations"},
     "search": BASE | {"dialogue", "perturb", "trackers.protocol", "relations"},
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
-    "report": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign"},
+    "report": BASE
+    | {"dialogue", "perturb.types", "perturb.edits", "campaign", "trackers.protocol"},
+    "memory": BASE | {"dialogue", "relations", "campaign"},
+    "gate": BASE | {"dialogue.types", "dialogue.fingerprint", "campaign"},
+    "audit": BASE | {"dialogue", "perturb.types", "campaign", "report"},
+    "strategies": BASE | {"dialogue", "perturb", "trackers.protocol", "campaign"},
     "experiments": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"},
     "plugin": BASE
-    | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"},
+    | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
+    | {"gate", "memory"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"experiments"},
+    | {"experiments", "audit", "memory"},
 }
 
 #: The one way from a campaign to the agent, and only to what runs without torch.
@@ -40,21 +46,33 @@ AGENT_DOORS = {"search/policy", "search/policy_file", "search/registry"}
 #: The side of the agent that learns.
 LEARNING = {"multi_pdqn", "training", "resume", "board"}
 
+#: The trackers that are networks, and what they share.
+NEURAL = tuple(f"trackers/{name}" for name in ("trade", "simpletod", "runs", "storage", "devices"))
+
 #: Third-party package -> where it may be imported (prefixes of module paths).
 FENCES: dict[str, tuple[str, ...]] = {
     "pytest": ("plugin",),
     "_pytest": (),
     "xdist": (),
-    "torch": ("trackers/trade", "perturb/lexicon", *(f"agents/{name}" for name in LEARNING)),
-    "safetensors": ("trackers/trade", "agents/checkpoint", "agents/resume"),
-    "transformers": ("perturb/lexicon",),
+    "torch": (*NEURAL, "perturb/lexicon", *(f"agents/{name}" for name in LEARNING)),
+    "safetensors": (*NEURAL, "agents/checkpoint", "agents/resume"),
+    "transformers": ("perturb/lexicon", "trackers/simpletod"),
+    "tokenizers": ("trackers/simpletod",),
     "nltk": ("perturb/lexicon",),
     "gensim": ("perturb/lexicon", "trackers/trade"),
     "jellyfish": ("perturb/rates",),
+    "httpx": ("trackers/web/",),
+    "starlette": ("trackers/web/server",),
+    "uvicorn": ("trackers/web/server",),
     "numpy": (
         *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "experiments"),
-        "trackers",
+        *("trackers", "gate"),
     ),
+    "scipy": ("gate/statistics",),
+    "jinja2": ("report/html", "trackers/chat", "audit/page"),
+    "markupsafe": ("report/html", "audit/page"),
+    "hypothesis": ("strategies",),
+    "matplotlib": ("report/html",),
 }
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

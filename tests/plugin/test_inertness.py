@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "transformers", "nltk", "gensim", "numpy", "jellyfish", "pytest_dstfuzz.campaign")
+HEAVY = (
+    *("torch", "transformers", "nltk", "gensim", "numpy", "jellyfish", "scipy", "jinja2"),
+    *("matplotlib", "pytest_dstfuzz.campaign"),
+)
 
 
 def test_an_unrelated_suite_loads_nothing_heavy(pytester: pytest.Pytester) -> None:

@@ -18,7 +18,6 @@ from pytest_dstfuzz.plugin.marker import marker_values
 from pytest_dstfuzz.plugin.options import given_options, read_settings, repeat_options
 from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
-from pytest_dstfuzz.plugin.verdict import complaints
 
 
 def turn(
@@ -127,34 +126,9 @@ def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
 
 def test_a_record_keeps_the_first_problem() -> None:
     record = Record()
-    record.add(problem_payload("one"))
-    record.add(problem_payload("two"))
-    assert record.problem == "one"
-
-
-@pytest.mark.parametrize(
-    ("results", "rate", "expected"),
-    [
-        ([turn()], 0.0, []),
-        ([turn()], 0.1, []),
-        ([turn()], 0.3, ["the failure rate 30.00% is over the limit of 20.00%"]),
-        ([], None, ["no turn was tested (none was selected)"]),
-        ([turn(outcome="skipped")], None, ["no turn was tested (1 skipped)"]),
-        ([turn(outcome="held", valid=False)], None, ["no valid variant was made of any turn"]),
-        ([turn(outcome="error")], 0.0, ["the tracker failed on 1 of 1 turns, more than 5%"]),
-        ([turn(outcome="error"), *[turn()] * 19], 0.0, []),
-        ([turn(outcome="error"), *[turn()] * 18], 0.0, ["the tracker failed on 1 of 19 turns"]),
-    ],
-)
-def test_the_verdict(results: list[TurnResult], rate: float | None, expected: list[str]) -> None:
-    found = complaints(results, Settings(max_failure_rate=0.2), rate, None)
-    assert len(found) == len(expected)
-    assert all(one.startswith(start) for one, start in zip(found, expected, strict=True))
-
-
-def test_the_verdict_shows_the_interval() -> None:
-    found = complaints([turn()], Settings(max_failure_rate=0.0), 0.5, (0.25, 0.75))
-    assert "(95 % interval 25.00% to 75.00%)" in found[0]
+    record.add(problem_payload("one", 6))
+    record.add(problem_payload("two", 4))
+    assert (record.problem, record.problem_status) == ("one", 6)
 
 
 def test_progress_is_told_after_a_long_silence(

@@ -1,0 +1,142 @@
+"""Where the predictions of a session are kept: from run to run, or among the workers of one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
+from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.config import NO_CACHE, Settings
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.trackers.protocol import Tracker, fingerprint_of
+
+_FOLDER: Final = "dstfuzz"
+_FILE: Final = "predictions.sqlite"
+_MEGABYTE: Final = 1_000_000
+
+
+class Caches:
+    """Finds the place for what a tracker predicts.
+
+    Args:
+        config: pytest's.
+        settings: those of the session.
+    """
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self._config = config
+        self._settings = settings
+        self._run = _run_of(config)
+        self._found: dict[int, tuple[Tracker, PredictionCache | None]] = {}
+        self._opened: list[Store] = []
+        self._problems: list[str] = []
+
+    def of(
+        self, tracker: Tracker, data: DialogueSet, *, named: bool, origin: str
+    ) -> PredictionCache | None:
+        """Return the cache of a tracker, or ``None`` where nothing that it says can be reused.
+
+        That of a tracker with a fingerprint outlives the run. The workers of xdist share one
+        for the run whatever the tracker: each of them has its own copy of the same one.
+
+        Args:
+            tracker: the tracker.
+            data: the dialogues of the run.
+            named: whether it is the one that --dst-model names.
+            origin: tells it from others of the run that no option names, in all processes
+                alike; ``""`` where that is not known.
+        """
+        if id(tracker) not in self._found:
+            model = f"--dst-model={self._settings.model}" if named else ""
+            fingerprint, cache = fingerprint_of(tracker), None
+            if fingerprint is not None and self._kept is not None and self._kept.usable:
+                cache = self._cache(self._kept, (model or _kind(tracker), fingerprint), data)
+            elif (model or origin) and self._shared is not None:
+                cache = self._cache(self._shared, (model, origin), data)
+            # The tracker is kept with it: a new one could be given the same id otherwise.
+            self._found[id(tracker)] = tracker, cache
+        return self._found[id(tracker)][1]
+
+    def facts(self) -> dict[str, Any]:
+        """Return what went wrong, and the folder to remove after the run, as plain values."""
+        found = [problem for store in self._opened for problem in store.problems]
+        return {
+            "problems": [*self._problems, *found],
+            "folder": str(self._folder) if self._run else "",
+        }
+
+    def _cache(self, store: Store, who: tuple[str, str], data: DialogueSet) -> PredictionCache:
+        return PredictionCache(store, scope_of(who, data), self._run)
+
+    @cached_property
+    def _kept(self) -> Store | None:
+        """The store that outlives the run, if there is to be one."""
+        given = self._settings.cache
+        if given == NO_CACHE:
+            return None
+        if given is not None:
+            return self._store(Path(given))
+        # Without pytest's cache (-p no:cacheprovider) nothing is kept.
+        cache: Any = getattr(self._config, "cache", None)
+        if cache is None:
+            return None
+        try:
+            return self._store(Path(cache.mkdir(_FOLDER)) / _FILE)
+        except OSError as error:
+            self._problems.append(f"predictions are not kept: pytest's cache folder: {error}")
+            return None
+
+    @cached_property
+    def _shared(self) -> Store | None:
+        """The store of the workers of this run; ``None`` in a process that is none of them."""
+        if not self._run:
+            return None
+        # Nobody else may read what is in it, or put a link in its place.
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        return self._store(self._folder / _FILE)
+
+    @property
+    def _folder(self) -> Path:
+        return Path(tempfile.gettempdir()) / f"{_FOLDER}-{self._run}"
+
+    def _store(self, path: Path) -> Store:
+        store = Store(path, self._settings.cache_size * _MEGABYTE)
+        self._opened.append(store)
+        self._config.add_cleanup(store.close)
+        return store
+
+
+def cache_problems(processes: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return what went wrong with the caches of several processes, each sentence once."""
+    found = (problem for one in processes for problem in one["cache"]["problems"])
+    return list(dict.fromkeys(found))
+
+
+def remove_shared(processes: Iterable[Mapping[str, Any]]) -> None:
+    """Remove what the workers of a run that is over had shared."""
+    for folder in {one["cache"]["folder"] for one in processes} - {""}:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run_of(config: pytest.Config) -> str:
+    """Return a name of the run that its workers share; ``""`` in a process that is no worker."""
+    uid = getattr(config, "workerinput", {}).get("testrunuid", "")
+    # Users may choose the uid, and choose the same one again.
+    name = f"{uid} {os.getppid()}"
+    return hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:24] if uid else ""
+
+
+def _kind(tracker: Tracker) -> str:
+    """Return the name of a tracker's class, or of the function or the object that it adapts."""
+    inner = getattr(tracker, "wrapped", tracker)
+    named = inner if hasattr(inner, "__qualname__") else type(inner)
+    return f"{named.__module__}.{named.__qualname__}"

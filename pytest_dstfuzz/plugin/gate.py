@@ -1,0 +1,211 @@
+"""The gate of a session: its limits and baseline, found before the run and judged at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.errors import NoAnswerError, UserError
+from pytest_dstfuzz.gate import require_statistics
+from pytest_dstfuzz.gate.baseline import (
+    Baseline,
+    baseline_text,
+    campaign_identity,
+    make_baseline,
+    read_baseline,
+)
+from pytest_dstfuzz.gate.judge import Session, judge
+from pytest_dstfuzz.gate.limits import Gates, check_names
+from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Finding, Judgement, Verdict, points
+from pytest_dstfuzz.plugin.options import gates_of
+from pytest_dstfuzz.plugin.record import Record
+from pytest_dstfuzz.report.files import check_writable, write_text
+from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.page import Line, Style
+
+_STYLES: Final[Mapping[Verdict, Style]] = {
+    "pass": "good",
+    "regression": "bad",
+    "inconclusive": "warning",
+    "infrastructure": "bad",
+}
+
+
+class Judged(NamedTuple):
+    """What the gate says at the end of a session."""
+
+    judgement: Judgement
+    #: The exit status that it asks for, 0 where nothing failed.
+    status: int
+    #: Sentences for the terminal.
+    lines: tuple[Line, ...]
+
+
+class SessionGate:
+    """Limits and baseline of a session.
+
+    Args:
+        config: pytest's.
+        settings: of the session.
+
+    Raises:
+        UserError: the table of limits has a name or a value that it does not take.
+    """
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self._settings = settings
+        self._quiet = config.get_verbosity() < 0
+        #: Neither a worker nor a run that only collects judges anything.
+        self._idle = hasattr(config, "workerinput") or config.getoption("collectonly")
+        self.gates: Gates = gates_of(config, settings)
+
+    @property
+    def given(self) -> bool:
+        """Whether there is any limit, or a baseline to compare with or to write."""
+        return self.judges or self._settings.baseline is not None
+
+    @property
+    def judges(self) -> bool:
+        """Whether there is any limit, or a baseline to compare with: what gives a verdict."""
+        settings = self._settings
+        return self.gates.given or (settings.baseline is not None and not settings.update_baseline)
+
+    @cached_property
+    def _baseline(self) -> Baseline | None:
+        """The baseline to compare with; ``None`` without one, or where it is written anew."""
+        path = self._settings.baseline
+        return None if path is None or self._settings.update_baseline else read_baseline(Path(path))
+
+    def prepare(self, data: DialogueSet) -> None:
+        """Check before the run all that can be checked then.
+
+        Raises:
+            UserError: a limit of a slot that there is not, or no baseline at the path.
+            MissingExtraError: a baseline needs scipy, which is not installed.
+        """
+        if self._idle:
+            return
+        # Where slots are only what labels happen to use, others may turn up in the run.
+        if data.ontology is not None and data.ontology.complete:
+            check_names(self.gates, data.ontology.slots)
+        if self._settings.baseline is None:
+            return
+        require_statistics()
+        if self._baseline is None:  # It is going to be written.
+            check_writable(Path(self._settings.baseline))
+
+    def status_of(self, error: UserError) -> int:
+        """Return the exit status of a session that cannot be run."""
+        gone = isinstance(error, NoAnswerError) and self._settings.baseline is not None
+        return INFRASTRUCTURE if gone else pytest.ExitCode.USAGE_ERROR
+
+    def end(self, error: UserError) -> BaseException:
+        """Return what ends a session that cannot be run, with one message."""
+        status = self.status_of(error)
+        if status == pytest.ExitCode.USAGE_ERROR:
+            return pytest.UsageError(str(error))
+        return pytest.exit.Exception(f"{error} (verdict: infrastructure)", returncode=status)
+
+    def judge(self, record: Record, data: DialogueSet, summary: Summary, info: RunInfo) -> Judged:
+        """Judge a session, and write its baseline where that is asked for.
+
+        Args:
+            record: what the session found.
+            data: what it was tested with.
+            summary: figures of the results.
+            info: fingerprints of what made the variants, and why the session ended early.
+        """
+        settings = self._settings
+        identity = campaign_identity(settings, data, lexicon=info.lexicon, policy=info.policy)
+        session = Session(
+            groups=record.groups(data),
+            summary=summary,
+            campaign=identity,
+            seed=settings.seed,
+            missing=record.missing,
+            ended=info.ended,
+        )
+        judgement = judge(session, self.gates, self._baseline)
+        compared = settings.baseline is not None
+        fails = settings.inconclusive == "fail"
+        status = judgement.exit_status(compared=compared, inconclusive_fails=fails)
+        lines = list(self._lines(judgement))
+        if compared and not settings.update_baseline:
+            style = "bad" if status else _STYLES[judgement.verdict]
+            lines.append(Line(f"verdict: {judgement.verdict}", style))
+        if settings.update_baseline:
+            written = self._write(session, " ".join(judgement.troubles))
+            lines.append(written)
+            status = FAILED if written.style == "bad" and not status else status
+        return Judged(judgement, status, tuple(lines))
+
+    def _write(self, session: Session, trouble: str) -> Line:
+        """Write the baseline, and say so; or why not."""
+        settings = self._settings
+        path = settings.baseline or ""
+        if why := session.ended or trouble:
+            return Line(f"failed: the baseline was not written: {why}", "bad")
+        model = str(settings.model or "the suite's own tracker")
+        baseline = make_baseline(session.groups, session.campaign, model)
+        try:
+            write_text(Path(path), baseline_text(baseline))
+        except UserError as error:
+            return Line(f"failed: the baseline was not written: {error}", "bad")
+        variants = sum(len(turn.variants) for turn in session.results)
+        return Line(f"the outcomes of {variants:,} variants are now the baseline {path}", "good")
+
+    def _lines(self, judgement: Judgement) -> Iterator[Line]:
+        if judgement.comparison is not None and not self._quiet:
+            yield from map(Line, _compared(judgement.comparison))
+        for trouble in judgement.troubles:
+            yield Line(f"failed: {trouble}", "bad")
+        for reason in judgement.not_compared:
+            yield Line(f"not compared with the baseline: {reason}", self._unsure)
+        if judgement.not_compared:
+            yield Line("a new baseline is written with --dst-update-baseline", "dim")
+        for finding in judgement.findings:
+            if line := self._finding(finding):
+                yield line
+
+    def _finding(self, finding: Finding) -> Line | None:
+        if finding.verdict == "regression":
+            return Line(f"failed: {finding.reason}", "bad")
+        if finding.verdict == "inconclusive":
+            return Line(f"inconclusive: {finding.reason}", self._unsure)
+        # A limit that holds is no news, but by how much a rate moved is.
+        shown = finding.gate == "max-regression" and not self._quiet
+        return Line(f"passed: {finding.reason}", "good") if shown else None
+
+    @property
+    def _unsure(self) -> Style:
+        return "bad" if self._settings.inconclusive == "fail" else "warning"
+
+
+def _compared(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Say what was compared, and how much of it differs."""
+    yield (
+        f"compared with the baseline ({figures['baseline']['model']}): {figures['variants']:,} "
+        f"variants of {figures['turns']:,} turns in {figures['dialogues']:,} dialogues"
+    )
+    if figures["difference"] is not None:
+        p_value = "" if figures["p_value"] is None else f", p = {figures['p_value']:.4f}"
+        yield (
+            f"failure rate on them: {figures['before']:.2%} in the baseline, "
+            f"{figures['after']:.2%} now ({points(figures['difference'])}{p_value}); "
+            f"{len(figures['new_violations']):,} violations are new, "
+            f"{len(figures['gone_violations']):,} are gone"
+        )
+    if figures["share"] is not None and figures["share"] < 1:
+        yield f"{figures['share']:.1%} of the variants are the same and were answered in both"
+    if figures["only_baseline"] or figures["only_run"]:
+        yield (
+            f"turns that only the baseline has: {figures['only_baseline']:,}, that only this run "
+            f"has: {figures['only_run']:,}"
+        )

@@ -1,0 +1,196 @@
+"""Remembered violations in a session: replayed first, accepted, added to when that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.dialogue.types import Dialogue, SlotChange
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.memory.corpus import (
+    FOLDER,
+    Corpus,
+    corpus_path,
+    corpus_text,
+    one,
+    read_corpus,
+    remembered,
+)
+from pytest_dstfuzz.memory.regression import Regression, Replayed
+from pytest_dstfuzz.plugin.origins import brings_its_own
+from pytest_dstfuzz.plugin.record import regression_payload
+from pytest_dstfuzz.plugin.regressions import regression_items
+from pytest_dstfuzz.report.files import write_text
+from pytest_dstfuzz.report.page import Line
+from pytest_dstfuzz.report.redact import blotted
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.plugin.session import DstSession
+
+_MOST_NAMED = 10
+
+
+class Memory:
+    """The regressions of a session's data.
+
+    Args:
+        dst: the session's object.
+    """
+
+    def __init__(self, dst: DstSession) -> None:
+        self._dst = dst
+
+    @property
+    def path(self) -> Path:
+        """The file of the session's data."""
+        given = self._dst.settings.regressions
+        folder = self._dst.config.rootpath / FOLDER if given is None else Path(given)
+        return corpus_path(folder, self._dst.data.name)
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """What was remembered before this session; a file with a broken line is an error."""
+        return read_corpus(self.path)
+
+    def wanted(self) -> list[str]:
+        """Return the ids of the regressions that this session asks for again.
+
+        Raises:
+            UserError: there is none of the id that is to be replayed, or the file is broken.
+        """
+        replay = self._dst.settings.replay
+        return list(self.corpus) if replay is None else [one(self.corpus, replay).id]
+
+    def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Put the regressions before the tests about turns, or in the place of all tests.
+
+        Raises:
+            pytest.UsageError: see `wanted`.
+        """
+        ours = any(name.startswith("dst_") for item in items for name in _fixtures(item))
+        replay = self._dst.settings.replay is not None
+        if self._dst.problem is not None or not (ours or replay):
+            return
+        try:
+            wanted = self.wanted()
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from error
+        tests = regression_items(session, self)
+        found = [tests[name] for name in wanted]
+        if self._dst.settings.model is None:
+            # Without the tracker that a single test brings there is none to ask.
+            found = [item for item in found if brings_its_own(item, "dst_model")]
+        if replay:
+            session.config.hook.pytest_deselected(items=list(items))
+            items.clear()
+        items[:0] = found
+
+    def replay(self, request: pytest.FixtureRequest, model: object) -> DstRegression:
+        """Ask the tracker again for what a regression is about."""
+        entry: Regression = request.param
+        predictor = self._dst.predictor(model, request.node)
+        outcome, changes = entry.replayed(predictor.predict([entry.clean, entry.seen]))
+        self._dst.outbox = regression_payload(entry.id, outcome)
+        return DstRegression(self._dst, entry, outcome, changes)
+
+    def why_accepted(self, result: TurnResult) -> str:
+        """Return why all violations of a turn may stay, ``""`` where one of them may not."""
+        reasons: dict[str, None] = {}
+        for entry in self._found(result):
+            known = self.corpus.get(entry.id)
+            if known is None or known.status != "accepted":
+                return ""
+            reasons[known.reason] = None
+        return "; ".join(reasons)
+
+    def finish(self) -> list[Line]:
+        """Remember what was found, where that is asked for; return what there is to say."""
+        lines = []
+        replayed = self._dst.record.regressions
+        fixed = sorted(name for name, outcome in replayed.items() if outcome == "fixed")
+        if fixed:
+            names = " ".join(fixed[:_MOST_NAMED])
+            more = f" (and {len(fixed) - _MOST_NAMED} more)" if len(fixed) > _MOST_NAMED else ""
+            count = f"{len(fixed)} of {len(replayed)} regressions are fixed"
+            lines.append(Line(f"{count}: dstfuzz retire {names}{more}", "good"))
+        if self._dst.settings.remember:
+            results = self._dst.record.results(self._dst.data)
+            found = [entry for result in results for entry in self._found(result)]
+            corpus = remembered(self.corpus, found)
+            new = len(corpus) - len(self.corpus)
+            try:
+                if new:
+                    write_text(self.path, corpus_text(corpus))
+            except UserError as error:
+                return [*lines, Line(f"failed: nothing was remembered: {error}", "bad")]
+            lines.append(Line(f"{new} new violations were remembered in {self.path}"))
+        return lines
+
+    def _found(self, result: TurnResult) -> Iterator[Regression]:
+        dialogue = self._dialogues[result.dialogue_id]
+        for variant in result.violations:
+            yield Regression.of(result, variant, dialogue, self._dst.settings.relation)
+
+    @cached_property
+    def _dialogues(self) -> dict[str, Dialogue]:
+        return {dialogue.id: dialogue for dialogue in self._dst.data.dialogues}
+
+
+class DstRegression:
+    """A remembered violation, and what became of it.
+
+    Args:
+        dst: the session's object.
+        entry: the violation.
+        outcome: what became of it.
+        changes: the slots that change now.
+    """
+
+    def __init__(
+        self,
+        dst: DstSession,
+        entry: Regression,
+        outcome: Replayed,
+        changes: tuple[SlotChange, ...],
+    ) -> None:
+        self.entry = entry
+        self.outcome = outcome
+        self.changes = changes
+        self._settings = dst.settings
+
+    def assert_fixed(self) -> None:
+        """Fail while the violation is there; one that is accepted, or under the gate, may be."""
+        __tracebackhide__ = True
+        if self.outcome == "unasked":
+            pytest.skip("the budget ended before this regression was asked for")
+        if self.outcome == "failed":
+            pytest.fail(f"the tracker failed on regression {self.entry.id}", pytrace=False)
+        if self.outcome == "broken":
+            if self.entry.status == "accepted" and self._settings.replay is None:
+                pytest.xfail(f"accepted: {self.entry.reason}")
+            if self._settings.fail_on == "gate" and self._settings.replay is None:
+                pytest.xfail("still broken; the session is judged by its gate")
+            pytest.fail(self._explained(), pytrace=False)
+
+    def _explained(self) -> str:
+        show = blotted if self._settings.redact else str
+        lines = [f"regression {self.entry.id} is still there, at turn {self.entry.turn}", ""]
+        for said in self.entry.exchanges:
+            lines += [f"  system:  {show(said.system)}"] if said.system else []
+            lines.append(f"  user:    {show(said.user)}")
+            lines += [f"  seen as: {show(said.seen)}"] if said.seen != said.user else []
+        lines += ["", f"  edits:   {', '.join(self.entry.edits)}"]
+        for change in self.changes:
+            before, after = (show(v) if v else "none" for v in (change.before, change.after))
+            lines.append(f"  changed: {change.slot}: {before} -> {after}")
+        lines += ["", f"  to accept it: dstfuzz accept {self.entry.id} --reason '...'"]
+        return "\n".join(lines)
+
+
+def _fixtures(item: pytest.Item) -> tuple[str, ...]:
+    return tuple(getattr(item, "fixturenames", ()))

@@ -1,0 +1,134 @@
+"""What a session leaves behind: report files, JUnit properties, annotations, a job summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.report.annotations import violation_commands
+from pytest_dstfuzz.report.files import check_writable
+from pytest_dstfuzz.report.html import check_installed, write_html
+from pytest_dstfuzz.report.json_report import write_report
+from pytest_dstfuzz.report.markdown import append_summary
+from pytest_dstfuzz.report.page import Line, Style
+
+_IN_ACTIONS: Final = "GITHUB_ACTIONS"
+_SUMMARY: Final = "GITHUB_STEP_SUMMARY"
+
+
+class _Output(NamedTuple):
+    """A file that may be asked for."""
+
+    name: str
+    path: str | None
+    write: Callable[[Path, Mapping[str, Any]], None]
+    #: What it is not to have it: what the user names a path for has to be there.
+    style: Style = "bad"
+
+
+def check_outputs(settings: Settings, regressions: Path | None) -> None:
+    """Find out before a run whether its reports can be written.
+
+    Args:
+        settings: of the session.
+        regressions: the file that violations are to be added to, if they are.
+
+    Raises:
+        UserError: a path cannot be written, or what makes the page is not installed.
+    """
+    if settings.html is not None:
+        check_installed()
+    for path in (settings.report, settings.html, regressions):
+        if path is not None:
+            check_writable(Path(path))
+
+
+def write_outputs(settings: Settings, make_report: Callable[[], Mapping[str, Any]]) -> list[Line]:
+    """Write every file that is asked for.
+
+    Args:
+        settings: of the session.
+        make_report: builds the JSON report; called once, if it is needed at all.
+
+    Returns:
+        A line for each that could not be written: a failure where the user named its path.
+    """
+    summary = None if settings.annotations == "no" else os.environ.get(_SUMMARY)
+    wanted = [
+        _Output("report", settings.report, write_report),
+        _Output("HTML report", settings.html, write_html),
+        _Output("job summary", summary or None, append_summary, style="warning"),
+    ]
+    if all(output.path is None for output in wanted):
+        return []
+    report = make_report()
+    lines = []
+    for output in wanted:
+        if output.path is None:
+            continue
+        try:
+            output.write(Path(output.path), report)
+        except UserError as error:
+            text = f"the {output.name} was not written: {error}"
+            lines.append(
+                Line(text if output.style == "warning" else f"failed: {text}", output.style)
+            )
+    return lines
+
+
+def annotation_lines(results: Sequence[TurnResult], settings: Settings, encoding: str) -> list[str]:
+    """Return the lines that GitHub makes annotations of, where the user or the place wants them."""
+    wanted = settings.annotations == "yes" or (
+        settings.annotations == "auto" and os.environ.get(_IN_ACTIONS) == "true"
+    )
+    return violation_commands(results, settings, encoding) if wanted else []
+
+
+def record_suite_properties(
+    config: pytest.Config, summary: Summary, settings: Settings, verdict: str | None
+) -> None:
+    """Put the figures of the session into the file of --junitxml, as properties of the suite.
+
+    That is what the fixture ``record_testsuite_property`` does, which no session hook has and
+    which tests on workers cannot use.
+
+    Args:
+        config: pytest's.
+        summary: figures of the session.
+        settings: of the session.
+        verdict: of the gate; ``None`` without one, and then the worst outcome is shown.
+    """
+    outcome = "violation" if summary.violations else "error" if summary.errors else "held"
+    bounds = summary.failure_rate_interval
+    values: dict[str, object] = {
+        "dst_verdict": verdict or outcome,
+        "dst_failure_rate": _rate(summary.failure_rate),
+        "dst_failure_rate_low": _rate(None if bounds is None else bounds[0]),
+        "dst_failure_rate_high": _rate(None if bounds is None else bounds[1]),
+        "dst_valid_rate": _rate(summary.valid_rate),
+        "dst_violations": summary.violations,
+        "dst_valid": summary.valid,
+        "dst_turns": summary.turns,
+        "dst_turns_broken": summary.turns_broken,
+        "dst_errors": summary.errors,
+        "dst_seed": settings.seed,
+    }
+    for plugin in config.pluginmanager.get_plugins():
+        add = getattr(plugin, "add_global_property", None)
+        if callable(add):
+            for name, value in values.items():
+                if value != "":
+                    add(name, value)
+
+
+def _rate(rate: float | None) -> str:
+    """Return a rate as the JSON report has it, ``""`` where nothing was counted."""
+    return "" if rate is None else f"{rate:.4f}"

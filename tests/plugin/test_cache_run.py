@@ -1,0 +1,278 @@
+"""Runs that go on where an earlier one was, and workers that share what they ask for."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Loaded before any inner run, see conftest.py.
+import pytest_dstfuzz.trackers.web.tracker  # noqa: F401
+
+OPTIONS = ("--dst-turns=20", "--dst-variants=3", "--dst-fail-on=gate", "--dst-report=out.json")
+CACHE = Path(".pytest_cache/d/dstfuzz/predictions.sqlite")
+
+BOT = '''
+"""Writes down what it is asked."""
+import os
+import time
+from pathlib import Path
+from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.trackers.protocol import Prediction
+
+def version():
+    return Path("version").read_text() if Path("version").exists() else "1"
+
+class Bot:
+    training = Path("training").exists()
+    def __init__(self):
+        self.fingerprint = version()
+    def predict(self, contexts):
+        time.sleep(float(os.environ.get("BOT_SECONDS", "0")))
+        with open("asked", "a", encoding="utf-8") as file:
+            file.write("".join(f"{context.exchanges!r}\\n" for context in contexts))
+        return [self.one(context) for context in contexts]
+    def one(self, context):
+        doubt = len(context.user) % 7 / 7
+        state = {"hotel-name": context.user[:9], "hotel-area": version()}
+        return Prediction(BeliefState(state), {"hotel-name": doubt})
+
+class NoFingerprint(Bot):
+    def __init__(self):
+        self.fingerprint = None
+'''
+
+
+@pytest.fixture
+def bot(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    pytester.makepyfile(cachedbot=BOT)
+    # Imported anew by every run, whatever an earlier test has imported under that name.
+    monkeypatch.delitem(sys.modules, "cachedbot", raising=False)
+    return pytester
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Folder for temporary files of the runs."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    yield folder
+    monkeypatch.undo()
+
+
+def asked(pytester: pytest.Pytester) -> list[str]:
+    """Return what the tracker was asked for since the last time."""
+    path = pytester.path / "asked"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return lines
+
+
+def run(
+    pytester: pytest.Pytester, *options: str, model: str = "cachedbot:Bot"
+) -> tuple[dict[str, Any], str]:
+    """Run pytest in this process; return its report and its output."""
+    given = [*OPTIONS, *([f"--dst-model={model}"] if model else []), *options]
+    result = pytester.runpytest_inprocess(*given)
+    assert result.ret == 0, result.stdout.str()
+    return report(pytester), result.stdout.str()
+
+
+def report(pytester: pytest.Pytester) -> dict[str, Any]:
+    """Return the report that a run has written, and remove it."""
+    path = pytester.path / "out.json"
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink()
+    return found
+
+
+def without_run(found: dict[str, Any]) -> str:
+    """Return a report without what is about the run, as text: order counts too."""
+    return json.dumps({name: value for name, value in found.items() if name != "run"})
+
+
+def test_an_unchanged_tracker_is_not_called_again(bot: pytest.Pytester) -> None:
+    first, output = run(bot)
+    calls = len(set(asked(bot)))
+    assert first["run"]["contexts"] == {"asked": calls, "recalled": 0}
+    assert "from cache" not in output
+
+    second, output = run(bot)
+    assert asked(bot) == []
+    assert without_run(second) == without_run(first)
+    assert second["run"]["contexts"] == {"asked": 0, "recalled": calls}
+    assert f"from cache    {calls} answers; the tracker was asked for 0 contexts" in output
+
+
+def test_another_fingerprint_is_another_tracker(bot: pytest.Pytester) -> None:
+    run(bot)
+    (bot.path / "version").write_text("2")
+    asked(bot)
+    found, _ = run(bot)
+    assert found["run"]["contexts"]["recalled"] == 0
+    assert {turn["clean_state"]["hotel-area"] for turn in found["turns"]} == {"2"}
+    (bot.path / "version").write_text("1")
+    asked(bot)
+    run(bot)
+    assert asked(bot) == []
+
+
+def test_without_a_fingerprint_nothing_is_used_again(bot: pytest.Pytester) -> None:
+    for _ in range(2):
+        found, _ = run(bot, model="cachedbot:NoFingerprint")
+        assert found["run"]["contexts"]["recalled"] == 0
+        assert asked(bot)
+    assert not (bot.path / CACHE).exists()
+
+
+def test_a_fixture_s_tracker_is_remembered_too(bot: pytest.Pytester) -> None:
+    bot.makeconftest(
+        "import pytest\nfrom cachedbot import Bot\n"
+        "@pytest.fixture(scope='session')\ndef dst_model():\n    return Bot()\n"
+    )
+    bot.makepyfile(test_mine="def test_state(dst_turn):\n    dst_turn.assert_unchanged()\n")
+    first, _ = run(bot, model="")
+    asked(bot)
+    # One test alone finds what the whole suite has left.
+    second, _ = run(bot, "-k", f"{first['turns'][3]['id']}]", model="")
+    assert len(second["turns"]) == 1
+    assert asked(bot) == []
+
+
+def test_the_user_may_name_the_file_or_want_none(bot: pytest.Pytester) -> None:
+    run(bot, "--dst-cache=no")
+    assert not (bot.path / CACHE).exists()
+    bot.makeini("[pytest]\ndst_cache = kept/mine.sqlite\n")
+    run(bot)
+    assert not (bot.path / CACHE).exists()
+    asked(bot)
+    run(bot, f"--dst-cache={bot.path / 'kept' / 'mine.sqlite'}")
+    assert asked(bot) == []
+    bot.makeini("[pytest]\ndst_cache = no\n")
+    run(bot)
+    assert asked(bot)
+    assert not (bot.path / "no").exists()
+
+
+def test_pytest_clears_it_with_its_cache(bot: pytest.Pytester) -> None:
+    run(bot)
+    asked(bot)
+    run(bot, "--cache-clear")
+    assert asked(bot)
+    run(bot, "-p", "no:cacheprovider")
+    assert asked(bot)
+
+
+def test_a_damaged_file_is_named_and_the_run_goes_on(bot: pytest.Pytester) -> None:
+    first, _ = run(bot)
+    asked(bot)
+    (bot.path / CACHE).write_bytes(b"no database " * 1000)
+    second, output = run(bot)
+    assert without_run(second) == without_run(first)
+    assert len(re.findall("dstfuzz: the cache of predictions .* was damaged", output)) == 1
+    assert asked(bot)
+    run(bot)
+    assert asked(bot) == []
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")])
+def test_a_place_that_cannot_be_written_is_named_and_the_run_goes_on(
+    bot: pytest.Pytester, temporary: Path, options: tuple[str, ...]
+) -> None:
+    (bot.path / "file").touch()
+    _, output = run(bot, "--dst-cache=file/cache.sqlite", *options)
+    assert len(re.findall("dstfuzz: predictions are not kept: the cache file.cache", output)) == 1
+    # Workers share what they ask for all the same.
+    assert max(Counter(asked(bot)).values()) <= 4
+    assert list(temporary.glob("dstfuzz-*")) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(bot: pytest.Pytester) -> None:
+    (bot.path / "file").touch()
+    bot.makeini("[pytest]\ncache_dir = file/cache\nfilterwarnings = ignore\n")
+    _, output = run(bot)
+    assert "dstfuzz: predictions are not kept: pytest's cache folder: " in output
+
+
+def test_dropout_that_was_switched_on_is_noticed(bot: pytest.Pytester) -> None:
+    run(bot)
+    (bot.path / "training").touch()
+    result = bot.runpytest_inprocess(*OPTIONS, "--dst-model=cachedbot:Bot")
+    assert result.ret == 4
+    assert "training mode" in result.stderr.str()
+
+
+@pytest.mark.parametrize(("model", "dist"), [("Bot", "worksteal"), ("NoFingerprint", "load")])
+def test_workers_ask_for_each_context_once(
+    bot: pytest.Pytester, temporary: Path, model: str, dist: str
+) -> None:
+    alone, _ = run(bot, model=f"cachedbot:{model}")
+    once = asked(bot)
+    (bot.path / CACHE).unlink(missing_ok=True)
+    spread, _ = run(bot, "-n", "2", f"--dist={dist}", model=f"cachedbot:{model}")
+    assert without_run(spread) == without_run(alone)
+    assert sorted(asked(bot)) == sorted(once)
+    assert spread["run"]["contexts"]["asked"] == alone["run"]["contexts"]["asked"]
+    assert list(temporary.glob("dstfuzz-*")) == []
+
+
+def test_trackers_of_one_class_are_told_apart_by_workers(
+    bot: pytest.Pytester, temporary: Path
+) -> None:
+    bot.makeconftest(
+        "import pytest\n"
+        "class Says:\n"
+        "    def __init__(self, area):\n        self.area = area\n"
+        "    def predict(self, contexts):\n"
+        "        return [{'hotel-area': self.area} for _ in contexts]\n"
+        "@pytest.fixture(scope='session', params=['north', 'south'])\n"
+        "def dst_model(request):\n    return Says(request.param)\n"
+    )
+    bot.makepyfile(
+        test_mine="def test_state(dst_turn, dst_model):\n"
+        "    assert dst_turn.result.clean_state['hotel-area'] == dst_model.area\n"
+    )
+    found, _ = run(bot, "-n", "2", model="")
+    assert len(found["turns"]) == 40
+    assert list(temporary.glob("dstfuzz-*")) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+def test_a_killed_run_goes_on_where_it_was(
+    bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, _ = run(bot, "--dst-batch-size=8")
+    expected = asked(bot)
+    (bot.path / CACHE).unlink()
+
+    monkeypatch.setenv("BOT_SECONDS", "0.02")
+    command = [sys.executable, "-m", "pytest", "-q", "--dst-model=cachedbot:Bot", *OPTIONS]
+    for many in (40, 90):
+        killed = subprocess.Popen([*command, "--dst-batch-size=8"], stdout=subprocess.DEVNULL)
+        path = bot.path / "asked"
+        while killed.poll() is None and (
+            not path.exists() or len(path.read_bytes().split(b"\n")) < many
+        ):
+            time.sleep(0.002)
+        killed.send_signal(signal.SIGKILL)
+        assert killed.wait() == -signal.SIGKILL
+    monkeypatch.delenv("BOT_SECONDS")
+    resumed, _ = run(bot, "--dst-batch-size=8")
+    assert without_run(resumed) == without_run(whole)
+    assert 0 < resumed["run"]["contexts"]["asked"] < whole["run"]["contexts"]["asked"]
+    again = Counter(asked(bot)) - Counter(expected)
+    # Two batches were in flight.
+    assert sum(again.values()) <= 16
+    # Nothing is left beside the file once it was closed in order.
+    assert [path.name for path in (bot.path / CACHE.parent).iterdir()] == [CACHE.name]

@@ -1,0 +1,255 @@
+"""Remembered violations: written, replayed, fixed, accepted, retired, promoted; and redaction."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.cli import main
+
+#: A tracker that believes whatever the user said last, but for the first turn of a dialogue,
+#: and one that has been mended.
+BOTS = """
+def fragile(context):
+    return {"hotel-name": context.user} if len(context.exchanges) == 2 else {}
+
+def mended(context):
+    return {"hotel-name": "acorn"}
+
+def silent(context):
+    if context.user.startswith("never"):
+        raise ValueError("cannot read " + context.user)
+    return {"hotel-name": context.user}
+"""
+#: What must not leave where texts are kept back.
+MARKERS = ("zanzibar", "kilimanjaro", "serengeti")
+DATA = [
+    {
+        "dialogue_id": "p1",
+        "turns": [
+            {"system": "", "user": "good morning to all of you over there in zanzibar today"},
+            {
+                "system": "serengeti or what else can we do for you and yours?",
+                "user": "please would you find us some quiet rooms around kilimanjaro for later",
+            },
+        ],
+    }
+]
+ARGS = ("--dst-data=talks.jsonl", "--dst-variants=4", "--dst-search=random")
+FILE = Path(".dstfuzz", "regressions", "talks.jsonl")
+
+
+@pytest.fixture
+def folder(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(bots=BOTS)
+    Path("talks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in DATA))
+    return pytester
+
+
+def run(folder: pytest.Pytester, bot: str, *more: str) -> pytest.RunResult:
+    return folder.runpytest(f"--dst-model=bots:{bot}", *ARGS, *more)
+
+
+def lines() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def remembered(folder: pytest.Pytester) -> pytest.Pytester:
+    run(folder, "fragile", "--dst-remember").assert_outcomes(failed=1, passed=1)
+    return folder
+
+
+def test_nothing_is_written_unasked(folder: pytest.Pytester) -> None:
+    run(folder, "fragile").assert_outcomes(failed=1, passed=1)
+    assert not Path(".dstfuzz").exists()
+
+
+def test_violations_are_written_once_and_in_order(remembered: pytest.Pytester) -> None:
+    before = FILE.read_bytes()
+    found = lines()
+    assert found
+    assert [entry["id"] for entry in found] == sorted({entry["id"] for entry in found})
+    for entry in found:
+        assert entry["status"] == "open"
+        # The smallest version: one edit, of the turn itself.
+        assert len(entry["edits"]) == 1
+        first, second = entry["dialogue"]
+        assert "seen" not in first
+        assert second["seen"] != second["user"]
+    result = run(remembered, "fragile", "--dst-remember")
+    result.stdout.fnmatch_lines(["*0 new violations were remembered*"])
+    assert FILE.read_bytes() == before
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_they_are_replayed_first_and_fail_while_they_are_there(
+    remembered: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    count = len(lines())
+    result = run(remembered, "fragile", "-v", *workers)
+    result.assert_outcomes(failed=count + 1, passed=1)
+    result.stdout.fnmatch_lines(["*regression ?????????? is still there, at turn talks-*-p1-t1*"])
+    if not workers:
+        seen = [line for line in result.outlines if line.startswith("dstfuzz::")]
+        assert all("::regression[" in line for line in seen[:count])
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_those_that_are_fixed_are_named_and_can_be_retired(
+    remembered: pytest.Pytester, workers: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [entry["id"] for entry in lines()]
+    result = run(remembered, "mended", *workers)
+    result.assert_outcomes(passed=len(names) + 2)
+    count = f"{len(names)} of {len(names)} regressions are fixed"
+    result.stdout.fnmatch_lines([f"dstfuzz: {count}: dstfuzz retire {' '.join(names)}"])
+    assert main(["retire", *names]) == 0
+    assert FILE.read_text() == ""
+    run(remembered, "fragile").assert_outcomes(failed=1, passed=1)
+    assert main(["retire", names[0]]) == 2
+    assert f"unknown regression '{names[0]}'" in capsys.readouterr().err
+
+
+def test_what_is_accepted_fails_no_build(remembered: pytest.Pytester) -> None:
+    names = [entry["id"] for entry in lines()]
+    for name in names[:-1]:
+        assert main(["accept", name, "--reason", "nobody types this"]) == 0
+    # The turn has one violation that nobody accepted.
+    run(remembered, "fragile").assert_outcomes(failed=2, passed=1, xfailed=len(names) - 1)
+    assert main(["accept", names[-1], "--reason", "nor this"]) == 0
+    assert [entry["reason"] for entry in lines()].count("nobody types this") == len(names) - 1
+    result = run(remembered, "fragile", "-rx")
+    result.assert_outcomes(passed=1, xfailed=len(names) + 1)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*accepted: *nobody types this*"])
+    # Remembering again does not forget what was accepted.
+    run(remembered, "fragile", "--dst-remember")
+    assert {entry["status"] for entry in lines()} == {"accepted"}
+
+
+def test_accepting_takes_a_reason_and_a_violation(
+    remembered: pytest.Pytester,  # noqa: ARG001 - its files
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    name = lines()[0]["id"]
+    assert main(["accept", name, "--reason", " "]) == 2
+    assert "takes a reason" in capsys.readouterr().err
+    assert main(["accept", name[:-1] + "_", "--reason", "x"]) == 2
+    assert f"Did you mean '{name}'" in capsys.readouterr().err
+    assert main(["accept", name, "--reason", "x", "--regressions", "nowhere"]) == 2
+    assert "no regressions in nowhere" in capsys.readouterr().err
+
+
+def test_one_can_be_replayed_alone(remembered: pytest.Pytester) -> None:
+    name = lines()[0]["id"]
+    assert main(["accept", name, "--reason", "known"]) == 0
+    result = run(remembered, "fragile", f"--dst-replay={name}")
+    result.assert_outcomes(failed=1, deselected=2)
+    result = run(remembered, "mended", f"--dst-replay={name}")
+    result.assert_outcomes(passed=1, deselected=2)
+    assert result.ret == 0
+
+
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_one_that_there_is_not_cannot_be_replayed(
+    remembered: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    result = run(remembered, "mended", "--dst-replay=ffff", *workers)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*unknown regression 'ffff'*"])
+
+
+def test_a_promoted_one_is_a_test_of_its_own(remembered: pytest.Pytester) -> None:
+    name = lines()[0]["id"]
+    assert main(["promote", name, "-o", "test_kept.py"]) == 0
+    assert main(["promote", name, "-o", "test_kept.py"]) == 2
+    FILE.unlink()
+    remembered.makeconftest(
+        "import pytest, bots\n\n@pytest.fixture(scope='session')\ndef dst_model():\n"
+        "    return bots.fragile\n"
+    )
+    remembered.runpytest("test_kept.py").assert_outcomes(failed=1)
+    conftest = Path("conftest.py")
+    conftest.write_text(conftest.read_text().replace("bots.fragile", "bots.mended"))
+    remembered.runpytest("test_kept.py").assert_outcomes(passed=1)
+
+
+def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Pytester) -> None:
+    remembered.makeconftest(
+        "import pytest, bots\n\n@pytest.fixture(scope='session')\ndef dst_model():\n"
+        "    return bots.mended\n"
+    )
+    remembered.makepyfile(test_mine="def test_it(dst_turn):\n    dst_turn.assert_unchanged()\n")
+    count = len(lines())
+    remembered.runpytest(*ARGS).assert_outcomes(passed=count + 2)
+    Path("conftest.py").unlink()
+    # A tracker that only one module has cannot be asked for them.
+    remembered.makepyfile(
+        test_mine="import bots, pytest\n\n@pytest.fixture(scope='session')\ndef dst_model():\n"
+        "    return bots.mended\n\ndef test_it(dst_turn):\n    dst_turn.assert_unchanged()\n"
+    )
+    remembered.runpytest(*ARGS).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda line: line[:-9], "line 1 is no remembered violation"),
+        (lambda line: line.replace('"open"', '"opne"'), "'status' is 'opne'"),
+        (lambda line: line.replace("quiet", "loud"), "the texts are not those of"),
+        (lambda line: line.replace('"status"', '"stat"'), "it lacks 'status'"),
+    ],
+)
+def test_a_broken_line_is_named(remembered: pytest.Pytester, change: Any, message: str) -> None:
+    text = FILE.read_text()
+    first, _, rest = text.partition("\n")
+    FILE.write_text(f"{change(first)}\n{rest}")
+    result = run(remembered, "fragile")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{FILE}*{message}*"])
+
+
+def test_a_folder_that_cannot_be_written_is_found_out_before_the_run(
+    folder: pytest.Pytester,
+) -> None:
+    Path(".dstfuzz").write_text("a file")
+    result = run(folder, "fragile", "--dst-remember")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*cannot write*talks.jsonl*"])
+
+
+# -- redaction ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bot", ["fragile", "silent"])
+@pytest.mark.parametrize("gate", [(), ("--dst-max-failure-rate=1%",)], ids=["tests", "gate"])
+def test_nothing_that_was_said_leaves(
+    folder: pytest.Pytester, bot: str, gate: tuple[str, ...]
+) -> None:
+    if bot == "silent":
+        Path("talks.jsonl").write_text(json.dumps(DATA[0]).replace("please", "never") + "\n")
+    files = ("--dst-report=r.json", "--dst-html=r.html", "--junitxml=r.xml")
+    result = run(folder, bot, "--dst-redact", "--dst-annotations=yes", "-v", "-rA", *files, *gate)
+    written = [Path(name).read_text(encoding="utf-8") for name in ("r.json", "r.html", "r.xml")]
+    shown = "\n".join([result.stdout.str(), result.stderr.str(), *written])
+    assert "p1-t1" in shown
+    assert not [marker for marker in (*MARKERS, "quiet rooms") if marker in shown]
+    report = json.loads(written[0])
+    assert {turn["user"].replace(" ", "").strip("x") for turn in report["turns"]} == {""}
+    assert report["summary"]["turns"] == 2
+
+
+def test_redaction_and_remembering_exclude_each_other(folder: pytest.Pytester) -> None:
+    result = run(folder, "fragile", "--dst-redact", "--dst-remember")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*remember writes what was said, redact keeps it back*"])
+
+
+def test_regressions_are_replayed_without_their_texts(remembered: pytest.Pytester) -> None:
+    result = run(remembered, "fragile", "--dst-redact")
+    result.stdout.fnmatch_lines(["*is still there*"])
+    assert not [marker for marker in MARKERS if marker in result.stdout.str()]

@@ -1,0 +1,144 @@
+"""What a run leaves behind: pages, properties of the suite, annotations, the job summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+
+# Loaded before any inner run, which forgets what it was the first to load.
+from pytest_dstfuzz.report.html.page import html_text
+from pytest_dstfuzz.report.json_report import read_report
+from pytest_dstfuzz.report.markdown import markdown_text
+
+FEW = ("--dst-turns=4", "--dst-variants=2")
+FRAGILE = ("--dst-model=mybot:fragile", *FEW)
+
+
+def test_the_page_is_that_of_the_json_report(bot: pytest.Pytester) -> None:
+    bot.runpytest_inprocess(*FRAGILE, "--dst-html=out/page.html", "--dst-report=out/report.json")
+    page = (bot.path / "out" / "page.html").read_text(encoding="utf-8")
+    assert "turns broken" in page
+    assert page == html_text(read_report(bot.path / "out" / "report.json"))
+
+
+def test_the_page_under_workers(bot: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    result = bot.runpytest_subprocess(
+        *FRAGILE, "-n2", "--dst-html=page.html", "--junitxml=junit.xml", "--dst-annotations=yes"
+    )
+    assert result.ret == 1
+    assert "turns broken" in (bot.path / "page.html").read_text(encoding="utf-8")
+    assert suite_properties(bot.path / "junit.xml")["dst_verdict"] == "violation"
+    assert sum(line.startswith("::error ") for line in result.outlines) > 1
+
+
+def test_an_ini_file_names_the_page_beside_it(bot: pytest.Pytester) -> None:
+    bot.makeini("[pytest]\ndst_html = pages/page.html\n")
+    bot.mkdir("below")
+    bot.runpytest_inprocess(*FRAGILE, "--rootdir=.", "below", "-c", "tox.ini")
+    assert (bot.path / "pages" / "page.html").is_file()
+
+
+def test_a_missing_extra_is_found_before_the_run(
+    bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    result = bot.runpytest_inprocess(*FRAGILE, "--dst-html=page.html")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(['ERROR: the HTML report needs *"pytest-dstfuzz[[]report[]]"'])
+    assert "collected" not in result.stdout.str()
+
+
+def test_a_page_that_cannot_be_written_is_found_before_the_run(bot: pytest.Pytester) -> None:
+    bot.mkdir("page.html")
+    result = bot.runpytest_inprocess(*FRAGILE, "--dst-html=page.html")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: cannot write *page.html: it is a folder"])
+
+
+def suite_properties(path: Path) -> dict[str, str]:
+    found = ET.parse(path).getroot().iterfind("testsuite/properties/property")  # noqa: S314 - ours
+    return {item.attrib["name"]: item.attrib["value"] for item in found}
+
+
+def test_junit_properties_of_the_session(bot: pytest.Pytester) -> None:
+    # Enough turns for a second dialogue: one has no interval.
+    more = ("--dst-turns=8", "--junitxml=junit.xml", "--dst-report=report.json")
+    bot.runpytest_inprocess(*FRAGILE, *more)
+    summary = json.loads((bot.path / "report.json").read_text(encoding="utf-8"))["summary"]
+    found = suite_properties(bot.path / "junit.xml")
+    assert found["dst_verdict"] == "violation"
+    assert float(found["dst_failure_rate"]) == summary["failure_rate"]
+    bounds = [float(found[f"dst_failure_rate_{end}"]) for end in ("low", "high")]
+    assert bounds == summary["failure_rate_interval"]
+    assert int(found["dst_violations"]) == summary["violations"] > 0
+    bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW, "--junitxml=junit.xml")
+    assert suite_properties(bot.path / "junit.xml")["dst_verdict"] == "held"
+    bot.runpytest_inprocess(*FRAGILE, "--dst-max-failure-rate=1%", "--junitxml=junit.xml")
+    assert suite_properties(bot.path / "junit.xml")["dst_verdict"] == "regression"
+
+
+def test_other_suites_have_no_such_properties(bot: pytest.Pytester) -> None:
+    bot.makepyfile("def test_other(): pass")
+    bot.runpytest_inprocess("--junitxml=junit.xml")
+    assert suite_properties(bot.path / "junit.xml") == {}
+
+
+@pytest.mark.parametrize(
+    ("actions", "option", "shown"),
+    [
+        (None, None, False),
+        ("true", None, True),
+        ("false", None, False),
+        ("true", "no", False),
+        (None, "yes", True),
+        (None, "auto", False),
+    ],
+)
+def test_when_there_are_annotations(
+    bot: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    actions: str | None,
+    option: str | None,
+    shown: bool,
+) -> None:
+    if actions is not None:
+        monkeypatch.setenv("GITHUB_ACTIONS", actions)
+    options = () if option is None else (f"--dst-annotations={option}",)
+    result = bot.runpytest_inprocess(*FRAGILE, *options, "-q")
+    commands = [line for line in result.outlines if line.startswith("::")]
+    assert (2 <= len(commands) <= 4) if shown else commands == []
+    assert all(line.startswith("::error title=sample-test-") for line in commands)
+
+
+def test_the_summary_of_a_step(bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = bot.path / "step.md"
+    path.write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(path))
+    bot.runpytest_inprocess(*FRAGILE, "--dst-report=report.json")
+    text = markdown_text(read_report(bot.path / "report.json"))
+    assert path.read_text(encoding="utf-8") == "before\n" + text
+    bot.runpytest_inprocess(*FRAGILE, "--dst-annotations=no")
+    assert path.read_text(encoding="utf-8") == "before\n" + text
+
+
+def test_a_summary_that_cannot_be_written_fails_nothing(
+    bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(bot.path / "missing" / "step.md"))
+    result = bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["dstfuzz: the job summary was not written: cannot write *"])
+
+
+def test_the_switch_is_explained(bot: pytest.Pytester) -> None:
+    result = bot.runpytest_inprocess(*FRAGILE, "--dst-annotations=always")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*--dst-annotations: *Valid: auto, no, yes.*"])
