@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+from contextlib import suppress
+
 import pytest
+from hypothesis import settings
+
+# A run within a test forgets the modules that it was the first to load. These may not be
+# loaded twice by one process: numpy and torch crash, and httpx knows the errors of the first
+# httpcore alone.
+for _name in ("numpy", "torch", "httpcore"):
+    with suppress(ModuleNotFoundError):
+        importlib.import_module(_name)
+
+# A machine under load is slow, and that is no failure; all else is as hypothesis has it there.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 pytest_plugins = ["pytester"]
 

@@ -49,6 +49,8 @@ class Audit:
     def say(self, judge: str, verdicts: Mapping[str, str]) -> None:
         """Take in verdicts of a judge, in the place of earlier ones, and write the file.
 
+        What another judge has said meanwhile, in another process, is taken over from the file.
+
         Raises:
             DataError: a row that the sample does not have, or no such verdict.
             UserError: the file cannot be written.
@@ -60,6 +62,10 @@ class Audit:
                 raise DataError(
                     f"judgement of {name!r}: must be {' or '.join(VERDICTS)}, not {verdict!r}"
                 )
+        if self.path.exists():
+            known = _read(self.path)
+            if known["fingerprint"] == self.sample.fingerprint:
+                self.judges.update(known["judges"])
         merged = {**self.verdicts(judge), **verdicts}
         # By id: the file does not depend on the order of the answers.
         self.judges[judge] = {

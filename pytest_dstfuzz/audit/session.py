@@ -88,10 +88,11 @@ def _next_key(out: TextIO, read_key: Callable[[], str]) -> str:
     """Return the next key that means something, ``""`` at the end of the input."""
     while True:
         key = read_key().lower()
-        out.write(f"{key}\n")
         if key in ("", "s", "b", "q", *_VERDICTS):
+            out.write(f"{key}\n")
             return key
-        out.write(f"{_KEYS} > ")
+        # Not the key itself: it may begin an escape sequence, or be no character of the terminal.
+        out.write(f"?\n{_KEYS} > ")
         out.flush()
 
 
@@ -103,6 +104,7 @@ def _pressed(source: TextIO) -> str:
     number = source.fileno()
     before = termios.tcgetattr(number)
     try:
+        # It also drops what was typed before: that was no answer to the row that is shown.
         tty.setcbreak(number)
         # Past the buffer of the text layer, which would read ahead.
         key = os.read(number, 1).decode("ascii", "replace")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -71,6 +71,10 @@ class ContextEdits:
         return cls(data["turn_index"], tuple(Edit.from_json(edit) for edit in data["edits"]))
 
 
+def _size(edits: Sequence[Edit], context_edits: Sequence[ContextEdits]) -> int:
+    return len(edits) + sum(len(earlier.edits) for earlier in context_edits)
+
+
 @dataclass(frozen=True, slots=True)
 class Minimal:
     """A violation with no edit to spare: without any one of them, the same slots hold."""
@@ -91,7 +95,7 @@ class Minimal:
     @property
     def size(self) -> int:
         """How many edits are left."""
-        return len(self.edits) + sum(len(earlier.edits) for earlier in self.context_edits)
+        return _size(self.edits, self.context_edits)
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary."""
@@ -144,6 +148,16 @@ class VariantResult:
     draws: int = 1
     #: Of a violation; ``None`` where it was not looked for, or the budget ended before.
     minimal: Minimal | None = None
+
+    @property
+    def size(self) -> int:
+        """How many edits there are, those of its context included."""
+        return _size(self.edits, self.context_edits)
+
+    @property
+    def reduced(self) -> Minimal | None:
+        """Its smallest version, where that is known and smaller."""
+        return self.minimal if self.minimal and self.minimal.size < self.size else None
 
     @property
     def plain(self) -> Minimal | VariantResult:

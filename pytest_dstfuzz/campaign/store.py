@@ -263,9 +263,7 @@ def _write_ahead(base: sqlite3.Connection) -> None:
 def _claim(base: sqlite3.Connection, run: str, owner: str, keys: Sequence[bytes]) -> set[bytes]:
     now, mine = time.time(), set[bytes]()
     with _transaction(base):
-        base.execute(
-            "DELETE FROM claims WHERE since < ? OR owner = ?", (now - _CLAIM_HOLDS, owner)
-        )
+        base.execute("DELETE FROM claims WHERE since < ? OR owner = ?", (now - _CLAIM_HOLDS, owner))
         for key in keys:
             if base.execute("SELECT 1 FROM entries WHERE key = ?", (key,)).fetchone() is None:
                 claimed = base.execute(

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.experiments.arguments import Parser, whole_number
 
 if TYPE_CHECKING:
@@ -63,7 +64,10 @@ def _do(given: Namespace) -> None:
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
 
     draw = {name: value for name in _DRAW if (value := getattr(given, name)) is not None}
-    turns = report_turns(read_report(given.report))
+    report = read_report(given.report)
+    if report["settings"].get("redact"):
+        raise UserError(f"{given.report} was written with --dst-redact: there is nothing to read")
+    turns = report_turns(report)
     audit = open_audit(given.report.with_suffix(".audit.json"), turns, draw)
     audit.save()
     _announce(audit)

@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
     checked = _check(settings, turns)
     found = checked.found
     if as_json:
-        print(json.dumps(_as_json(settings, checked), indent=2, ensure_ascii=False))
+        print(json.dumps(_as_json(settings, checked), indent=2))
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         for line in _page(settings, checked):

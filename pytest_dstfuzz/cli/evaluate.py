@@ -71,5 +71,5 @@ def _measure(settings: Settings, layout: str | None, *, as_json: bool) -> list[s
     finally:
         progress.close()
     if as_json:
-        return [json.dumps(evaluation.to_json(), indent=2, ensure_ascii=False)]
+        return [json.dumps(evaluation.to_json(), indent=2)]
     return [f"tracker               {settings.model}", *evaluation.lines()]

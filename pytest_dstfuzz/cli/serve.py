@@ -43,12 +43,13 @@ def run(arguments: Sequence[str]) -> int:
             raise
         raise MissingExtraError("dstfuzz serve", "serve", missing) from error
     # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.trackers.protocol import fingerprint_of  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
 
     given = {key: value for key in _SHARED[1:] if (value := getattr(options, key)) is not None}
     with listen(options.host, options.port) as listening:
         tracker = resolve_tracker(name, **given)
-        about = About(name, getattr(tracker, "fingerprint", None))
+        about = About(name, fingerprint_of(tracker))
         batch_size = given.get("batch_size", 64)
         app = make_app(tracker, about, batch_size=batch_size, token=token)
         print(f"{name} answers at {address_of(listening)} (Ctrl-C ends it)", flush=True)

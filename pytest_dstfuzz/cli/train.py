@@ -86,6 +86,7 @@ TRAININGS: dict[str, Training] = {
                 "of training one from random weights"
             ),
             "batch_tokens": "tokens of one step",
+            "dropout": "share of activations that are dropped, without --base",
             "vocabulary": "subwords, without --base",
             "hidden": "width, without --base",
             "layers": "layers, without --base",

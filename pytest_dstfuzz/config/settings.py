@@ -99,7 +99,7 @@ class Settings:
     html: str | None = None
     #: Whether violations are shown to GitHub, as annotations and in a job summary.
     annotations: str = "auto"
-    #: Whether texts and slot values are kept out of all that is shown and written.
+    #: Whether texts and slot values are kept out of what is shown and reported.
     redact: bool = False
     #: Whether violations are added to the regressions, the folder of those, and the one to ask for.
     remember: bool = False

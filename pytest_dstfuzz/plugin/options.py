@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from dataclasses import replace
 from functools import reduce
@@ -105,7 +106,10 @@ def read_settings(config: pytest.Config) -> Settings:
     values: dict[str, Any] = {}
     for given in given_options(config):
         value = parse_option(given.name, given.value, given.shown_as)
-        if given.name in _PATHS and not given.on_command_line:
+        if given.name in _PATHS and given.on_command_line:
+            # A shell leaves the tilde of --name=~/file as it is.
+            value = os.path.expanduser(value)  # noqa: PTH111 - never fails, keeps ./ and ../
+        elif given.name in _PATHS:
             value = _beside_ini(config, given.name, value)
         values[given.name] = value
     settings = build_settings(values)

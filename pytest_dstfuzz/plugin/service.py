@@ -13,7 +13,9 @@ from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.caching import Caches
+from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.trackers.preflight import preflight, refuse_training_mode
 from pytest_dstfuzz.trackers.protocol import Disagreement, Tracker, Usage, notes_of
 
@@ -34,6 +36,7 @@ class Service:
         self._given: Mapping[str, Any] = getattr(config, "workerinput", {}).get(_KEY, {})
         self._measured: dict[int, tuple[Tracker, Disagreement | None]] = {}
         self._batch_size = settings.batch_size
+        self._redact = settings.redact
         self._caches = Caches(config, settings)
         self._predictors: list[Predictor] = []
         self.budget = _budget(settings, _usage(self._given), workers)
@@ -65,7 +68,13 @@ class Service:
         # Nobody remembers that.
         refuse_training_mode(tracker)
         measure = partial(preflight, tracker, contexts, ontology=data.ontology)
-        measured = measure() if cache is None else cache.preflight(contexts, measure)
+        try:
+            measured = measure() if cache is None else cache.preflight(contexts, measure)
+        except UserError as error:
+            if not self._redact:
+                raise
+            # It may repeat what was said.
+            raise type(error)(f"the tracker cannot be tested; why is {KEPT_BACK}") from None
         self._measured[id(tracker)] = tracker, measured
         self.budget.watch(tracker)
 

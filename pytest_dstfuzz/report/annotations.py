@@ -10,7 +10,7 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.report.edits import MARGIN, mark_edits, shorten
+from pytest_dstfuzz.report.edits import MARGIN, mark_edits, needed_context, shorten
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import encodable
 from pytest_dstfuzz.report.tally import plainest
@@ -34,9 +34,14 @@ def violation_commands(
     level = "error" if settings.fail_on == "violation" else "warning"
     commands = []
     for turn, variant in plainest(results, MOST, each="turn"):
+        shown = variant.plain
         lines = [
-            f"user: {mark_edits(turn.user, variant.edits, margin=MARGIN)}",
-            *(shorten(line) for line in change_lines(variant.changed_slots)),
+            *(
+                f"turn {index}: {mark_edits(source, edits, margin=MARGIN)}"
+                for index, source, edits in needed_context(variant)
+            ),
+            f"user: {mark_edits(turn.user, shown.edits, margin=MARGIN)}",
+            *(shorten(line) for line in change_lines(shown.changed_slots)),
         ]
         title = f"{shorten(turn.id)}, variant {variant.index}"
         commands.append(encodable(command(level, title, "\n".join(lines)), encoding))

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from pytest_dstfuzz.campaign.results import Minimal, VariantResult
 from pytest_dstfuzz.perturb.edits import apply_edits, hunks
 from pytest_dstfuzz.perturb.types import Edit
 
@@ -39,6 +40,20 @@ def undo_edits(text: str, edits: Sequence[Edit]) -> str:
     for edit in reversed(edits):
         text = text[: edit.start] + edit.before + text[edit.start + len(edit.after) :]
     return text
+
+
+def earlier_edits(
+    shown: VariantResult | Minimal,
+) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
+    """Yield index, clean text and edits of each earlier turn that the tracker saw perturbed."""
+    for earlier in shown.context_edits:
+        text = shown.context[earlier.turn_index]
+        yield earlier.turn_index, undo_edits(text, earlier.edits), earlier.edits
+
+
+def needed_context(variant: VariantResult) -> Iterator[tuple[int, str, tuple[Edit, ...]]]:
+    """Yield the `earlier_edits` without which a violation would be none, as far as known."""
+    return iter(()) if variant.cause == "turn" else earlier_edits(variant.plain)
 
 
 def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:

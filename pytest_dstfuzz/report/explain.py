@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 
 from pytest_dstfuzz.campaign.results import Cause, ChangedSlot, Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.report.edits import MARGIN, legend, mark_edits, shorten, undo_edits
+from pytest_dstfuzz.report.edits import (
+    MARGIN,
+    earlier_edits,
+    legend,
+    mark_edits,
+    shorten,
+    undo_edits,
+)
 from pytest_dstfuzz.report.page import hanging
 
 #: Variants that one text shows; the report holds the others.
@@ -46,7 +53,14 @@ def plainness(variant: VariantResult) -> tuple[int, int, float, int]:
     """Return a key that sorts violations from the plainest to the most contrived."""
     own_doing = {"turn": 0, "both": 1}.get(variant.cause or "", 2)
     rates = variant.edit_w + variant.edit_c
-    return (own_doing, _size(variant.plain), round(rates, 6), variant.index)
+    return (own_doing, variant.plain.size, round(rates, 6), variant.index)
+
+
+def blame(minimal: Minimal) -> str:
+    """Say what the edits of a smallest version are to the violation."""
+    if minimal.size == 1:
+        return "this edit alone"
+    return f"these {minimal.size} edits, each of them needed"
 
 
 def change_lines(changes: Sequence[ChangedSlot]) -> list[str]:
@@ -85,15 +99,11 @@ def _said(result: TurnResult) -> Iterator[str]:
         yield from _field("  state", ", ".join(pairs) or "(empty)")
 
 
-def _size(shown: VariantResult | Minimal) -> int:
-    return len(shown.edits) + sum(len(earlier.edits) for earlier in shown.context_edits)
-
-
 def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
     source = undo_edits(variant.text, variant.edits)
     yield f"  Variant {variant.index}"
-    if variant.minimal is not None and _size(variant.minimal) < _size(variant):
-        yield from _blamed(variant.minimal, colour)
+    if variant.reduced is not None:
+        yield from _blamed(variant.reduced, colour)
     yield from _field("    edits", mark_edits(source, variant.edits, colour=colour, margin=MARGIN))
     yield from _field("    seen as", shorten(variant.text))
     for edit in variant.edits:
@@ -115,9 +125,7 @@ def _blamed(minimal: Minimal, colour: bool) -> Iterator[str]:
     """Yield what alone breaks the relation: no edit of it can be spared."""
     source = undo_edits(minimal.text, minimal.edits)
     marked = mark_edits(source, minimal.edits, colour=colour, margin=MARGIN)
-    count = _size(minimal)
-    what = "this edit alone" if count == 1 else f"these {count} edits, each of them needed"
-    yield from _field("    blames", what)
+    yield from _field("    blames", blame(minimal))
     yield from _field("      said", marked)
     yield from _context(minimal, colour)
     for line in change_lines(minimal.changed_slots):
@@ -125,12 +133,9 @@ def _blamed(minimal: Minimal, colour: bool) -> Iterator[str]:
 
 
 def _context(shown: VariantResult | Minimal, colour: bool) -> Iterator[str]:
-    for earlier in shown.context_edits:
-        text = shown.context[earlier.turn_index]
-        marked = mark_edits(
-            undo_edits(text, earlier.edits), earlier.edits, colour=colour, margin=MARGIN
-        )
-        yield from _field(f"    turn {earlier.turn_index}", marked)
+    for index, clean, edits in earlier_edits(shown):
+        marked = mark_edits(clean, edits, colour=colour, margin=MARGIN)
+        yield from _field(f"    turn {index}", marked)
 
 
 def _quoted(text: str) -> str:

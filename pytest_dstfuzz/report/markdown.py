@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.report.edits import Span, shorten, shown_spans, visible
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.edits import Span, needed_context, shorten, shown_spans, visible
 from pytest_dstfuzz.report.figures import Interval, by_transformation
 from pytest_dstfuzz.report.tally import plainest
 from pytest_dstfuzz.report.terminal import between, interval_text, percent, points
@@ -160,14 +161,23 @@ def _violations(view: View) -> Iterator[str]:
     yield "| turn | user | changed |"
     yield "| --- | --- | --- |"
     for turn, variant in pairs:
-        said = "".join(_span(span) for span in shown_spans(turn.user, variant.edits))
+        shown = variant.plain
+        texts = [
+            f"turn {index}: {_said(source, edits)}"
+            for index, source, edits in needed_context(variant)
+        ]
+        said = "<br>".join([*texts, _said(turn.user, shown.edits)])
         changed = "<br>".join(
             escape(shorten(str(change), _LONGEST))
-            for change in variant.changed_slots
+            for change in shown.changed_slots
             if not change.carried
         )
         place = escape(f"{shorten(turn.id, _LONGEST)}, variant {variant.index}")
         yield f"| {place} | {said} | {changed} |"
+
+
+def _said(source: str, edits: Sequence[Edit]) -> str:
+    return "".join(_span(span) for span in shown_spans(source, edits))
 
 
 def _span(span: str | Span) -> str:

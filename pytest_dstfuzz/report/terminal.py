@@ -9,7 +9,7 @@ from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.report.edits import mark_edits, shorten, undo_edits
+from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, undo_edits
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.keyword import keyword
@@ -258,12 +258,8 @@ def _shown(page: Page, results: Sequence[TurnResult], settings: Settings, comman
         shown = variant.plain
         source = undo_edits(shown.text, shown.edits)
         page.field("    user:   ", mark_edits(source, shown.edits, margin=_MARGIN))
-        for earlier in shown.context_edits:
-            if variant.cause == "turn":
-                break  # It breaks without them.
-            text = shown.context[earlier.turn_index]
-            marked = mark_edits(undo_edits(text, earlier.edits), earlier.edits, margin=_MARGIN)
-            page.field(f"    turn {earlier.turn_index}: ", marked)
+        for index, clean, edits in needed_context(variant):
+            page.field(f"    turn {index}: ", mark_edits(clean, edits, margin=_MARGIN))
         for line in change_lines(shown.changed_slots):
             page.field("    ", line)
     if gate and command and settings.variant is None:

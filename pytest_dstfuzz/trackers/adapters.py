@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.types import BeliefState, Context
+from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
 from pytest_dstfuzz.trackers.checks import describe, passes_through
 from pytest_dstfuzz.trackers.protocol import Prediction, StatefulTracker, Tracker
@@ -159,7 +159,7 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
     """
     if isinstance(answer, Prediction):
         return answer
-    if isinstance(answer, BeliefState | Mapping):
+    if isinstance(answer, Mapping):
         try:
             return Prediction(normalise_state(answer, normalisation))
         except DataError as error:
@@ -178,6 +178,8 @@ def _is_convlab(candidate: object) -> bool:
 def _written_last(tracker: object, *methods: str) -> str:
     """Return the method that the most derived class (or the object itself) has."""
     written = [getattr(tracker, "__dict__", {}), *map(vars, type(tracker).__mro__)]
+    # A proxy has none of them written down.
+    written.append({name: None for name in methods if hasattr(tracker, name)})
     return next(name for names in written for name in methods if name in names)
 
 

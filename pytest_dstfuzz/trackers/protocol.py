@@ -14,7 +14,8 @@ def gini_impurity(distribution: Sequence[float]) -> float:
 
     Public, for trackers that build their own `Prediction.impurities`.
     """
-    return 1.0 - sum(p * p for p in distribution)
+    # By rounding, the distribution of a certain tracker may add up to more than 1.
+    return max(0.0, 1.0 - sum(p * p for p in distribution))
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ def _load_attribute(name: str, search_path: tuple[str, ...]) -> object:
     target: object = _import_module(module_name, name, search_path)
     for part in path.split("."):
         if not hasattr(target, part):
-            public = [candidate for candidate in vars(target) if not candidate.startswith("_")]
+            public = [candidate for candidate in dir(target) if not candidate.startswith("_")]
             guess = nearest(part, public)
             hint = f" Did you mean {guess!r}?" if guess else ""
             raise UserError(f"{module_name!r} has no attribute {path!r}.{hint}")

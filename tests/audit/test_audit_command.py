@@ -8,13 +8,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_dstfuzz.audit.record import open_audit
 from pytest_dstfuzz.cli import main
+from pytest_dstfuzz.report.json_report import read_report, report_turns
 
 Audit = Callable[..., tuple[int, str, str]]
 
@@ -79,6 +82,19 @@ def test_the_second_judge_is_blind_to_the_first(audit: Audit, report: Path) -> N
     assert after["judges"]["anna"] == before["judges"]["anna"]
     assert after["sample"] == before["sample"]
     assert len(after["figures"]["agreements"][0]["disagreements"]) == 13
+
+
+def test_two_judges_at_a_time_lose_nothing(report: Path) -> None:
+    turns = report_turns(read_report(report))
+    path = report.with_name("report.audit.json")
+    anna, ben = (open_audit(path, turns, {}) for _ in range(2))
+    anna.say("anna", {"q001": "keeps"})
+    ben.say("ben", {"q001": "changes"})
+    anna.say("anna", {"q002": "keeps"})
+    assert saved(report)["judges"] == {
+        "anna": {"q001": "keeps", "q002": "keeps"},
+        "ben": {"q001": "changes"},
+    }
 
 
 @pytest.mark.parametrize("suffix", ["csv", "jsonl"])
@@ -156,6 +172,16 @@ def test_other_mistakes(audit: Audit, report: Path, tmp_path: Path) -> None:
     assert "report.audit.json is no audit: KeyError 'judges'" in audit()[2]
 
 
+def test_what_was_said_has_to_be_in_the_report(audit: Audit, report: Path) -> None:
+    content = json.loads(report.read_text("utf-8"))
+    content["settings"]["redact"] = True
+    report.write_text(json.dumps(content), encoding="utf-8")
+    status, _, errors = audit(typed="k")
+    assert status == 2
+    assert "was written with --dst-redact" in errors
+    assert not report.with_name("report.audit.json").exists()
+
+
 def test_csv_that_is_none(audit: Audit, tmp_path: Path) -> None:
     path = tmp_path / "judged.csv"
     path.write_text('id,verdict\n"q1"x,keeps\n')
@@ -167,6 +193,7 @@ def test_csv_that_is_none(audit: Audit, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="needs a pseudo-terminal")
 def test_a_terminal_takes_single_keys_and_an_interrupt_loses_nothing(report: Path) -> None:
     import pty  # noqa: PLC0415 - there is none elsewhere
+    import termios  # noqa: PLC0415 - likewise
 
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "pytest_dstfuzz.cli", "audit", str(report)]
@@ -186,6 +213,9 @@ def test_a_terminal_takes_single_keys_and_an_interrupt_loses_nothing(report: Pat
         for key, place in ((b"k", b"--- 1 of 10"), (b"c", b"--- 2 of 10")):
             until(place)
             until(b"q quit > ")
+            # What is typed before it listens is dropped.
+            while termios.tcgetattr(ours)[3] & termios.ICANON:
+                time.sleep(0.01)
             os.write(ours, key)
         until(b"--- 3 of 10")
         until(b"q quit > ")

@@ -101,6 +101,11 @@ def test_the_same_build_passes(known: pytest.Pytester) -> None:
     assert gate(known)["verdict"] == "pass"
 
 
+def test_a_baseline_may_lie_in_the_home_folder(known: pytest.Pytester) -> None:
+    # That of an inner run is its own folder.
+    assert run(known, "steady", "--dst-baseline=~/base.json").ret == 0
+
+
 @WORKERS
 def test_a_build_that_got_worse_is_a_regression(
     known: pytest.Pytester, workers: tuple[str, ...]

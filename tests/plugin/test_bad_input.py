@@ -22,6 +22,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ),
     (("--dst-model=mybot:staedy",), "'mybot' has no attribute 'staedy'. Did you mean 'steady'?"),
     (("--dst-model=mybot:steady.deep",), "'mybot' has no attribute 'steady.deep'"),
+    (("--dst-model=mybot:nothing.deep",), "'mybot' has no attribute 'nothing.deep'"),
     (("--dst-model=:steady",), "write package.module:attribute"),
     (("--dst-model=mybot:",), "write package.module:attribute"),
     (("--dst-model=broken:steady",), "'broken' cannot be imported: NameError"),

@@ -19,6 +19,13 @@ def fragile(context):
 def mended(context):
     return {"hotel-name": "acorn"}
 
+def moody(context, asked=[]):
+    asked.append(context)
+    return {"hotel-name": f"{context.user} {len(asked)}"}
+
+def dead(context):
+    raise ValueError("cannot read " + context.user)
+
 def silent(context):
     if context.user.startswith("never"):
         raise ValueError("cannot read " + context.user)
@@ -241,6 +248,15 @@ def test_nothing_that_was_said_leaves(
     report = json.loads(written[0])
     assert {turn["user"].replace(" ", "").strip("x") for turn in report["turns"]} == {""}
     assert report["summary"]["turns"] == 2
+
+
+@pytest.mark.parametrize("bot", ["moody", "dead"])
+def test_why_a_tracker_is_refused_is_kept_back(folder: pytest.Pytester, bot: str) -> None:
+    result = run(folder, bot, "--dst-redact")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*the tracker cannot be tested; why is kept back (redact)*"])
+    shown = result.stdout.str() + result.stderr.str()
+    assert not [marker for marker in MARKERS if marker in shown]
 
 
 def test_redaction_and_remembering_exclude_each_other(folder: pytest.Pytester) -> None:

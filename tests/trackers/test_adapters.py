@@ -232,6 +232,17 @@ def test_a_convlab_tracker_of_turns_is_replayed_from_the_start() -> None:
     assert states(tracker, CONTEXT, CONTEXT) == [expected, expected]
 
 
+def test_a_proxy_of_a_convlab_tracker_has_its_methods() -> None:
+    class Proxy:
+        def __init__(self) -> None:
+            self._kept = TurnReader()
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self._kept, name)
+
+    assert states(as_tracker(Proxy()), CONTEXT) == states(as_tracker(TurnReader()), CONTEXT)
+
+
 def test_of_two_convlab_methods_the_one_that_was_written_last_is_called() -> None:
     assert states(as_tracker(CheckingReader()), CONTEXT) == [{"train-said": "make it small"}]
 
@@ -296,6 +307,7 @@ def test_probabilities_become_the_mean_impurity_of_a_slot() -> None:
     assert made.state == state
     assert made.impurities == pytest.approx({"hotel-area": 0.25, "hotel-name": 0.18})
     assert gini_impurity([0.25] * 4) == 0.75
+    assert gini_impurity([1.0, 0.001]) == 0.0
 
 
 def test_trade_is_registered() -> None:

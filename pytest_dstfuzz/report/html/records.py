@@ -9,11 +9,11 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pytest_dstfuzz.campaign.results import ContextEdits, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.report.edits import legend, shown_spans, undo_edits, visible
-from pytest_dstfuzz.report.explain import plainness
+from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
+from pytest_dstfuzz.report.explain import blame, plainness
 from pytest_dstfuzz.report.keyword import keyword
 
 
@@ -50,7 +50,8 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         ``turn``, ``variant`` (its number), ``cause``, ``rates`` (words, characters),
         ``spans`` of the utterance, ``edits`` as [transformation, operator, before, after,
         place], ``changes`` as [slot, before, after, carried], and where there are any
-        ``context`` ([turn index, spans] of perturbed earlier turns) and ``legend``.
+        ``context`` ([turn index, spans] of perturbed earlier turns), ``legend``, and ``blames``
+        (``what``, ``spans``, ``context``) of a smaller version that breaks as well.
     """
     record: dict[str, Any] = {
         "turn": number,
@@ -65,7 +66,13 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         ],
     }
     if variant.context_edits:
-        record["context"] = [_context(variant, earlier) for earlier in variant.context_edits]
+        record["context"] = _context(variant)
+    if variant.reduced is not None:
+        record["blames"] = {
+            "what": blame(variant.reduced),
+            "spans": shown_spans(turn.user, variant.reduced.edits),
+            "context": _context(variant.reduced),
+        }
     if lines := legend(variant.edits):
         record["legend"] = list(lines)
     return record
@@ -97,10 +104,8 @@ def _edit(edit: Edit) -> list[str | int]:
     return [visible(edit.transformation), visible(edit.operator), before, after, edit.start]
 
 
-def _context(variant: VariantResult, earlier: ContextEdits) -> list[Any]:
-    text = variant.context[earlier.turn_index]
-    source = undo_edits(text, earlier.edits)
-    return [earlier.turn_index, shown_spans(source, earlier.edits)]
+def _context(shown: VariantResult | Minimal) -> list[Any]:
+    return [[index, shown_spans(source, edits)] for index, source, edits in earlier_edits(shown)]
 
 
 def _value(value: str | None) -> str | None:

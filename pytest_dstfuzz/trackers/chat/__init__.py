@@ -48,5 +48,9 @@ def create(
 
 
 def _with_path(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # The transport says what is wrong with it.
+        return url
     return urlunsplit(parts._replace(path=_DEFAULT_PATH)) if parts.path in ("", "/") else url

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jinja2 import StrictUndefined, TemplateError, TemplateSyntaxError
+from jinja2 import StrictUndefined, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pytest_dstfuzz.dialogue.types import DONTCARE, Context, Exchange, Ontology
@@ -114,7 +114,7 @@ class Prompt:
                 example=self._example,
                 dontcare=DONTCARE,
             ).strip()
-        except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - a template is the user's code
             raise UserError(f"{self._name}:{_line(error)}: {error}") from None
 
 

@@ -26,7 +26,6 @@ which are not sent anywhere.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import uuid
 from collections.abc import Mapping, Sequence
@@ -88,9 +87,6 @@ class RasaTracker:
         self._slots = slots
         self._normalisation = normalisation
         self._tries = tries
-        # Of the system: ids decide no result, and two runs must not share a conversation.
-        self._run = uuid.uuid4().hex
-        self._numbers = itertools.count()
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Have one conversation for each context, several at once."""
@@ -112,7 +108,8 @@ class RasaTracker:
         )
 
     def _conversation(self, messages: Sequence[str]) -> Heard:
-        name = f"dstfuzz-{self._run}-{next(self._numbers)}"
+        # Of the system: ids decide no result, and no two processes may share a conversation.
+        name = f"dstfuzz-{uuid.uuid4().hex}"
         for message in messages:
             try:
                 self._transport.ask(

@@ -45,6 +45,7 @@ class SimpleTodTrainingConfig:
     #: Decay of the moving average of the weights, which is what is evaluated and kept.
     average_decay: float = 0.998
     gradient_clip: float = 1.0
+    #: Without a ``base``, whose own settings say how much is dropped.
     dropout: float = 0.0
     #: Weight of the tokens of the context in the loss; those of a belief weigh 1.
     context_weight: float = 0.3

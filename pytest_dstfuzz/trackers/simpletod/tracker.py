@@ -79,7 +79,7 @@ class SimpleTodTracker:
             fingerprint: of the files that it was read from, see `files_fingerprint`.
 
         Raises:
-            UserError: the vocabulary lacks one of the marks, or the batch size is below 1.
+            UserError: the batch size is below 1.
         """
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")

@@ -45,7 +45,7 @@ from pytest_dstfuzz.trackers.protocol import Prediction
 VERSION: Final = 1
 _ANSWER_KEYS: Final = ("state", "distributions", "impurities")
 _EXCHANGE: Final = '{"system": "...", "user": "..."}'
-#: How far the sum of a distribution may be over 1, in single precision.
+#: How far the sum of a distribution may be over 1, and an impurity below 0, by rounding.
 _ROUNDING: Final = 1e-3
 
 
@@ -194,7 +194,7 @@ def _impurities(value: object) -> dict[str, float]:
             raise ContractError(
                 f'answered with {describe(share)} as the impurity of "{slot}"; {right}'
             )
-    return {slot: float(share) for slot, share in value.items()}
+    return {slot: max(0.0, float(share)) for slot, share in value.items()}
 
 
 def _is_share(value: object, below: float = 0.0) -> bool:

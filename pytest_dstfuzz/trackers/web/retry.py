@@ -40,7 +40,7 @@ def retry_after(value: str, now: datetime | None = None) -> float:
     except ValueError:
         try:
             date = parsedate_to_datetime(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return 0.0
         # HTTP's dates are in UTC, also where they do not say so.
         date = date if date.tzinfo is not None else date.replace(tzinfo=UTC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from pytest_dstfuzz.config import Settings
@@ -61,9 +62,10 @@ class WebTracker:
         slots = [slot for slot in named if slot is not None]
         if not slots or ontology is None or not ontology.complete or {*slots} & {*ontology.slots}:
             return
+        shown = self.transport.secrets.redact(", ".join(slots))
         raise UserError(
             f"the service at {self.transport.address} ({self.about.name or 'no name'}) knows none "
-            f"of the slots of the data. Its slots: {', '.join(slots)}. Those of the data: "
+            f"of the slots of the data. Its slots: {shown}. Those of the data: "
             f"{', '.join(ontology.slots)}."
         )
 
@@ -121,8 +123,9 @@ def _about(transport: Transport) -> About:
             raise UserError(str(error)) from None
         return About()
     redact = transport.secrets.redact
-    return About(
-        about.name and redact(about.name),
-        about.version and redact(about.version),
-        tuple(map(redact, about.slots)),
+    # Slots are compared before they are shown: a word of the address may be part of one.
+    return replace(
+        about,
+        name=about.name and redact(about.name),
+        version=about.version and redact(about.version),
     )

@@ -19,6 +19,7 @@ import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Generic, TypeVar
 from urllib.parse import parse_qsl, unquote
 
@@ -110,13 +111,15 @@ class Transport:
         client = httpx.Client(
             auth=_auth(url, headers),
             headers=headers,
+            # None is kept: by a session's cookie, contexts would be one dialogue to the service.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             timeout=httpx.Timeout(service.timeout, pool=None),
             limits=httpx.Limits(
                 max_connections=service.concurrency, max_keepalive_connections=service.concurrency
             ),
         )
         self._client = client
-        self._close = weakref.finalize(self, client.close)
+        weakref.finalize(self, client.close)
         self._lock = threading.Lock()
         #: When the next request may be sent, by the rate limit.
         self._next_slot = 0.0
@@ -126,25 +129,17 @@ class Transport:
         self.requests = self.retries = 0
         self.seconds = 0.0
 
-    def send(self, method: str, path: str = "", body: object = None) -> Reply:
-        """Make one request, and make it again where the failure may pass.
+    def ask(
+        self, method: str, path: str = "", body: object = None, *, read: Callable[[Reply], T]
+    ) -> T:
+        """Make one request, again where the failure may pass; return what ``read`` makes of it.
 
         Args:
             method: of HTTP.
             path: below the address, percent-encoded, and a query; ``""`` is the address.
             body: JSON value; ``None`` sends no body.
-
-        Raises:
-            ServiceError: the service refused, or failed at every attempt.
-        """
-        return self.ask(method, path, body, read=lambda reply: reply)
-
-    def ask(
-        self, method: str, path: str = "", body: object = None, *, read: Callable[[Reply], T]
-    ) -> T:
-        """Make one request and return what ``read`` makes of the reply.
-
-        A `MalformedReply` that ``read`` raises is an attempt that failed like others.
+            read: called with the reply. A `MalformedReply` that it raises is an attempt that
+                failed like others.
 
         Raises:
             ServiceError: the service refused, or failed at every attempt.
@@ -190,10 +185,6 @@ class Transport:
         finally:
             run.stop.set()
         return [run.results[place] for place in range(len(jobs))]
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._close()
 
     def _work(self, run: _Run[T]) -> None:
         """Do jobs in this thread until there are none left."""
@@ -319,9 +310,12 @@ def _pause(seconds: float, stop: threading.Event | None) -> None:
 def _url(address: str, shown: str) -> httpx.URL:
     try:
         url = httpx.URL(address)
+        # As sockets do it, where it would be too late for a message.
+        url.raw_host.decode("ascii").encode("idna")
     except (httpx.InvalidURL, UnicodeError):
         url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host:
+    known = url.scheme in ("http", "https") and url.host
+    if not known or not 0 < (1 if url.port is None else url.port) < 65536:
         raise UserError(
             f"{shown!r} is no address of a service: write http://HOST:PORT/PATH or https://..."
         )

@@ -63,7 +63,7 @@ def test_filters_find_and_are_kept_in_the_address(open_page: Opener, page_text: 
         page.select_option(f"[name={name}]", value)
     page.wait_for_selector("#count:has-text('1 to 50')")
     page.fill("[name=q]", "LEAIVNG ON")  # of the variant, in another case
-    page.wait_for_timeout(300)
+    page.wait_for_url(lambda url: "LEAIVNG" in url)
     assert count(page) == "60 violations, showing 1 to 50"
 
 

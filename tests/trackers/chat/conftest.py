@@ -5,12 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# httpx loads it late, and keeps its classes of errors.
-import httpcore  # noqa: F401
 import pytest
 
-# Loaded before any inner run: such a run forgets the modules that it was the first to
-# load, and numpy and the classes of errors must not be loaded twice.
+# Loaded before any inner run: such a run forgets the modules that it was the first to load,
+# and the classes of errors must not be there twice.
 import pytest_dstfuzz.plugin.hooks
 import pytest_dstfuzz.plugin.session
 import pytest_dstfuzz.trackers.chat  # noqa: F401

@@ -278,6 +278,11 @@ def test_a_service_without_one_sound_answer_is_refused(answer: Says, message: st
         preflight(tracker_of(service), CONTEXTS, ontology=DATA.ontology)
 
 
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(UserError, match="'http://\\[::1' is no address of a service"):
+        tracker_for(build_settings({"model": "openai+http://[::1"}), DATA)
+
+
 def test_the_api_may_be_under_any_path() -> None:
     with chat(echo) as service:
         settings = build_settings({"model": f"openai+{service.url}/v1/", "service_model": "m"})

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-# Loaded before any inner run: such a run forgets the modules that it was the first to load,
-# and numpy and the classes of errors must not be loaded twice. httpx loads its lower half
-# late, and knows the errors of the first one alone.
-import httpcore  # noqa: F401
 import pytest
 from loopback import Asked, Says, Service, serving
 
+# Loaded before any inner run: such a run forgets the modules that it was the first to load,
+# and the classes of errors must not be there twice.
 import pytest_dstfuzz.plugin.hooks
 import pytest_dstfuzz.plugin.session
 import pytest_dstfuzz.trackers.web.tracker  # noqa: F401

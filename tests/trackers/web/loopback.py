@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from pytest_dstfuzz.trackers.web.transport import Reply, Transport
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -130,6 +132,11 @@ def serving(answer: Callable[[Asked], Says]) -> Iterator[Service]:
         service.shutdown()
         thread.join()
         service.server_close()
+
+
+def send(transport: Transport, method: str = "GET", path: str = "", body: object = None) -> Reply:
+    """Make one request and return the reply as it came."""
+    return transport.ask(method, path, body, read=lambda reply: reply)
 
 
 #: Ways to fail that a second attempt mends; ``Retry-After`` is 0 so that tests are quick.

@@ -20,8 +20,9 @@ from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker, fingerprint_of
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.web.batcher import Batcher
 from pytest_dstfuzz.trackers.web.contract import About
 from pytest_dstfuzz.trackers.web.server import address_of, listen, make_app, make_server
 
@@ -129,10 +130,11 @@ def test_a_tracker_that_fails_does_so_for_one_dialogue_alone() -> None:
 def test_requests_that_wait_are_one_batch() -> None:
     tracker = Echo()
     tracker.ready.clear()
-    with served(tracker, batch_size=10) as address:
-        web = tracker_for(Settings(model=address, concurrency=24), DATA)
-        threading.Timer(0.5, tracker.ready.set).start()
-        web.predict(contexts(24))
+    batcher = Batcher(tracker, 10)
+    answers = [batcher.submit(context) for context in contexts(24)]
+    tracker.ready.set()
+    assert [answer.result() for answer in answers] == Echo().predict(contexts(24))
+    batcher.close()
     assert sum(tracker.batches) == 24
     # The first one began before the others had come; none is longer than it may be.
     assert len(tracker.batches) <= 4
@@ -177,27 +179,35 @@ def test_mistakes_in_the_command(
     assert "marker" not in err
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process alone there")
 def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "echo_bot.py").write_text(
-        "def track(context):\n    return {'hotel-area': context.user}\n", encoding="utf-8"
+        "def track(context):\n    return {'hotel-area': context.user}\ntrack.fingerprint = '7'\n",
+        encoding="utf-8",
     )
     command = [sys.executable, "-m", "pytest_dstfuzz.cli", "serve"]
     command += ["--model=echo_bot:track", "--port=0"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        found = re.fullmatch(
-            r"echo_bot:track answers at (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\n", line
-        )
-        assert found is not None, line
-        web = tracker_for(Settings(model=found[1]), DATA)
-        assert [answer.state for answer in web.predict(contexts(3))] == [
-            {"hotel-area": f"user {number}"} for number in range(3)
-        ]
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            found = re.fullmatch(
+                r"echo_bot:track answers at (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\n", line
+            )
+            assert found is not None, line
+            web = tracker_for(Settings(model=found[1]), DATA)
+            # Declared by the function that the tracker is made of.
+            assert fingerprint_of(web) == "7"
+            assert [answer.state for answer in web.predict(contexts(3))] == [
+                {"hotel-area": f"user {number}"} for number in range(3)
+            ]
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            # It serves until it is told to end: a test that failed would wait for ever.
+            process.kill()
     assert (process.returncode, err) == (
         130,
         "\ndstfuzz: interrupted; every request that had come was answered\n",

@@ -116,6 +116,12 @@ def test_a_service_that_cannot_be_tested(serve: Serve, said: Says, message: str)
         web(serve(lambda _: said), retries=0)
 
 
+def test_a_slot_may_be_a_word_of_the_address(serve: Serve) -> None:
+    service = serve(lambda _: Says({"slots": ["hotel-area"]}))
+    about = tracker_for(Settings(model=f"{service.url}?domain=hotel"), DATA).about  # type: ignore[attr-defined]
+    assert about.slots == ("hotel-area",)
+
+
 def test_nobody_answers() -> None:
     with pytest.raises(UserError, match=r"127\.0\.0\.1:9 cannot be reached: .*refused$"):
         tracker_for(Settings(model="http://127.0.0.1:9", retries=0), DATA)
@@ -128,7 +134,7 @@ def test_what_the_service_is_survives_an_accident(serve: Serve, fault: str) -> N
         return FAULTS[fault] if asked.number == 0 else Says({"version": "v7"})
 
     service = serve(answer)
-    assert web(service, timeout=0.2, retries=2).fingerprint == "v7"  # type: ignore[attr-defined]
+    assert web(service, timeout=0.5, retries=2).fingerprint == "v7"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,8 @@
   document.getElementById("skip").addEventListener("click", () => go(place + 1));
   document.getElementById("export").addEventListener("click", save);
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // A key that is held down is one answer.
+    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
     const key = event.key.toLowerCase();
     if (key in KEYS) say(KEYS[key]);
     else if (key === "b") go(place - 1);

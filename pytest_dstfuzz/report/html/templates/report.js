@@ -81,6 +81,19 @@
     return rows;
   }
 
+  // What alone breaks the turn, where not all of its edits are needed.
+  function blamed(violation) {
+    if (!violation.blames) return [];
+    const { what, spans, context } = violation.blames;
+    const rows = make("dl", { class: "said blamed" });
+    rows.append(make("dt", { text: "blames" }), make("dd", { class: "system", text: what }));
+    for (const [index, earlier] of context) {
+      rows.append(make("dt", { text: `turn ${index}` }), drawSpans("dd", earlier));
+    }
+    rows.append(make("dt", { text: "user" }), drawSpans("dd", spans));
+    return [rows];
+  }
+
   function changes(violation) {
     const rows = violation.changes.map(([slot, before, after, carried]) =>
       make("li", {},
@@ -155,7 +168,7 @@
       hidden(` of ${turn.id}, variant ${violation.variant}`)));
     rest.addEventListener("toggle", () => rest.append(...more(violation, turn)), { once: true });
     return make("li", {},
-      make("article", { class: "violation" }, header, said(violation, turn), changes(violation), rest));
+      make("article", { class: "violation" }, header, said(violation, turn), ...blamed(violation), changes(violation), rest));
   }
 
   // -- filters and pages -------------------------------------------------------------
