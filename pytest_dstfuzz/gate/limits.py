@@ -86,7 +86,10 @@ def read_gates(path: Path) -> Gates:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:  # UnicodeDecodeError and TOMLDecodeError are both.
         raise UserError(f"{path} is no TOML: {error}") from None
-    table = content.get("tool", {}).get("dstfuzz", {}).get("gates", {})
+    table: object = content
+    for name in _TABLE.strip("[]").split("."):
+        if isinstance(table, Mapping):
+            table = table.get(name, {})
     try:
         return _gates(table)
     except UserError as error:

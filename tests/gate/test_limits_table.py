@@ -74,6 +74,8 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
 def test_a_table_in_the_place_of_another_type(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"\[tool.dstfuzz.gates\] must be a table"):
         read(tmp_path, "[tool.dstfuzz]\ngates = 3\n")
+    with pytest.raises(UserError, match=r"must be a table, not 'strict'"):
+        read(tmp_path, "[tool]\ndstfuzz = 'strict'\n")
     (tmp_path / "pyproject.toml").write_bytes(b"\xff")
     with pytest.raises(UserError, match="is no TOML"):
         read_gates(tmp_path / "pyproject.toml")
