@@ -32,6 +32,10 @@ _OUTSIDE = (
     "COLUMNS",
     "GITHUB_ACTIONS",
     "GITHUB_STEP_SUMMARY",
+    # Read by the transport of services.
+    "DSTFUZZ_TOKEN",
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
 )
 
 

@@ -16,7 +16,7 @@ _INCIDENTAL = ("data", "output", "layout", "resume", "report_every")
 
 @dataclass(frozen=True)
 class SimpleTodTrainingConfig:
-    """How to train SimpleTOD; with these defaults the checkpoint that ships was made."""
+    """How to train SimpleTOD; the checkpoint that ships was made with these defaults."""
 
     #: MultiWOZ in the TRADE layout, or anything the readers know with labelled splits.
     data: Path
@@ -27,14 +27,14 @@ class SimpleTodTrainingConfig:
     #: A causal language model to start from: a folder, or a name on the hub. ``None`` starts
     #: from random weights and a subword vocabulary learnt from the training split.
     base: str | None = None
-    epochs: int = 10
+    epochs: int = 8
     #: Tokens of one step; a sequence is a whole dialogue.
-    batch_tokens: int = 6144
+    batch_tokens: int = 4096
     #: Subwords, without a ``base``.
     vocabulary: int = 5000
     #: Width, layers and attention heads, without a ``base``.
     hidden: int = 256
-    layers: int = 6
+    layers: int = 5
     heads: int = 4
     #: Positions, without a ``base``: tokens of context and belief together.
     positions: int = 640

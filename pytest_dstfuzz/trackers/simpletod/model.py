@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from transformers import (
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
+from transformers.utils import logging
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
@@ -96,10 +98,11 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
         UserError: there is none, or what is there is none.
     """
     try:
-        tokeniser = AutoTokenizer.from_pretrained(name, padding_side="left")
-        model = AutoModelForCausalLM.from_pretrained(
-            name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
-        )
+        with _without_progress_bar():
+            tokeniser = AutoTokenizer.from_pretrained(name, padding_side="left")
+            model = AutoModelForCausalLM.from_pretrained(
+                name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
+            )
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         first = " ".join(str(error).split())[:300]
         raise UserError(
@@ -179,18 +182,24 @@ def read_reading(folder: Path) -> Reading | None:
         raise UserError(f"{path} is damaged ({error!r})") from error
 
 
-class _seeded:  # noqa: N801 - reads as a verb where it is used
+@contextmanager
+def _without_progress_bar() -> Iterator[None]:
+    """Let transformers load without drawing a bar, which it does on no terminal too."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]  # theirs has no types
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
     """Random numbers of torch from one seed, and its global state as it was afterwards.
 
     Models of transformers draw their weights from the global generator, and take no other.
     """
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-
-    def __enter__(self) -> None:
-        self._state = torch.get_rng_state()
-        torch.manual_seed(self._seed)
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_rng_state(self._state)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from transformers import (
     GenerationConfig,
+    GPT2LMHeadModel,
     LogitsProcessor,
     LogitsProcessorList,
     PreTrainedModel,
@@ -85,6 +86,8 @@ class SimpleTodTracker:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.model = model
         model.train(mode=False)
+        # Padding is masked; transformers would warn of the token where it is masked nowhere.
+        model.config.pad_token_id = None
         self.tokeniser = tokeniser
         self.reading = reading
         self.device = device
@@ -102,6 +105,9 @@ class SimpleTodTracker:
             num_beams=1,
             eos_token_id=self._end,
             pad_token_id=self._end,
+            # A cache that grows is copied for each token; not every model can do without.
+            cache_implementation="static" if isinstance(model, GPT2LMHeadModel) else None,
+            disable_compile=True,
         )
         self._opening = self._encode([" ".join(OPENING)])[0]
         positions = getattr(model.config, "max_position_embeddings", None) or 1024

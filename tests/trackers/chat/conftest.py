@@ -15,14 +15,8 @@ import pytest_dstfuzz.trackers.chat  # noqa: F401
 
 sys.path.append(str(Path(__file__).parents[1] / "web"))
 
-#: Read by the transport; what the machine has set must not reach a test.
-_OUTSIDE = ("DSTFUZZ_TOKEN", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-
 
 @pytest.fixture(autouse=True)
-def _same_surroundings_of_services(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Wide enough that what is looked for stands in one line.
+def _wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the terminal so wide that what is looked for stands in one line."""
     monkeypatch.setenv("COLUMNS", "120")
-    for name in _OUTSIDE:
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)

@@ -14,16 +14,6 @@ import pytest_dstfuzz.plugin.hooks
 import pytest_dstfuzz.plugin.session
 import pytest_dstfuzz.trackers.web.tracker  # noqa: F401
 
-#: Read by the transport; what the machine has set must not reach a test.
-_OUTSIDE = ("DSTFUZZ_TOKEN", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
-
-
-@pytest.fixture(autouse=True)
-def _no_token_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in _OUTSIDE:
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Callable[[Asked], Says]], Service]]:

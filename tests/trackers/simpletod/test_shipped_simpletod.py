@@ -1,0 +1,51 @@
+"""The SimpleTOD that ships: as good as its card says, and at work without a network."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.trackers.evaluate import evaluate
+from pytest_dstfuzz.trackers.simpletod.load import SHIPPED, load_simpletod
+
+CARD = SHIPPED / "README.md"
+#: What is committed and shipped may not be larger.
+LARGEST = 15_000_000
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: socket.socket, address: object) -> NoReturn:
+        pytest.fail(f"something connects to {address}")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+
+
+def test_it_is_as_good_as_its_card_says() -> None:
+    row = re.search(r"sample dialogues \| ([\d,]+) \| ([\d.]+) % \|", CARD.read_text("utf-8"))
+    assert row is not None
+    found = evaluate(load_simpletod(), load_dialogues("sample", "test"), 64)
+    assert found.turns == int(row[1])
+    assert 100 * found.joint_goal_accuracy == pytest.approx(float(row[2]), abs=0.6)
+
+
+def test_a_run_needs_no_network(pytester: pytest.Pytester) -> None:
+    done = pytester.runpytest(
+        "--dst-model=simpletod", "--dst-turns=6", "--dst-variants=2", "--dst-max-failure-rate=1"
+    )
+    assert done.ret == 0
+    done.stdout.fnmatch_lines(["*tested*simpletod on sample*"])
+
+
+def test_it_is_small_enough_to_ship() -> None:
+    sizes = {path.name: path.stat().st_size for path in Path(SHIPPED).iterdir()}
+    assert sum(sizes.values()) < LARGEST
+    assert {"model.safetensors", "tokenizer.json", "simpletod.json", "README.md"} <= set(sizes)
