@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -162,3 +163,83 @@ class RunState:
                     "exp_avg": tensors[f"first.{name}"].to(parameter.device),
                     "exp_avg_sq": tensors[f"second.{name}"].to(parameter.device),
                 }
+
+
+class Figures(Protocol):
+    """What one epoch came to, a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def joint_goal_accuracy(self) -> float:
+        """On the validation split, in [0, 1]."""
+        ...
+
+
+class Changeable(Protocol):
+    """Settings of a training."""
+
+    def changeable(self) -> dict[str, Any]:
+        """Return those that may differ between the parts of a run."""
+        ...
+
+
+F = TypeVar("F", bound=Figures)
+
+
+def best(history: Sequence[F]) -> F:
+    """Return the figures of the epoch with the highest accuracy, the first of equal ones."""
+    return max(history, key=lambda figures: figures.joint_goal_accuracy)
+
+
+class ResumableTrainer(ABC, Generic[F]):
+    """Where a training run stands between epochs.
+
+    Attributes:
+        history: figures of the epochs so far.
+        parts: what each part of the run trained under that another part might change.
+    """
+
+    def __init__(self, settings: Changeable, figures: type[F], state: RunState) -> None:
+        """Begin a fresh run; ``figures`` is the class of the figures of an epoch."""
+        self.history: list[F] = []
+        self.state = state
+        self._settings = settings
+        self._figures = figures
+        self.parts: list[dict[str, Any]] = [self._part()]
+
+    @abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """Return what must not change between the parts of a run."""
+
+    def save(self) -> None:
+        """Write all that a resumed run needs."""
+        self.state.save(
+            {
+                "identity": self.identity(),
+                "parts": self.parts,
+                "history": [asdict(figures) for figures in self.history],
+            }
+        )
+
+    def restore(self) -> None:
+        """Go back to the end of the last epoch that was saved.
+
+        Raises:
+            UserError: there is no such file, it is damaged, or the run is another one.
+        """
+        run = self.state.restore(self.identity())
+        try:
+            parts = [dict(part) for part in run["parts"]]
+            self.history = [self._figures(**figures) for figures in run["history"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise self.state.cannot_resume(f"{STATE_FILE} is damaged ({error!r})") from error
+        now = self._part()
+        if not parts or any(
+            parts[-1].get(name) != now[name] for name in self._settings.changeable()
+        ):
+            parts.append(now)
+        self.parts = parts
+
+    def _part(self) -> dict[str, Any]:
+        return {"from_epoch": len(self.history), **self._settings.changeable()}

@@ -14,7 +14,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.seeding import derive
-from pytest_dstfuzz.trackers.runs import check_output
+from pytest_dstfuzz.trackers.runs import best, check_output
 from pytest_dstfuzz.trackers.simpletod.config import (
     EpochFigures,
     SimpleTodTrainingConfig,
@@ -58,9 +58,9 @@ def train_simpletod(
         f"{len(tokeniser)} subwords, {weights / 1e6:.1f} million weights"
     )
     ended_by = _run(trainer, heldout, valid.turn_count(), _reading(train), progress)
-    best = _best(trainer.history)
+    chosen = best(trainer.history)
     return TrainingResult(
-        config.output, best.epoch, best.joint_goal_accuracy, tuple(trainer.history), ended_by
+        config.output, chosen.epoch, chosen.joint_goal_accuracy, tuple(trainer.history), ended_by
     )
 
 
@@ -86,7 +86,7 @@ def _run(
             figures = EpochFigures(len(trainer.history) + 1, belief, context, joint, seconds)
             trainer.history.append(figures)
             progress(figures.line())
-            if _best(trainer.history) is figures:
+            if best(trainer.history) is figures:
                 about = {
                     "settings": config.fixed(),
                     "parts": trainer.parts,
@@ -152,7 +152,3 @@ def _lines(dialogues: Sequence[Spoken]) -> Iterator[str]:
             yield " ".join(user)
         last = {slot: " ".join(words) for slot, words in dialogue.turns[-1][2].items()}
         yield " ".join(word for word in belief_words(last) if word not in MARKS)
-
-
-def _best(history: Sequence[EpochFigures]) -> EpochFigures:
-    return max(history, key=lambda figures: figures.joint_goal_accuracy)

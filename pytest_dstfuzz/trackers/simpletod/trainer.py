@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.devices import move
-from pytest_dstfuzz.trackers.runs import STATE_FILE, Averaged, RunState, learning_rate
+from pytest_dstfuzz.trackers.runs import Averaged, ResumableTrainer, RunState, learning_rate
 from pytest_dstfuzz.trackers.simpletod.config import (
-    CHANGEABLE,
     EpochFigures,
     SimpleTodTrainingConfig,
 )
@@ -34,7 +32,7 @@ from pytest_dstfuzz.trackers.simpletod.sequences import (
 Progress = Callable[[str], None]
 
 
-class Trainer:
+class Trainer(ResumableTrainer[EpochFigures]):
     """One training run: model, optimiser, average, and where it stands."""
 
     def __init__(
@@ -54,10 +52,9 @@ class Trainer:
         self.optimiser = torch.optim.AdamW(self.parameters, lr=config.learning_rate, fused=True)
         self._set_decay(named)
         self.average = Averaged(self.parameters, config.average_decay)
-        self.state = RunState(config.output, named, self.average, self.optimiser)
-        self.history: list[EpochFigures] = []
-        #: What each part of the run trained under that another part might change.
-        self.parts: list[dict[str, Any]] = [self._part()]
+        super().__init__(
+            config, EpochFigures, RunState(config.output, named, self.average, self.optimiser)
+        )
 
     def epoch(self, progress: Progress) -> tuple[float, float]:
         """Train one epoch; returns the mean loss of a token of beliefs, and of contexts."""
@@ -148,16 +145,6 @@ class Trainer:
                 right += len(beliefs) - len(torch.unique(keys[wrong], dim=0))
         return right / turns
 
-    def save(self) -> None:
-        """Write all that a resumed run needs."""
-        self.state.save(
-            {
-                "identity": self.identity(),
-                "parts": self.parts,
-                "history": [asdict(figures) for figures in self.history],
-            }
-        )
-
     def identity(self) -> dict[str, Any]:
         """Return what must not change between the parts of a run."""
         return {
@@ -165,26 +152,6 @@ class Trainer:
             "number of training dialogues": len(self.dialogues),
             "number of subwords": len(self.tokeniser),
         }
-
-    def restore(self) -> None:
-        """Go back to the end of the last epoch that was saved.
-
-        Raises:
-            UserError: there is no such file, it is damaged, or the run is another one.
-        """
-        run = self.state.restore(self.identity())
-        try:
-            parts = [dict(part) for part in run["parts"]]
-            self.history = [EpochFigures(**figures) for figures in run["history"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise self.state.cannot_resume(f"{STATE_FILE} is damaged ({error!r})") from error
-        now = self._part()
-        if not parts or any(parts[-1].get(name) != now[name] for name in CHANGEABLE):
-            parts.append(now)
-        self.parts = parts
-
-    def _part(self) -> dict[str, Any]:
-        return {"from_epoch": len(self.history), **self.config.changeable()}
 
     def _set_decay(self, named: Sequence[tuple[str, Tensor]]) -> None:
         """Let the weights of products decay; biases and norms do not."""

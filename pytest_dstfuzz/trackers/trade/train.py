@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.trackers.runs import check_output
+from pytest_dstfuzz.trackers.runs import best, check_output
 from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConfig, TrainingResult
 from pytest_dstfuzz.trackers.trade.encode import tokenise
 from pytest_dstfuzz.trackers.trade.measure import row_accuracy
@@ -55,9 +55,9 @@ def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) ->
         sentences = _sentences(train)
         trainer.set_vectors(word_vectors(sentences, vocabulary, config.embedding, config.seed))
     ended_by = _run(trainer, valid_rows, Reading(config.history_limit, normalisation), progress)
-    best = _best(trainer.history)
+    chosen = best(trainer.history)
     return TrainingResult(
-        config.output, best.epoch, best.joint_goal_accuracy, tuple(trainer.history), ended_by
+        config.output, chosen.epoch, chosen.joint_goal_accuracy, tuple(trainer.history), ended_by
     )
 
 
@@ -79,7 +79,7 @@ def _run(trainer: Trainer, valid_rows: Sequence[Row], reading: Reading, progress
         figures = EpochFigures(len(trainer.history) + 1, gate, value, joint, slot, seconds)
         trainer.history.append(figures)
         progress(figures.line())
-        if _best(trainer.history) is figures:
+        if best(trainer.history) is figures:
             about = {
                 "settings": config.fixed(),
                 # The epochs decide the learning rate too, so each part tells its own.
@@ -122,9 +122,5 @@ def _read(config: TradeTrainingConfig, split: str) -> tuple[tuple[Dialogue, ...]
     return dialogues, found.normalisation
 
 
-def _best(history: Sequence[EpochFigures]) -> EpochFigures:
-    return max(history, key=lambda figures: figures.joint_goal_accuracy)
-
-
 def _impatient(history: Sequence[EpochFigures], patience: int) -> bool:
-    return history[-1].epoch - _best(history).epoch >= patience
+    return history[-1].epoch - best(history).epoch >= patience

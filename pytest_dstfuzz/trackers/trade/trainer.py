@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,8 @@ from torch import Tensor, nn
 
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.devices import move
-from pytest_dstfuzz.trackers.runs import STATE_FILE, Averaged, RunState, learning_rate
-from pytest_dstfuzz.trackers.trade.config import CHANGEABLE, EpochFigures, TradeTrainingConfig
+from pytest_dstfuzz.trackers.runs import Averaged, ResumableTrainer, RunState, learning_rate
+from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConfig
 from pytest_dstfuzz.trackers.trade.loss import batch_loss
 from pytest_dstfuzz.trackers.trade.network import TradeNetwork
 from pytest_dstfuzz.trackers.trade.rows import Batch, Row, bucket, collate
@@ -30,7 +29,7 @@ def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor
     return words.masked_fill(hidden & (words != PAD), UNKNOWN)
 
 
-class Trainer:
+class Trainer(ResumableTrainer[EpochFigures]):
     """One training run: network, optimiser, average, and where it stands."""
 
     def __init__(
@@ -48,10 +47,9 @@ class Trainer:
         self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate, fused=True)
         self.average = Averaged(self.parameters, config.average_decay)
         named = list(self.network.named_parameters())
-        self.state = RunState(config.output, named, self.average, self.optimiser)
-        self.history: list[EpochFigures] = []
-        #: What each part of the run trained under that another part might change.
-        self.parts: list[dict[str, Any]] = [self._part()]
+        super().__init__(
+            config, EpochFigures, RunState(config.output, named, self.average, self.optimiser)
+        )
         self.steps_per_epoch = -(-len(rows) // config.batch_size)
 
     def set_vectors(self, vectors: np.ndarray) -> None:
@@ -112,16 +110,6 @@ class Trainer:
         network.load_state_dict(dict(zip(names, self.average.values, strict=True)))
         return network.to(self.config.device).eval()
 
-    def save(self) -> None:
-        """Write all that a resumed run needs."""
-        self.state.save(
-            {
-                "identity": self.identity(),
-                "parts": self.parts,
-                "history": [asdict(figures) for figures in self.history],
-            }
-        )
-
     def identity(self) -> dict[str, Any]:
         """Return what must not change between the parts of a run."""
         return {
@@ -129,24 +117,3 @@ class Trainer:
             "number of training turns": len(self.rows),
             "vocabulary": self.vocabulary.fingerprint(),
         }
-
-    def restore(self) -> None:
-        """Go back to the end of the last epoch that was saved.
-
-        Raises:
-            UserError: there is no such file, it is damaged, or the run is another one.
-        """
-        run = self.state.restore(self.identity())
-        try:
-            parts = [dict(part) for part in run["parts"]]
-            history = [EpochFigures(**figures) for figures in run["history"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise self.state.cannot_resume(f"{STATE_FILE} is damaged ({error!r})") from error
-        self.history = history
-        now = self._part()
-        if not parts or any(parts[-1].get(name) != now[name] for name in CHANGEABLE):
-            parts.append(now)
-        self.parts = parts
-
-    def _part(self) -> dict[str, Any]:
-        return {"from_epoch": len(self.history), **self.config.changeable()}
