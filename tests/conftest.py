@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -43,3 +46,20 @@ _OUTSIDE = (
 def _same_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _OUTSIDE:
         monkeypatch.delenv(name, raising=False)
+
+
+#: What Chromium is called, on the systems that have one.
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, driven by Playwright."""
+    driver = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if program is None:
+        pytest.skip(f"no Chromium is installed ({', '.join(_BROWSERS)})")
+    with driver.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program)
+        yield started
+        started.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pytest_dstfuzz.audit.figures import CHANGES, KEEPS
 from pytest_dstfuzz.audit.record import Audit
@@ -11,21 +11,16 @@ from pytest_dstfuzz.audit.sample import Row
 from pytest_dstfuzz.audit.session import QUESTION
 from pytest_dstfuzz.errors import MissingExtraError
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.report import html
 from pytest_dstfuzz.report.edits import legend, shown_spans, undo_edits, visible
 from pytest_dstfuzz.report.files import write_text
-from pytest_dstfuzz.report.html.embed import content_policy, script_json
 
 try:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
+    from pytest_dstfuzz.report.html.shell import environment, insides
 except ModuleNotFoundError as error:
     missing = (error.name or "").partition(".")[0]
     if missing not in {"jinja2", "markupsafe"}:
         raise
     raise MissingExtraError("the page of an audit", "report", missing) from error
-
-_TEMPLATES: Final = Path(html.__file__).with_name("templates")
 
 
 def write_page(path: Path, audit: Audit, judge: str) -> None:
@@ -42,24 +37,21 @@ def page_text(audit: Audit, judge: str) -> str:
 
     What only the key knows is not in it, nor what other judges said.
     """
-    style, script = ((_TEMPLATES / name).read_text("utf-8") for name in ("style.css", "audit.js"))
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined
-    )
     data = {
         "sample": audit.sample.short,
         "judge": judge,
         "verdicts": audit.verdicts(judge),
         "rows": [_record(row) for row in audit.sample.order(judge)],
     }
-    return environment.get_template("audit.html.j2").render(
-        judge=visible(judge),
-        question=QUESTION,
-        choices=((KEEPS, "k"), (CHANGES, "c")),
-        data=_trusted(script_json(data)),
-        style=_trusted(style),
-        script=_trusted(script),
-        policy=content_policy({"script": script, "style": style}),
+    return (
+        environment()
+        .get_template("audit.html.j2")
+        .render(
+            judge=visible(judge),
+            question=QUESTION,
+            choices=((KEEPS, "k"), (CHANGES, "c")),
+            **insides("audit.js", data),
+        )
     )
 
 
@@ -81,8 +73,3 @@ def _record(row: Row) -> dict[str, Any]:
 
 def _spans(source: str, edits: tuple[Edit, ...]) -> list[Any]:
     return list(shown_spans(source, edits))
-
-
-def _trusted(text: str) -> Markup:
-    """Let a text into the page as it is: one that this package made, and that is safe there."""
-    return Markup(text)  # noqa: S704 - style and script are ours, the data is escaped

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import MissingExtraError, UserError
 from pytest_dstfuzz.experiments.arguments import Parser
 
@@ -50,7 +51,7 @@ def run(arguments: Sequence[str]) -> int:
     with listen(options.host, options.port) as listening:
         tracker = resolve_tracker(name, **given)
         about = About(name, fingerprint_of(tracker))
-        batch_size = given.get("batch_size", 64)
+        batch_size = given.get("batch_size", Settings().batch_size)
         app = make_app(tracker, about, batch_size=batch_size, token=token)
         print(f"{name} answers at {address_of(listening)} (Ctrl-C ends it)", flush=True)
         make_server(app).run(sockets=[listening])

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.run_settings import RunSettings
 from pytest_dstfuzz.trackers.storage import write_tensors
 
 #: What a resumed run needs; what is said about the run is in its metadata.
@@ -176,14 +177,6 @@ class Figures(Protocol):
         ...
 
 
-class Changeable(Protocol):
-    """Settings of a training."""
-
-    def changeable(self) -> dict[str, Any]:
-        """Return those that may differ between the parts of a run."""
-        ...
-
-
 F = TypeVar("F", bound=Figures)
 
 
@@ -200,7 +193,7 @@ class ResumableTrainer(ABC, Generic[F]):
         parts: what each part of the run trained under that another part might change.
     """
 
-    def __init__(self, settings: Changeable, figures: type[F], state: RunState) -> None:
+    def __init__(self, settings: RunSettings, figures: type[F], state: RunState) -> None:
         """Begin a fresh run; ``figures`` is the class of the figures of an epoch."""
         self.history: list[F] = []
         self.state = state

@@ -69,8 +69,8 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("trackers", "gate"),
     ),
     "scipy": ("gate/statistics",),
-    "jinja2": ("report/html", "trackers/chat", "audit/page"),
-    "markupsafe": ("report/html", "audit/page"),
+    "jinja2": ("report/html", "trackers/chat"),
+    "markupsafe": ("report/html",),
     "hypothesis": ("strategies",),
     "matplotlib": ("report/html",),
 }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,18 +45,6 @@ def test_what_a_user_typed_is_no_markup(turns: Turns, tmp_path: Path) -> None:
     assert "<img" not in page
     assert page.count("</script>") == 2
     assert "&lt;img src=x onerror=alert(1)&gt;&lt;U+202E&gt;" in page
-
-
-@pytest.fixture
-def browser() -> Iterator[Any]:
-    driver = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium is installed")
-    with driver.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program)
-        yield started
-        started.close()
 
 
 def test_judging_in_a_browser(browser: Any, report: Path, tmp_path: Path) -> None:

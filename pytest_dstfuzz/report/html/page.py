@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from jinja2 import Environment
 
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.figures import (
@@ -19,9 +17,9 @@ from pytest_dstfuzz.report.figures import (
     by_transformation,
     heat_map,
 )
-from pytest_dstfuzz.report.html.embed import content_policy, script_json
 from pytest_dstfuzz.report.html.plots import edit_rate_plot, transformation_plot
 from pytest_dstfuzz.report.html.records import page_data
+from pytest_dstfuzz.report.html.shell import environment, insides, trusted
 from pytest_dstfuzz.report.tally import causes, failures, vetoes
 from pytest_dstfuzz.report.terminal import (
     between,
@@ -32,7 +30,6 @@ from pytest_dstfuzz.report.terminal import (
 )
 from pytest_dstfuzz.report.view import VERDICTS, View
 
-_TEMPLATES: Final = Path(__file__).with_name("templates")
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
 _MOST_REASONS: Final = 20
@@ -50,7 +47,6 @@ def html_text(report: Mapping[str, Any]) -> str:
         DataError: something in it is not as the report's schema has it.
     """
     view = View.of(report)
-    style, script = (_file(name) for name in ("style.css", "report.js"))
     return (
         _environment()
         .get_template("report.html.j2")
@@ -65,24 +61,15 @@ def html_text(report: Mapping[str, Any]) -> str:
             vetoes=_counted(vetoes(view.turns)),
             failures=_counted(failures(view.turns))[:_MOST_REASONS],
             causes=_caused(causes(view.turns)),
-            data=_trusted(script_json(page_data(view.turns))),
-            style=_trusted(style),
-            script=_trusted(script),
-            policy=content_policy({"script": script, "style": style}),
+            **insides("report.js", page_data(view.turns)),
         )
     )
 
 
 def _environment() -> Environment:
     """Return what renders the templates, with the functions that they call."""
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_shown,
-        keep_trailing_newline=True,
-    )
-    environment.globals.update(
+    made = environment(finalize=_shown, keep_trailing_newline=True)
+    made.globals.update(
         address=_address,
         between=between,
         chance=_chance,
@@ -97,7 +84,7 @@ def _environment() -> Environment:
         points_between=_points_between,
         tones={name: kind for name, (kind, _) in VERDICTS.items()},
     )
-    return environment
+    return made
 
 
 def _figures(view: View) -> dict[str, Any]:
@@ -113,8 +100,8 @@ def _figures(view: View) -> dict[str, Any]:
         "heat": heat_map(view.turns),
         "heat_names": _shade_names(),
         "plots": {
-            "transformations": _trusted(transformation_plot(transformations, _plot_label(rates))),
-            "edit_rates": _trusted(edit_rate_plot(edit_rates, _plot_label(ranges))),
+            "transformations": trusted(transformation_plot(transformations, _plot_label(rates))),
+            "edit_rates": trusted(edit_rate_plot(edit_rates, _plot_label(ranges))),
         },
     }
 
@@ -192,12 +179,3 @@ def _number(value: int) -> str:
 def _shown(value: object) -> object:
     """Write characters that cannot be seen by their number, in every text of the page."""
     return visible(value) if type(value) is str else value
-
-
-def _file(name: str) -> str:
-    return (_TEMPLATES / name).read_text(encoding="utf-8")
-
-
-def _trusted(text: str) -> Markup:
-    """Let a text into the page as it is: one that this package made, and that is safe there."""
-    return Markup(text)  # noqa: S704 - style, script and SVG are ours, the data is escaped

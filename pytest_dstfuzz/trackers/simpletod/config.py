@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_dstfuzz.errors import UserError
-
-#: Settings that a resumed run may change: when it ends, and where it computes.
-CHANGEABLE = ("epochs", "max_minutes", "device")
-#: Settings that say nothing about the model: where things lie, and what is printed.
-_INCIDENTAL = ("data", "output", "layout", "resume", "report_every")
+from pytest_dstfuzz.trackers.run_settings import RunSettings
 
 
 @dataclass(frozen=True)
-class SimpleTodTrainingConfig:
+class SimpleTodTrainingConfig(RunSettings):
     """How to train SimpleTOD; the checkpoint that ships was made with these defaults."""
 
     #: MultiWOZ in the TRADE layout, or anything the readers know with labelled splits.
@@ -83,15 +78,6 @@ class SimpleTodTrainingConfig:
             raise UserError(f"hidden ({self.hidden}) must be a multiple of heads ({self.heads})")
         if self.positions < 2 * LONGEST_BELIEF:
             raise UserError(f"positions must be at least {2 * LONGEST_BELIEF}")
-
-    def fixed(self) -> dict[str, Any]:
-        """Return the settings that make the model what it is; they hold for a whole run."""
-        left_out = {*CHANGEABLE, *_INCIDENTAL}
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
-
-    def changeable(self) -> dict[str, Any]:
-        """Return the settings that may differ between the parts of a run."""
-        return {name: getattr(self, name) for name in CHANGEABLE}
 
 
 #: Tokens that a belief may take; the longest of MultiWOZ 2.1's training split takes about 110.

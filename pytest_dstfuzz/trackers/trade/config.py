@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pytest_dstfuzz.errors import UserError
-
-#: Settings that a resumed run may change: when it ends, and where it computes.
-CHANGEABLE = ("epochs", "patience", "max_minutes", "device")
-#: Settings that say nothing about the model: where things lie, and what is printed. The
-#: data is compared by what is made of it, the vocabulary and the number of turns.
-_INCIDENTAL = ("data", "output", "layout", "resume", "report_every")
+from pytest_dstfuzz.trackers.run_settings import RunSettings
 
 
 @dataclass(frozen=True)
-class TradeTrainingConfig:
+class TradeTrainingConfig(RunSettings):
     """How to train TRADE; with these defaults the checkpoint that ships was made.
 
     (Its model card tells where that run departed from them.)
     """
+
+    CHANGEABLE = ("epochs", "patience", "max_minutes", "device")
 
     #: MultiWOZ in the TRADE layout, or anything the readers know with labelled splits.
     data: Path
@@ -71,15 +67,6 @@ class TradeTrainingConfig:
                 raise UserError(f"{name} must be in [0, 1), not {getattr(self, name)}")
         if self.learning_rate <= 0 or self.gradient_clip <= 0:
             raise UserError("learning_rate and gradient_clip must be greater than 0")
-
-    def fixed(self) -> dict[str, Any]:
-        """Return the settings that make the model what it is; they hold for a whole run."""
-        left_out = {*CHANGEABLE, *_INCIDENTAL}
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
-
-    def changeable(self) -> dict[str, Any]:
-        """Return the settings that may differ between the parts of a run."""
-        return {name: getattr(self, name) for name in CHANGEABLE}
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
-"""A real browser, where there is one, and pages for it."""
+"""Pages for the browser."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,21 +19,6 @@ from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
 Opener = Callable[..., Any]
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium, driven by Playwright."""
-    driver = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip(f"no Chromium is installed ({', '.join(NAMES)})")
-    with driver.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program)
-        yield started
-        started.close()
 
 
 class Seen:
