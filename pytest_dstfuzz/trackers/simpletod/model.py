@@ -77,6 +77,8 @@ def new_model(
         n_embd=config.hidden,
         n_layer=config.layers,
         n_head=config.heads,
+        # As GPT-2 computes it, in one step instead of eight.
+        activation_function="gelu_pytorch_tanh",
         resid_pdrop=config.dropout,
         embd_pdrop=config.dropout,
         attn_pdrop=0.0,

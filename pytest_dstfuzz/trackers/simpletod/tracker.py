@@ -4,48 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
-import torch
-from torch import Tensor
-from transformers import (
-    GenerationConfig,
-    GPT2LMHeadModel,
-    LogitsProcessor,
-    LogitsProcessorList,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.protocol import Prediction
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
+from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written
 from pytest_dstfuzz.trackers.simpletod.model import Reading
 from pytest_dstfuzz.trackers.simpletod.texts import (
     END_OF_BELIEF,
+    END_OF_CONTEXT,
     OPENING,
     SEPARATOR,
+    SYSTEM,
     TURNOVER,
+    USER,
     BeliefParser,
     context_words,
 )
+from pytest_dstfuzz.trackers.simpletod.writer import Writer
 
 #: Malformed parts of beliefs that are kept to be looked at.
 _KEPT = 20
-
-
-class _Impurities(LogitsProcessor):
-    """Notes the Gini impurity of each distribution that a token is taken from."""
-
-    def __init__(self) -> None:
-        self.steps: list[Tensor] = []
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002 - their call
-        """Note the impurity of ``scores [B, V]``, and leave them as they are."""
-        self.steps.append(1.0 - scores.float().softmax(-1).square().sum(-1))
-        return scores
 
 
 class SimpleTodTracker:
@@ -55,6 +38,8 @@ class SimpleTodTracker:
     slot words and the separator that ends it included; a slot that is not generated has none.
 
     Attributes:
+        writer: continues texts.
+        end: token that closes a belief.
         malformed: how many parts of beliefs could not be understood, and so changed nothing.
         malformed_examples: the first of them, as generated.
     """
@@ -98,21 +83,27 @@ class SimpleTodTracker:
         self._parser = BeliefParser(reading.slots)
         #: Token -> whether it stands between two slots, as far as known.
         self._separators: dict[int, bool] = {}
-        self._end: int = tokeniser.get_vocab()[END_OF_BELIEF]
-        self._greedy = GenerationConfig(  # type: ignore[no-untyped-call]  # theirs has no types
-            max_new_tokens=LONGEST_BELIEF,
-            do_sample=False,
-            num_beams=1,
-            eos_token_id=self._end,
-            pad_token_id=self._end,
-            # A cache that grows is copied for each token; not every model can do without.
-            cache_implementation="static" if isinstance(model, GPT2LMHeadModel) else None,
-            disable_compile=True,
-        )
+        self.end: int = tokeniser.get_vocab()[END_OF_BELIEF]
         self._opening = self._encode([" ".join(OPENING)])[0]
+        self.writer = self._make_writer(model)
         positions = getattr(model.config, "max_position_embeddings", None) or 1024
         #: Tokens of a context that are read; of longer ones, the newest.
         self._longest = positions - LONGEST_BELIEF - len(self._opening)
+
+    def _make_writer(self, model: PreTrainedModel) -> Writer | Generator:
+        marks = self.tokeniser.get_vocab()
+        if not isinstance(model, GPT2LMHeadModel):
+            return Generator(
+                model, end=self.end, longest=LONGEST_BELIEF, batch_size=self.batch_size
+            )
+        return Writer(
+            model,
+            end=self.end,
+            user=marks[USER],
+            marks=[marks[mark] for mark in (USER, SYSTEM, END_OF_CONTEXT)],
+            longest=LONGEST_BELIEF,
+            batch_size=self.batch_size,
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -129,14 +120,8 @@ class SimpleTodTracker:
         """Return one prediction for each context; equal texts are generated once."""
         texts = [self._text(context) for context in contexts]
         distinct = sorted(set(texts))
-        prompts = dict(zip(distinct, map(self._cut, self._encode(distinct)), strict=True))
-        # Batches of similar length need little padding.
-        ordered = sorted(distinct, key=lambda text: (len(prompts[text]), text))
-        found: dict[str, Prediction] = {}
-        for start in range(0, len(ordered), self.batch_size):
-            chunk = ordered[start : start + self.batch_size]
-            answers = self._generate([prompts[text] for text in chunk])
-            found.update(zip(chunk, answers, strict=True))
+        written = self.writer.write([self._cut(tokens) for tokens in self._encode(distinct)])
+        found = dict(zip(distinct, map(self._prediction, written), strict=True))
         return [found[text] for text in texts]
 
     def _text(self, context: Context) -> str:
@@ -155,43 +140,21 @@ class SimpleTodTracker:
     def _cut(self, tokens: Sequence[int]) -> list[int]:
         return [*self._opening, *tokens[-self._longest :]]
 
-    def _generate(self, prompts: list[list[int]]) -> list[Prediction]:
-        """Continue a batch of prompts, the likeliest token each time."""
-        width = max(map(len, prompts))
-        # On the left, so that what is generated stands in the same columns.
-        tokens = [[self._end] * (width - len(prompt)) + prompt for prompt in prompts]
-        mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
-        impurities = _Impurities()
-        with torch.inference_mode():
-            # Transformers mixes this method in, without types.
-            generate: Any = self.model.generate
-            written = generate(
-                torch.tensor(tokens, device=self.device),
-                attention_mask=torch.tensor(mask, device=self.device),
-                generation_config=self._greedy,
-                logits_processor=LogitsProcessorList([impurities]),
-            )
-        noted = torch.stack(impurities.steps, 1).cpu().tolist()
-        rows = written[:, width:].cpu().tolist()
-        return [self._prediction(*both) for both in zip(rows, noted, strict=True)]
-
-    def _prediction(self, tokens: list[int], noted: list[float]) -> Prediction:
-        """Read what was generated in one row; ``noted`` has the impurity of each token."""
-        ended = self._end in tokens
-        if ended:
-            tokens = tokens[: tokens.index(self._end)]
+    def _prediction(self, written: Written) -> Prediction:
+        """Read what was generated for one text."""
+        tokens = written.tokens
         separators = [place for place, token in enumerate(tokens) if self._separates(token)]
         edges = [-1, *separators, len(tokens)]
         spans = [(one + 1, other) for one, other in pairwise(edges)]
         parts = [self._decode(tokens[start:end]).split() for start, end in spans]
-        parsed = self._parser.parse(parts if tokens else [], ended=ended)
+        parsed = self._parser.parse(parts if tokens else [], ended=written.ended)
         self._note(parsed.malformed)
         spellings = self.reading.spellings
         state = {slot: spellings.get(value, value) for slot, value in parsed.values.items()}
         impurity = {}
         for slot, place in parsed.parts.items():
             start, end = spans[place]
-            part = noted[start : end + 1]
+            part = written.impurities[start : end + 1]
             # In single precision a certain token may come out just below 0.
             impurity[slot] = round(max(0.0, sum(part) / len(part)), 6)
         return Prediction(normalise_state(state, self.reading.normalisation), impurity)

@@ -19,6 +19,7 @@ from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange  # noqa
 from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.preflight import preflight  # noqa: E402
 from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.generator import Written  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.load import load_simpletod  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.tracker import SimpleTodTracker  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.train import train_simpletod  # noqa: E402
@@ -95,7 +96,8 @@ def test_what_cannot_be_read_is_counted_and_told(tracker: SimpleTodTracker) -> N
     separator = tracker.tokeniser.encode(" ,", add_special_tokens=False)
     part = tracker.tokeniser.encode(" hotel area", add_special_tokens=False)
     tokens = [*part, *separator, *tracker.tokeniser.encode(" hotel area north")]
-    prediction = tracker._prediction(tokens, [0.5] * len(tokens))
+    written = Written(tuple(tokens), (0.5,) * len(tokens), ended=False)
+    prediction = tracker._prediction(written)
     # Neither part is believed: one has no value, the other was cut short.
     assert prediction.state == {}
     assert tracker.malformed == 2

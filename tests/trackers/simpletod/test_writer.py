@@ -1,0 +1,175 @@
+"""What a model writes does not depend on what was read, guessed or written before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from pytest_dstfuzz.trackers.simpletod.drafts import Draft  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.histories import Histories, History  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.writer import Writer  # noqa: E402
+
+END, USER, SYSTEM, BELIEF = 0, 1, 2, 3
+WORDS = st.integers(4, 11)
+LONGEST = 14
+
+
+def small_model() -> Any:
+    """Return a model of random weights, in double precision: rounding decides no tie."""
+    config = transformers.GPT2Config(
+        vocab_size=12, n_positions=128, n_embd=16, n_layer=2, n_head=2, initializer_range=0.4
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        model = transformers.GPT2LMHeadModel(config).double()
+    model.train(mode=False)
+    model.config.pad_token_id = None
+    return model
+
+
+MODEL = small_model()
+GENERATOR = Generator(MODEL, end=END, longest=LONGEST, batch_size=5)
+
+
+def writer(histories: Histories | None = None, batch_size: int = 3) -> Writer:
+    return Writer(
+        MODEL,
+        end=END,
+        user=USER,
+        marks=(USER, SYSTEM, BELIEF),
+        longest=LONGEST,
+        batch_size=batch_size,
+        histories=histories,
+    )
+
+
+@st.composite
+def prompts(draw: st.DrawFn) -> list[list[int]]:
+    """Dialogues at each of their turns, and variants of their last utterances."""
+    found: list[list[int]] = []
+    for _ in range(draw(st.integers(1, 3))):
+        said: list[int] = []
+        for _ in range(draw(st.integers(1, 4))):
+            said += [SYSTEM, *draw(st.lists(WORDS, max_size=4)), USER]
+            variants = draw(st.lists(st.lists(WORDS, max_size=6), min_size=1, max_size=4))
+            found += [[*said, *variant, BELIEF] for variant in variants]
+            said += variants[0]
+    return list(draw(st.permutations(found)))
+
+
+def assert_equal(found: Sequence[Written], expected: Sequence[Written]) -> None:
+    for one, other in zip(found, expected, strict=True):
+        assert (one.tokens, one.ended) == (other.tokens, other.ended)
+        # The second is computed in single precision.
+        assert one.impurities == pytest.approx(other.impurities, abs=1e-5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(prompts(), st.integers(1, 8))
+def test_it_writes_what_transformers_generates(texts: list[list[int]], batch_size: int) -> None:
+    remembering = writer(batch_size=batch_size)
+    expected = GENERATOR.write(texts)
+    assert_equal(remembering.write(texts), expected)
+    # Now all of it was read and written before.
+    assert_equal(remembering.write(texts[::-1])[::-1], expected)
+
+
+@settings(max_examples=20, deadline=None)
+@given(prompts())
+def test_it_may_forget(texts: list[list[int]]) -> None:
+    """With room for a beginning or two, those of other texts are forgotten all the time."""
+    forgetful = writer(Histories(capacity=10_000))
+    for _ in range(2):
+        assert_equal(forgetful.write(texts), GENERATOR.write(texts))
+
+
+def test_some_of_those_texts_end_and_others_do_not() -> None:
+    """Otherwise the tests above would not see half of the writer."""
+    texts = [[SYSTEM, USER, one, other, BELIEF] for one in range(4, 12) for other in range(4, 12)]
+    assert len({written.ended for written in GENERATOR.write(texts)}) == 2
+    assert len({written.tokens for written in GENERATOR.write(texts)}) > 5
+
+
+def test_a_text_without_an_utterance_is_continued() -> None:
+    assert_equal(writer().write([[5, 6, BELIEF]]), GENERATOR.write([[5, 6, BELIEF]]))
+
+
+def test_what_was_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    forward = MODEL.transformer.forward
+
+    def counted(tokens: Any, **rest: object) -> object:
+        sizes.append(tokens.numel())
+        return forward(tokens, **rest)
+
+    text = [SYSTEM, *[5] * 40, USER, 6, BELIEF]
+    remembering = writer()
+    (written,) = remembering.write([text])
+    monkeypatch.setattr(MODEL.transformer, "forward", counted)
+    remembering.write([[*text[:-2], 7, BELIEF]])
+    assert sum(sizes) <= 2 + 4 * (len(written.tokens) + 1)
+    del sizes[:]
+    remembering.write([text])
+    # The mark, the word, the mark, and all that was written, confirmed at once.
+    assert sizes == [3 + min(len(written.tokens) + written.ended, LONGEST - 1)]
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ([1, 2, 9], [4, 5, 6, 7]),  # one for another
+        ([1, 2, 4], [5, 6, 7]),  # one left out
+        ([1, 2, 5], [6, 7]),  # two left out
+        ([1, 2, 3, 4, 5, 6, 7, 9], []),  # more than there is
+    ],
+)
+def test_a_draft_finds_its_place_again(written: list[int], expected: list[int]) -> None:
+    draft = Draft([1, 2, 3, 4, 5, 6, 7])
+    assert draft.guess() == [1, 2, 3, 4, 5, 6, 7]
+    draft.learn(written, len(written) - 1)
+    assert draft.guess() == expected
+
+
+def test_a_draft_finds_its_place_after_an_insertion() -> None:
+    draft = Draft([1, 2, 3, 4, 5])
+    draft.learn([1, 9], 1)
+    draft.learn([1, 9, 2], 0)
+    assert draft.guess()[:1] == [3]
+
+
+@given(st.lists(WORDS), st.lists(WORDS, min_size=1))
+def test_a_draft_never_fails(reference: list[int], written: list[int]) -> None:
+    draft = Draft(reference)
+    for size in range(1, len(written) + 1):
+        guess = draft.guess()
+        assert guess == [] or any(
+            reference[at : at + len(guess)] == guess for at in range(len(reference))
+        )
+        draft.learn(written[:size], 0)
+
+
+def test_the_answer_to_the_most_similar_utterance_is_taken() -> None:
+    history = History(torch.zeros(1, 2, 1, 3, 4))
+    assert history.answer_like([5]) == ()
+    history.learn([4, 5, 6], (7,))
+    history.learn([8, 9], (10,))
+    assert history.answer_like([5, 6, 11]) == (7,)
+    assert history.answer_like([9]) == (10,)
+
+
+def test_what_was_used_longest_ago_is_forgotten() -> None:
+    one = History(torch.zeros(1, 2, 1, 3, 4))
+    kept = Histories(capacity=2 * one.bytes)
+    for number in (1, 2):
+        kept.keep((number,), History(torch.zeros(1, 2, 1, 3, 4)))
+    kept.get((1,))
+    kept.keep((3,), one)
+    assert [(number,) in kept for number in (1, 2, 3)] == [True, False, True]
