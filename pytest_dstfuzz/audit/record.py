@@ -149,8 +149,10 @@ def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, int]
 def _read(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        sample, judges = content["sample"], content["judges"]
         version = content["schema_version"]
+        if version != _SCHEMA_VERSION:
+            raise DataError(f"{path} has the schema version {version}, not {_SCHEMA_VERSION}")
+        sample, judges = content["sample"], content["judges"]
         found = {
             "draw": {item.name: int(sample[item.name]) for item in fields(Draw)},
             "fingerprint": sample["fingerprint"],
@@ -161,8 +163,6 @@ def _read(path: Path) -> dict[str, Any]:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(f"{path} is no audit: {type(error).__name__} {error}") from None
-    if version != _SCHEMA_VERSION:
-        raise DataError(f"{path} has the schema version {version}, not {_SCHEMA_VERSION}")
     if whole - set(VERDICTS):
         raise DataError(f"{path} is no audit: {min(whole - set(VERDICTS))!r} is no verdict")
     return found

@@ -163,7 +163,8 @@ class SessionHooks:
         for line in self._last_lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
             terminalreporter.write_line(f"dstfuzz: {line.text}", **markup)
-        for command in annotation_lines(self._results, self._dst.settings, _encoding()):
+        new = [result for result in self._results if not self._dst.memory.why_accepted(result)]
+        for command in annotation_lines(new, self._dst.settings, _encoding()):
             terminalreporter.write_line(command)
 
     # -- steps of the end -------------------------------------------------------------

@@ -9,34 +9,37 @@ from pytest_dstfuzz.agents.checkpoint import SavedPolicy, load_policy
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.search.policy import AgentSearch
 
-#: The policy that ships with the package, for the tracker that ships with it.
-SHIPPED: Final = Path(__file__).parents[1] / "resources" / "agents" / "trade.safetensors"
+#: Where the policies lie that ship with the package.
+SHIPPED: Final = Path(__file__).parents[1] / "resources" / "agents"
+#: The trackers that they were trained on, those that ship. ``agent`` is that of the first.
+SHIPPED_FOR: Final = ("trade", "simpletod")
 _NAME: Final = AgentSearch.name
 _PREFIX: Final = f"{_NAME}:"
 
 
 def is_agent(name: str) -> bool:
-    """Whether the search called ``name`` is a trained agent: ``agent`` or ``agent:PATH``."""
+    """Whether the search called ``name`` is a trained agent: ``agent`` or ``agent:...``."""
     return name == _NAME or name.startswith(_PREFIX)
 
 
 def named_policy(name: str) -> SavedPolicy:
-    """Return the policy of the search called ``agent`` or ``agent:PATH``.
+    """Return the policy of the search called ``agent``, ``agent:TRACKER`` or ``agent:PATH``.
 
     Raises:
         UserError: no policy is shipped, or there is none at the path, see `load_policy`.
     """
-    if name != _NAME:
-        path = name.removeprefix(_PREFIX)
-        if not path:
-            raise UserError("the search 'agent:' names no file: write agent:PATH, or agent")
-        return load_policy(path)
-    if not SHIPPED.is_file():
+    wanted = SHIPPED_FOR[0] if name == _NAME else name.removeprefix(_PREFIX)
+    if not wanted:
+        raise UserError("the search 'agent:' names no file: write agent:PATH, or agent")
+    if wanted not in SHIPPED_FOR:
+        return load_policy(wanted)
+    path = SHIPPED / f"{wanted}.safetensors"
+    if not path.is_file():
         raise UserError(
             "this installation ships no trained agent: train one with 'dstfuzz train-agent', and "
             "name its file with agent:PATH"
         )
-    return load_policy(SHIPPED)
+    return load_policy(path)
 
 
 def agent_search(name: str, seed: int, k: int) -> AgentSearch:

@@ -168,8 +168,12 @@ def test_other_mistakes(audit: Audit, report: Path, tmp_path: Path) -> None:
         "holds judgements of another sample (violations 200, per-dialogue 1"
         in (audit("--seed", "1")[2])
     )
-    report.with_name("report.audit.json").write_text('{"sample": {}}')
+    written = report.with_name("report.audit.json")
+    written.write_text('{"schema_version": 1, "sample": {}}')
     assert "report.audit.json is no audit: KeyError 'judges'" in audit()[2]
+    # Of a later release, whatever it may hold.
+    written.write_text('{"schema_version": 2, "drawn": {}}')
+    assert "report.audit.json has the schema version 2, not 1" in audit()[2]
 
 
 def test_what_was_said_has_to_be_in_the_report(audit: Audit, report: Path) -> None:
