@@ -23,10 +23,12 @@ and a broken connection, are for a while, and the same is asked again a little l
 The body of such an answer is shown to the user.
 
 A service may also say what it is; where its version is declared, and only there, answers may
-be used again in a later run::
+be used again in a later run. With ``dialogues`` it also takes requests for so many dialogues at
+once, as `trackers.web.group` has them::
 
     GET <address>
-    {"name": "hotel bot", "version": "2024-05-17", "slots": ["hotel-area", "hotel-day"]}
+    {"name": "hotel bot", "version": "2024-05-17", "slots": ["hotel-area", "hotel-day"],
+     "dialogues": 64}
 """
 
 from __future__ import annotations
@@ -61,19 +63,28 @@ class About:
     #: Another one whenever the same dialogue may get another answer.
     version: str | None = None
     slots: tuple[str, ...] = ()
+    #: That one request may hold, see `trackers.web.group`; ``None``: one, by `request_json` only.
+    dialogues: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what a service answers to ``GET``."""
-        said = {"name": self.name, "version": self.version, "slots": list(self.slots)}
+        said = {
+            "name": self.name,
+            "version": self.version,
+            "slots": list(self.slots),
+            "dialogues": self.dialogues,
+        }
         return {key: value for key, value in said.items() if value}
 
 
 def request_json(context: Context) -> dict[str, Any]:
     """Return the body of the request for a context."""
-    return {
-        "version": VERSION,
-        "dialogue": [{"system": system, "user": user} for system, user in context.exchanges],
-    }
+    return {"version": VERSION, "dialogue": dialogue_json(context)}
+
+
+def dialogue_json(context: Context) -> list[dict[str, str]]:
+    """Return the dialogue so far, as requests hold it."""
+    return [{"system": system, "user": user} for system, user in context.exchanges]
 
 
 def read_request(body: object) -> Context:
@@ -82,6 +93,15 @@ def read_request(body: object) -> Context:
     Raises:
         ContractError: it is no request, or one of another version.
     """
+    return read_dialogue(read_version(body).get("dialogue"), '"dialogue"')
+
+
+def read_version(body: object) -> Mapping[str, object]:
+    """Return the keys of a request of this version of the contract.
+
+    Raises:
+        ContractError: it is no object, or has another version.
+    """
     if not isinstance(body, Mapping):
         raise ContractError(f'the request is {describe(body)}; write {{"dialogue": [...]}}')
     version = body.get("version", VERSION)
@@ -89,20 +109,32 @@ def read_request(body: object) -> Context:
         raise ContractError(
             f'"version" is {describe(version)}; this service speaks version {VERSION}'
         )
-    dialogue = body.get("dialogue")
+    return body
+
+
+def read_dialogue(dialogue: object, key: str) -> Context:
+    """Return the context of a dialogue as a request holds it.
+
+    Args:
+        dialogue: the JSON value.
+        key: where it stands in the request, for messages.
+
+    Raises:
+        ContractError: it is no list of exchanges.
+    """
     if not isinstance(dialogue, list) or not dialogue:
         raise ContractError(
-            f'"dialogue" is {describe(dialogue)}; it must be a list of at least one {_EXCHANGE}'
+            f"{key} is {describe(dialogue)}; it must be a list of at least one {_EXCHANGE}"
         )
-    return Context(tuple(_exchange(part, place) for place, part in enumerate(dialogue)))
+    return Context(tuple(_exchange(part, f"{key}[{place}]") for place, part in enumerate(dialogue)))
 
 
-def _exchange(part: object, place: int) -> Exchange:
+def _exchange(part: object, key: str) -> Exchange:
     system, user = (
         (part.get("system", ""), part.get("user")) if isinstance(part, Mapping) else (None, None)
     )
     if not isinstance(system, str) or not isinstance(user, str):
-        raise ContractError(f'"dialogue"[{place}] is {describe(part)}; it must be {_EXCHANGE}')
+        raise ContractError(f"{key} is {describe(part)}; it must be {_EXCHANGE}")
     return Exchange(system, user)
 
 
@@ -125,11 +157,8 @@ def read_answer(body: object) -> Prediction:
         ContractError: it is no answer.
     """
     if not isinstance(body, Mapping) or "state" not in body:
-        hint = ""
-        if isinstance(body, Mapping) and (guess := nearest("state", map(str, body))):
-            hint = f' (there is a key "{guess}")'
         raise ContractError(
-            f'answered with {describe(body)}{hint}; it must be {{"state": {{"domain-slot": '
+            f'answered with {shown_without(body, "state")}; it must be {{"state": {{"domain-slot": '
             '"value"}}, with or without "distributions" or "impurities"'
         )
     for key in body:
@@ -150,6 +179,13 @@ def read_answer(body: object) -> Prediction:
                 "a slot that was not mentioned is left out"
             )
     return _with_probabilities(BeliefState(state), body)
+
+
+def shown_without(body: object, key: str) -> str:
+    """Return the beginning of an answer that lacks a key, and which of its keys may be meant."""
+    keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
+    guess = nearest(key, keys)
+    return describe(body) + (f' (there is a key "{guess}")' if guess else "")
 
 
 def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Prediction:
@@ -223,4 +259,11 @@ def read_about(body: object) -> About:
         raise ContractError(
             f'says that its "slots" are {describe(slots)}; write a list of texts, ["domain-slot"]'
         )
-    return About(name or None, version or None, tuple(slots or ()))
+    dialogues = body.get("dialogues")
+    # True is a number to Python.
+    if dialogues is not None and (type(dialogues) is not int or dialogues < 1):
+        raise ContractError(
+            f'says that its "dialogues" are {describe(dialogues)}; write how many one request may '
+            "hold, a whole number from 1"
+        )
+    return About(name or None, version or None, tuple(slots or ()), dialogues)

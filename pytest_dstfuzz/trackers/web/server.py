@@ -8,6 +8,7 @@ import hmac
 import json
 import socket
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, Final
 
 import uvicorn
@@ -21,8 +22,9 @@ from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.web.batcher import Batcher
 from pytest_dstfuzz.trackers.web.contract import About, ContractError, answer_json, read_request
+from pytest_dstfuzz.trackers.web.group import answers_json, is_group, read_group
 
-#: Bytes of a request; the longest dialogues have some ten thousand.
+#: Bytes of a request, however many dialogues it holds; the longest have some ten thousand.
 _LONGEST_REQUEST: Final = 4 * 1024 * 1024
 #: Seconds that an idle connection is kept: longer than a client needs to think of variants.
 _KEPT: Final = 75
@@ -34,7 +36,7 @@ def make_app(tracker: Tracker, about: About, *, batch_size: int, token: str = ""
     Args:
         tracker: who is asked.
         about: what the service says about itself.
-        batch_size: contexts that are computed together at most.
+        batch_size: contexts that are computed together at most, and that one request may hold.
         token: that callers must send as ``Authorization: Bearer``; ``""`` = none.
     """
     batcher = Batcher(tracker, batch_size)
@@ -46,18 +48,22 @@ def make_app(tracker: Tracker, about: About, *, batch_size: int, token: str = ""
 
     async def tell(request: Request) -> JSONResponse:
         _check_token(request, token)
-        return JSONResponse(about.to_json())
+        return JSONResponse(replace(about, dialogues=batch_size).to_json())
 
     async def predict(request: Request) -> JSONResponse:
         _check_token(request, token)
         try:
-            context = read_request(await _body(request))
+            body = await _body(request)
+            group = is_group(body)
+            contexts = read_group(body, batch_size) if group else [read_request(body)]
         except ContractError as error:
             raise HTTPException(400, str(error)) from None
-        try:
-            answer = await asyncio.wrap_future(batcher.submit(context))
-        except TrackerError as error:
-            raise HTTPException(422, f"the tracker failed: {error}") from None
+        answers = await asyncio.wrap_future(batcher.submit(contexts))
+        if group:
+            return JSONResponse(answers_json(answers))
+        (answer,) = answers
+        if isinstance(answer, TrackerError):
+            raise HTTPException(422, str(answer))
         return JSONResponse(answer_json(answer))
 
     routes = [Route("/", tell, methods=["GET"]), Route("/", predict, methods=["POST"])]
@@ -72,12 +78,16 @@ def listen(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2048)
+        listening = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise UserError(
             f"cannot listen on {host}, port {port}: {error.strerror or error}. Choose another one "
             "with --host and --port; port 0 takes one that is free"
         ) from None
+    # Connections take it over; asyncio sets it for sockets alone that it made itself. Without,
+    # the body of an answer waits 40 ms for the acknowledgement of its header.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening
 
 
 def address_of(listening: socket.socket) -> str:

@@ -12,7 +12,8 @@ class ServiceSettings:
     """How often, how fast and with which headers a service is asked.
 
     Attributes:
-        timeout: seconds that one attempt may take, from sending to the end of the answer.
+        timeout: seconds that one attempt may take, from sending to the end of the answer, for
+            each dialogue that it asks about.
         retries: attempts after the first one, where the failure may pass.
         concurrency: requests in flight at once.
         rate_limit: requests a second of this process; ``None`` = no limit.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet, Ontology
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.protocol import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web.contract import (
     About,
     ContractError,
@@ -18,12 +20,22 @@ from pytest_dstfuzz.trackers.web.contract import (
     read_answer,
     request_json,
 )
+from pytest_dstfuzz.trackers.web.group import group_json, read_answers
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
+T = TypeVar("T")
+_Answer: TypeAlias = Prediction | TrackerError
+
+#: Dialogues of one request at least, where there are so many: fewer are not worth a batch.
+_LEAST: Final = 4
+
 
 class WebTracker:
-    """Asks a service, one request for each context and several of them in flight.
+    """Asks a service, several requests in flight.
+
+    A request is for one context, or for several where the service says that it takes them:
+    then for so many that all connections are used.
 
     Args:
         transport: to the service.
@@ -51,10 +63,71 @@ class WebTracker:
         self.about = _about(transport)
         self._refuse_other_slots(ontology, normalisation)
         self.fingerprint: str | None = self.about.version
+        #: Dialogues that one request may hold; ``None``: one, in the form for one.
+        self._most = self.about.dialogues
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Return a prediction for each context, or why the service has none."""
-        return self.transport.map([partial(self._predict, context) for context in contexts])
+        """Return a prediction for each context, or why the service has none.
+
+        Raises:
+            Interrupted: Ctrl-C; it has the answers that were there.
+        """
+        answers: dict[int, _Answer] = {}
+        groups = [] if self._most is None else self._groups(contexts, self._most)
+        self._map(partial(self._together, contexts), groups, answers)
+        alone = [place for place in range(len(contexts)) if place not in answers]
+        self._map(partial(self._alone, contexts), [[place] for place in alone], answers)
+        # Where each was answered alone, it was not for one of them that the group was not.
+        if any(not _failed(group, answers) for group in groups if {*group} & {*alone}):
+            self._most = None
+        return [answers[place] for place in range(len(contexts))]
+
+    def _groups(self, contexts: Sequence[Context], most: int) -> list[list[int]]:
+        """Return the places of contexts that are asked for together: similar ones in length."""
+        count = len(contexts)
+        places = sorted(range(count), key=lambda place: contexts[place].size())
+        groups = max(min(self.transport.concurrency, -(-count // _LEAST)), -(-count // most))
+        bounds = [number * count // groups for number in range(groups + 1)] if count else []
+        return [places[start:end] for start, end in pairwise(bounds)]
+
+    def _map(
+        self,
+        ask: Callable[[list[int]], list[_Answer]],
+        groups: Sequence[list[int]],
+        answers: dict[int, _Answer],
+    ) -> None:
+        """Add the answers to the contexts at some places; a group that fails adds none."""
+        try:
+            found = self.transport.map([partial(ask, group) for group in groups])
+        except Interrupted as stopped:
+            _keep(stopped.answers, groups, answers)
+            raise Interrupted(answers) from None
+        _keep(dict(enumerate(found)), groups, answers)
+
+    def _together(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
+        """Make one request for several contexts."""
+
+        def read(reply: Reply) -> list[Prediction | str]:
+            return _read(partial(read_answers, asked=len(places)), reply)
+
+        body = group_json(contexts[place] for place in places)
+        found = self.transport.ask("POST", body=body, read=read, worth=len(places))
+        return [self._failure(answer) if isinstance(answer, str) else answer for answer in found]
+
+    def _alone(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
+        """Make the request for one context."""
+        (place,) = places
+        try:
+            body = request_json(contexts[place])
+            return [self.transport.ask("POST", body=body, read=partial(_read, read_answer))]
+        except TrackerError as error:
+            # Its frames would keep the whole request alive.
+            return [error.with_traceback(None)]
+
+    def _failure(self, why: str) -> TrackerError:
+        """Return the failure of one dialogue of several, as the service tells it."""
+        line = f"the service at {self.transport.address} has no answer: {why}"
+        return TrackerError(self.transport.secrets.redact(" ".join(line.split())))
 
     def _refuse_other_slots(self, ontology: Ontology | None, normalisation: str) -> None:
         """Refuse a service none of whose slots the data knows; some others do no harm."""
@@ -68,9 +141,6 @@ class WebTracker:
             f"of the slots of the data. Its slots: {shown}. Those of the data: "
             f"{', '.join(ontology.slots)}."
         )
-
-    def _predict(self, context: Context) -> Prediction:
-        return self.transport.ask("POST", body=request_json(context), read=_prediction)
 
 
 def create(
@@ -93,11 +163,24 @@ def create(
     return WebTracker(Transport(url, service), data.ontology, data.normalisation)
 
 
-def _prediction(reply: Reply) -> Prediction:
+def _read(read: Callable[[Any], T], reply: Reply) -> T:
+    """Return what a function of the contract reads in a reply."""
     try:
-        return read_answer(reply.json())
+        return read(reply.json())
     except ContractError as error:
         raise MalformedReply(str(error)) from None
+
+
+def _keep(
+    found: Mapping[int, object], groups: Sequence[list[int]], answers: dict[int, _Answer]
+) -> None:
+    for number, result in found.items():
+        if isinstance(result, list):
+            answers.update(zip(groups[number], result, strict=True))
+
+
+def _failed(places: Sequence[int], answers: Mapping[int, _Answer]) -> bool:
+    return any(isinstance(answers[place], TrackerError) for place in places)
 
 
 def _about(transport: Transport) -> About:
@@ -111,10 +194,7 @@ def _about(transport: Transport) -> About:
         # Whatever else is at that address may answer GET with a page for people.
         if "json" not in reply.headers.get("content-type", ""):
             return About()
-        try:
-            return read_about(reply.json())
-        except ContractError as error:
-            raise MalformedReply(str(error)) from None
+        return _read(read_about, reply)
 
     try:
         about = transport.ask("GET", read=read)

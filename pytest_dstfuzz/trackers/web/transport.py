@@ -92,6 +92,7 @@ class Transport:
     Attributes:
         address: for messages: without credentials.
         secrets: takes the credentials out of texts.
+        concurrency: requests that `map` has in flight at once, where there are so many jobs.
         requests: attempts made so far.
         retries: those of them that were not the first of their request.
         seconds: that requests took, waiting to be allowed to ask again left out; the sum
@@ -103,6 +104,7 @@ class Transport:
 
     def __init__(self, base_url: str, service: ServiceSettings) -> None:
         self.address = masked(base_url)
+        self.concurrency = service.concurrency
         url = _url(base_url, self.address)
         self._service = service
         headers = header_values(service.headers, signed=bool(url.userinfo))
@@ -113,7 +115,6 @@ class Transport:
             headers=headers,
             # None is kept: by a session's cookie, contexts would be one dialogue to the service.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            timeout=httpx.Timeout(service.timeout, pool=None),
             limits=httpx.Limits(
                 max_connections=service.concurrency, max_keepalive_connections=service.concurrency
             ),
@@ -130,7 +131,13 @@ class Transport:
         self.seconds = 0.0
 
     def ask(
-        self, method: str, path: str = "", body: object = None, *, read: Callable[[Reply], T]
+        self,
+        method: str,
+        path: str = "",
+        body: object = None,
+        *,
+        read: Callable[[Reply], T],
+        worth: int = 1,
     ) -> T:
         """Make one request, again where the failure may pass; return what ``read`` makes of it.
 
@@ -140,6 +147,7 @@ class Transport:
             body: JSON value; ``None`` sends no body.
             read: called with the reply. A `MalformedReply` that it raises is an attempt that
                 failed like others.
+            worth: requests that this one stands for; an attempt may take so many times as long.
 
         Raises:
             ServiceError: the service refused, or failed at every attempt.
@@ -148,10 +156,11 @@ class Transport:
         content = None if body is None else json.dumps(body).encode("ascii")
         stop: threading.Event | None = getattr(self._running, "stop", None)
         tries = self._service.retries + 1
+        timeout = self._service.timeout * worth
         for number in range(tries):
             try:
                 self._wait_for_slot(stop)
-                reply = self._attempt(method, path, content, again=number > 0)
+                reply = self._attempt(method, path, content, timeout, again=number > 0)
                 try:
                     return read(reply)
                 except MalformedReply:
@@ -204,7 +213,9 @@ class Transport:
                 failure = error
             run.done.put(failure)
 
-    def _attempt(self, method: str, path: str, content: bytes | None, *, again: bool) -> Reply:
+    def _attempt(
+        self, method: str, path: str, content: bytes | None, timeout: float, *, again: bool
+    ) -> Reply:
         """Make one request once.
 
         Raises:
@@ -215,19 +226,23 @@ class Transport:
         started = time.monotonic()
         try:
             with self._client.stream(
-                method, self._url_of(path), content=content, headers=headers
+                method,
+                self._url_of(path),
+                content=content,
+                headers=headers,
+                timeout=httpx.Timeout(timeout, connect=self._service.timeout, pool=None),
             ) as response:
                 parts, size = [], 0
                 for part in response.iter_bytes():
                     parts.append(part)
                     size += len(part)
                     # The client's own limit is one for each read: a body may drip for ever.
-                    if time.monotonic() - started > self._service.timeout:
-                        raise _Passing(self._too_late())
+                    if time.monotonic() - started > timeout:
+                        raise _Passing(_too_late(timeout))
                     if size > _LONGEST_BODY:
                         raise _Passing("answered with a body that does not end")
         except httpx.TimeoutException:
-            raise _Passing(self._too_late()) from None
+            raise _Passing(_too_late(timeout)) from None
         except httpx.TransportError as error:
             raise _Passing(f"cannot be reached: {_reason(error)}") from None
         except httpx.DecodingError as error:
@@ -272,9 +287,6 @@ class Transport:
         after = "" if tries == 1 else f" after {tries} tries"
         line = " ".join(f"the service at {self.address} {what}{after}".split())
         return ServiceError(self.secrets.redact(line), status, text)
-
-    def _too_late(self) -> str:
-        return f"did not answer within {self._service.timeout:g} s"
 
     def _url_of(self, path: str) -> httpx.URL:
         below, _, query = path.partition("?")
@@ -328,6 +340,10 @@ def _auth(url: httpx.URL, headers: Mapping[str, str]) -> httpx.BasicAuth | None:
         return None
     user, _, password = url.userinfo.decode("ascii").partition(":")
     return httpx.BasicAuth(unquote(user), unquote(password))
+
+
+def _too_late(timeout: float) -> str:
+    return f"did not answer within {timeout:g} s"
 
 
 def _reason(error: httpx.RequestError) -> str:

@@ -129,6 +129,7 @@ def test_other_keys_are_for_whoever_wants_them() -> None:
     ("body", "about"),
     [
         ({"name": "n", "version": "1", "slots": ["a-b"]}, About("n", "1", ("a-b",))),
+        ({"dialogues": 64}, About(dialogues=64)),
         ({"status": "ok"}, About()),
         ({"version": ""}, About()),
         (["hello"], About()),
@@ -146,6 +147,9 @@ def test_what_a_service_says_about_itself(body: Any, about: About) -> None:
         ({"name": ["x"]}, 'says that its "name" is list'),
         ({"slots": "a-b"}, 'says that its "slots" are str'),
         ({"slots": [1]}, 'says that its "slots" are list [1]; write a list of texts'),
+        ({"dialogues": 0}, 'says that its "dialogues" are int 0; write how many one request may'),
+        ({"dialogues": True}, 'says that its "dialogues" are bool True; write how many'),
+        ({"dialogues": "64"}, "says that its \"dialogues\" are str '64'; write how many"),
     ],
 )
 def test_what_a_service_must_not_say(body: Any, message: str) -> None:

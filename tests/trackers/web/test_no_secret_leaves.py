@@ -54,7 +54,19 @@ def declaring(asked: Asked) -> Says:
     return Says({"name": repeat(asked), "version": [repeat(asked)]})
 
 
-SERVICES = (good, refusing, failing, malformed, declaring)
+def grouped(asked: Asked) -> Says:
+    if asked.method == "GET":
+        return Says({"name": "bot", "dialogues": 4})
+    if "dialogues" not in asked.body or len(asked.body["dialogues"]) == 2:
+        return Says({"state": repeat(asked)})
+    answers = [
+        {"state": {}} if len(one) % 2 else {"error": repeat(asked)}
+        for one in asked.body["dialogues"]
+    ]
+    return Says({"answers": answers})
+
+
+SERVICES = (good, refusing, failing, malformed, declaring, grouped)
 
 
 @pytest.fixture

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.config import Settings
@@ -24,6 +29,7 @@ from pytest_dstfuzz.trackers.protocol import Prediction, Tracker, fingerprint_of
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.web.batcher import Batcher
 from pytest_dstfuzz.trackers.web.contract import About
+from pytest_dstfuzz.trackers.web.group import group_json
 from pytest_dstfuzz.trackers.web.server import address_of, listen, make_app, make_server
 
 DATA = DialogueSet("d", "test", ())
@@ -85,16 +91,47 @@ def say(user: str) -> dict[str, Any]:
 
 def test_it_answers_by_the_contract(asked: tuple[Echo, Callable[..., httpx.Response]]) -> None:
     _, ask = asked
-    assert ask("GET").json() == {"name": "echo", "version": "1"}
+    assert ask("GET").json() == {"name": "echo", "version": "1", "dialogues": 64}
     answer = ask("POST", json=say("north"))
     assert answer.json() == {"state": {"hotel-area": "north"}, "impurities": {"hotel-area": 1 / 3}}
     # Whoever asks normalises, by the data that only they know.
     assert ask("POST", json=say("mapping")).json() == {"state": {"hotel-area": " None "}}
 
 
+def test_one_request_for_several_is_one_batch(
+    asked: tuple[Echo, Callable[..., httpx.Response]],
+) -> None:
+    tracker, ask = asked
+    answer = ask("POST", json=group_json(contexts(5)))
+    users = [f"user {number}" for number in range(5)]
+    assert [part["state"] for part in answer.json()["answers"]] == [
+        {"hotel-area": user} for user in users
+    ]
+    assert tracker.batches == [5]
+
+
+def test_a_dialogue_that_fails_leaves_the_others_of_its_request_alone(
+    asked: tuple[Echo, Callable[..., httpx.Response]],
+) -> None:
+    users = ("a", "raise", "bad", "mapping")
+    answer = asked[1]("POST", json={"dialogues": [say(user)["dialogue"] for user in users]})
+    assert answer.status_code == 200
+    assert answer.json()["answers"] == [
+        {"state": {"hotel-area": "a"}, "impurities": {"hotel-area": 1 / 3}},
+        {"error": "the tracker failed: ZeroDivisionError: nothing works"},
+        {
+            "error": "the tracker failed: the tracker returned a str where a prediction is "
+            "expected: a Prediction, or a mapping slot -> value"
+        },
+        {"state": {"hotel-area": " None "}},
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (json.dumps(group_json(contexts(65))).encode(), '"dialogues" holds 65; this service takes'),
+        (b'{"dialogues": [[]]}', '"dialogues"[0] is list []; it must be a list of at least one '),
         (b"{", "the request is no JSON: "),
         (b"[" * 100_000, "the request is no JSON: "),
         (b'{"dialogue": []}', '"dialogue" is list []; it must be a list of at least one '),
@@ -122,23 +159,42 @@ def test_a_tracker_that_fails_does_so_for_one_dialogue_alone() -> None:
         threading.Timer(0.2, tracker.ready.set).start()
         answers = web.predict([Context((Exchange("", user),)) for user in users])
     assert [isinstance(answer, TrackerError) for answer in answers] == [False, True, False, True]
-    assert "answered 422" in str(answers[1])
-    assert "the tracker failed: ZeroDivisionError: nothing works" in str(answers[1])
-    assert "the tracker failed: the tracker returned a str" in str(answers[3])
+    reason = f"the service at {address} has no answer: the tracker failed: "
+    assert str(answers[1]) == f"{reason}ZeroDivisionError: nothing works"
+    assert str(answers[3]).startswith(f"{reason}the tracker returned a str")
 
 
 def test_requests_that_wait_are_one_batch() -> None:
     tracker = Echo()
     tracker.ready.clear()
     batcher = Batcher(tracker, 10)
-    answers = [batcher.submit(context) for context in contexts(24)]
+    answers = [batcher.submit([context]) for context in contexts(24)]
     tracker.ready.set()
-    assert [answer.result() for answer in answers] == Echo().predict(contexts(24))
+    assert [answer.result()[0] for answer in answers] == Echo().predict(contexts(24))
     batcher.close()
     assert sum(tracker.batches) == 24
     # The first one began before the others had come; none is longer than it may be.
     assert len(tracker.batches) <= 4
     assert max(tracker.batches) == 10
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(1, 6))
+def test_requests_of_any_size_are_answered_in_their_order(sizes: list[int], most: int) -> None:
+    tracker = Echo()
+    batcher = Batcher(tracker, most)
+    rest = iter(contexts(sum(sizes)))
+    requests = [list(islice(rest, size)) for size in sizes]
+    answers = [batcher.submit(request) for request in requests]
+    batcher.close()
+    assert [answer.result() for answer in answers] == [Echo().predict(part) for part in requests]
+    assert max(tracker.batches) <= most
+
+
+def test_small_packets_do_not_wait_for_each_other() -> None:
+    with listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname()):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_a_token_keeps_others_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +37,16 @@ def bot(asked: Asked) -> Says:
     return Says({"state": state, "impurities": dict.fromkeys(state, 1 / 3)})
 
 
+def grouped(asked: Asked) -> Says:
+    """Be the same bot, and take several dialogues at once."""
+    if asked.method == "GET":
+        return Says({"name": "bot", "dialogues": 8})
+    if "dialogues" not in asked.body:
+        return bot(asked)
+    alone = [replace(asked, body={"dialogue": one}) for one in asked.body["dialogues"]]
+    return Says({"answers": [bot(one).body for one in alone]})
+
+
 def run(pytester: pytest.Pytester, model: str, *options: str) -> dict[str, Any]:
     """Run pytest in this process and return its report, without what may differ."""
     pytester.runpytest_inprocess(f"--dst-model={model}", *OPTIONS, *options)
@@ -44,16 +55,18 @@ def run(pytester: pytest.Pytester, model: str, *options: str) -> dict[str, Any]:
     return report
 
 
+@pytest.mark.parametrize(("answer", "percent"), [(bot, 10), (grouped, 30)])
 def test_ten_percent_of_the_calls_fail_and_no_turn_is_lost(
-    pytester: pytest.Pytester, serve: Serve
+    pytester: pytest.Pytester, serve: Serve, answer: Callable[[Asked], Says], percent: int
 ) -> None:
+    """Of groups, more: there are fewer calls, and all ways to fail should be among them."""
     faults = list(FAULTS.values())
 
     def shaky(asked: Asked) -> Says:
         number = draw(asked)
         # Each of the ten ways to fail has its share, at the first attempt or the first two.
-        failing = number < 10 and asked.number <= number % 2
-        return faults[number] if failing and asked.method == "POST" else bot(asked)
+        failing = number < percent and asked.number <= number % 2
+        return faults[number % 10] if failing and asked.method == "POST" else answer(asked)
 
     service = serve(shaky)
     found = run(pytester, service.url, "--dst-timeout=0.3")
@@ -88,6 +101,14 @@ def test_what_retries_cannot_save_is_reported_as_errors(
     assert errors == found["summary"]["errors"] > 0
 
 
+def test_groups_that_always_fail_lose_no_turn(pytester: pytest.Pytester, serve: Serve) -> None:
+    def refusing(asked: Asked) -> Says:
+        together = asked.method == "POST" and "dialogues" in asked.body
+        return Says({"error": "too large"}, 413) if together else grouped(asked)
+
+    assert run(pytester, serve(refusing).url) == run(pytester, serve(bot).url)
+
+
 def test_a_service_that_is_down_ends_the_run_with_a_message(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_inprocess("--dst-model=http://127.0.0.1:9", "--dst-retries=0")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -95,8 +116,11 @@ def test_a_service_that_is_down_ends_the_run_with_a_message(pytester: pytest.Pyt
     result.stderr.fnmatch_lines([message])
 
 
-def test_workers_ask_the_same_service(pytester: pytest.Pytester, serve: Serve) -> None:
-    service = serve(bot)
+@pytest.mark.parametrize("answer", [bot, grouped])
+def test_workers_ask_the_same_service(
+    pytester: pytest.Pytester, serve: Serve, answer: Callable[[Asked], Says]
+) -> None:
+    service = serve(answer)
     assert run(pytester, service.url, "-n", "2") == run(pytester, service.url)
 
 
