@@ -34,12 +34,12 @@ def test_batches_against_one_at_a_time() -> None:
         start = time.perf_counter()
         together = tracker.predict(contexts)
         best["together"] = max(best["together"], len(contexts) / (time.perf_counter() - start))
-        tracker = load_simpletod(batch_size=1)
-        tracker.writer = Generator(
-            tracker.model, end=tracker.end, longest=LONGEST_BELIEF, batch_size=1
+        single = load_simpletod()
+        single.writer = Generator(
+            single.model, end=single.end, longest=LONGEST_BELIEF, batch_size=1
         )
         start = time.perf_counter()
-        alone = [tracker.predict([context])[0] for context in few]
+        alone = [single.predict([context])[0] for context in few]
         best["alone"] = max(best["alone"], len(few) / (time.perf_counter() - start))
     states = {id(context): one.state for context, one in zip(contexts, together, strict=True)}
     assert [one.state for one in alone] == [states[id(context)] for context in few]

@@ -56,6 +56,8 @@ class Generator:
 
     def __init__(self, model: PreTrainedModel, *, end: int, longest: int, batch_size: int) -> None:
         self._model = model
+        # What a checkpoint wants beside it, such as a penalty for repetitions, is not greedy.
+        model.generation_config = GenerationConfig()  # type: ignore[no-untyped-call]  # no types
         self._end = end
         self._batch_size = batch_size
         self._greedy = GenerationConfig(  # type: ignore[no-untyped-call]  # theirs has no types

@@ -39,7 +39,9 @@ class History:
 
     def learn(self, utterance: Sequence[int], answer: tuple[int, ...]) -> None:
         """Keep what was written after an utterance."""
-        self.answers.append((frozenset(utterance), answer))
+        pair = (frozenset(utterance), answer)
+        if pair not in self.answers:
+            self.answers.append(pair)
 
     def answer_like(self, utterance: Sequence[int]) -> tuple[int, ...]:
         """Return what was written after the utterance that is most like this one."""

@@ -52,7 +52,6 @@ def load_simpletod(
         model,
         tokeniser,
         reading,
-        device=device,
         batch_size=batch_size,
         fingerprint=_fingerprint(Path(name), device),
     )

@@ -32,6 +32,8 @@ READING_FILE = "simpletod.json"
 #: Where transformers looks for weights.
 MODEL_FILE = "model.safetensors"
 FORMAT_VERSION = 1
+#: What transformers raises where there is no model, or no sound one.
+_UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError)
 
 
 @dataclass(frozen=True)
@@ -105,13 +107,21 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
             model = AutoModelForCausalLM.from_pretrained(
                 name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
             )
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+    except Exception as error:
+        # A damaged tokeniser raises an exception that is of no class of its own.
+        if not isinstance(error, _UNREADABLE) and type(error) is not Exception:
+            raise
         first = " ".join(str(error).split())[:300]
         raise UserError(
             f"{name!r} is no causal language model that transformers can load, neither as a "
             f"folder nor by a name on the hub (weights must be safetensors): {first}"
         ) from error
     return model, tokeniser
+
+
+def positions_of(model: PreTrainedModel) -> int:
+    """Return how many tokens a model reads at most; 1,024 where its settings do not say."""
+    return getattr(model.config, "max_position_embeddings", None) or 1024
 
 
 def save(

@@ -42,6 +42,10 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # theirs has no ty
         self.used = end
         return self.states[0, :, :, :end], self.states[1, :, :, :end]
 
+    def get_seq_length(self) -> int:
+        """Return how many columns are in use."""
+        return self.used
+
 
 class Rows:
     """Texts that are read together, each at its own pace: gaps between columns are seen by none.
@@ -90,7 +94,7 @@ class Rows:
         for row, (line, feed) in enumerate(zip(lines, feeds, strict=True)):
             tokens[row, : len(line)] = torch.tensor(line, dtype=torch.long)
             wanted[row, max(0, len(feed) - 1) : len(line)] = True
-        # A row that is done, and padding, read anything at the first positions.
+        # Padding stands where the last token does: there may be no position after it.
         steps = torch.arange(width)
         ends = torch.tensor(
             [start + len(line) for start, line in zip(positions, lines, strict=True)]
@@ -100,23 +104,28 @@ class Rows:
         )
         new = (steps[:, None] >= steps).to(device).expand(len(lines), 1, width, width)
         old = self._seen[:, None, None, : self._used].expand(-1, 1, width, -1)
+        seen = torch.cat([old, new], dim=3)
+        # To be added to scores: not every kind of attention takes one of truth values.
+        mask = torch.zeros(seen.shape, dtype=self._model.dtype, device=device)
+        mask.masked_fill_(~seen, torch.finfo(mask.dtype).min)
         layers: list[Any] = [_Layer(states, self._used) for states in self._states]
         hidden = self._model.transformer(
             tokens.to(device),
             past_key_values=Cache(layers=layers),
-            attention_mask=torch.cat([old, new], dim=3),
+            attention_mask=mask,
             position_ids=places.to(device),
             use_cache=True,
         ).last_hidden_state
         self._start, self._used = self._used, self._used + width
-        shares = self._model.lm_head(hidden[wanted.to(device)]).float().softmax(-1)
-        impurities = 1.0 - shares.square().sum(-1)
-        return shares.argmax(-1).tolist(), impurities.tolist()
+        scores = self._model.lm_head(hidden[wanted.to(device)]).float()
+        impurities = 1.0 - scores.softmax(-1).square().sum(-1)
+        return scores.argmax(-1).tolist(), impurities.tolist()
 
     def accept(self, sizes: Sequence[int]) -> None:
         """Let what is read later see so many tokens of those that each row read last."""
-        for row, size in enumerate(sizes):
-            self._seen[row, self._start : self._start + size] = True
+        width = torch.tensor(sizes)[:, None]
+        accepted = torch.arange(self._used - self._start) < width
+        self._seen[:, self._start : self._used] = accepted.to(self._seen.device)
 
     def states(self, row: int, tokens: int) -> Tensor:
         """Return a copy of keys and values of the first tokens of a row."""
@@ -125,7 +134,7 @@ class Rows:
 
     def select(self, rows: Sequence[int]) -> None:
         """Leave out all other rows."""
-        kept = torch.tensor(rows, dtype=torch.long, device=self._seen.device)
+        kept = torch.tensor(rows, device=self._seen.device)
         self._states = self._states.index_select(2, kept)
         self._seen = self._seen.index_select(0, kept)
 

@@ -13,7 +13,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.protocol import Prediction
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
 from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written
-from pytest_dstfuzz.trackers.simpletod.model import Reading
+from pytest_dstfuzz.trackers.simpletod.model import Reading, positions_of
 from pytest_dstfuzz.trackers.simpletod.texts import (
     END_OF_BELIEF,
     END_OF_CONTEXT,
@@ -36,6 +36,7 @@ class SimpleTodTracker:
 
     The impurity of a slot is the mean over the tokens of its part of the belief, domain and
     slot words and the separator that ends it included; a slot that is not generated has none.
+    It is rounded to 4 decimals: what is beyond depends on the texts that are read together.
 
     Attributes:
         writer: continues texts.
@@ -50,17 +51,15 @@ class SimpleTodTracker:
         tokeniser: PreTrainedTokenizerBase,
         reading: Reading,
         *,
-        device: str = "cpu",
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
         """Take a model into use; it is put into evaluation mode.
 
         Args:
-            model: on ``device`` already.
+            model: on its device already.
             tokeniser: with SimpleTOD's marks.
             reading: how dialogues are read and values written.
-            device: where to compute.
             batch_size: contexts that are computed together.
             fingerprint: of the files that it was read from, see `files_fingerprint`.
 
@@ -75,7 +74,6 @@ class SimpleTodTracker:
         model.config.pad_token_id = None
         self.tokeniser = tokeniser
         self.reading = reading
-        self.device = device
         self.batch_size = batch_size
         self.fingerprint = fingerprint
         self.malformed = 0
@@ -86,9 +84,8 @@ class SimpleTodTracker:
         self.end: int = tokeniser.get_vocab()[END_OF_BELIEF]
         self._opening = self._encode([" ".join(OPENING)])[0]
         self.writer = self._make_writer(model)
-        positions = getattr(model.config, "max_position_embeddings", None) or 1024
         #: Tokens of a context that are read; of longer ones, the newest.
-        self._longest = positions - LONGEST_BELIEF - len(self._opening)
+        self._longest = positions_of(model) - LONGEST_BELIEF - len(self._opening)
 
     def _make_writer(self, model: PreTrainedModel) -> Writer | Generator:
         marks = self.tokeniser.get_vocab()
@@ -156,7 +153,7 @@ class SimpleTodTracker:
             start, end = spans[place]
             part = written.impurities[start : end + 1]
             # In single precision a certain token may come out just below 0.
-            impurity[slot] = round(max(0.0, sum(part) / len(part)), 6)
+            impurity[slot] = round(max(0.0, sum(part) / len(part)), 4)
         return Prediction(normalise_state(state, self.reading.normalisation), impurity)
 
     def _separates(self, token: int) -> bool:

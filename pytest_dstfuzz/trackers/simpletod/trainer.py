@@ -20,6 +20,7 @@ from pytest_dstfuzz.trackers.simpletod.config import (
     SimpleTodTrainingConfig,
 )
 from pytest_dstfuzz.trackers.simpletod.exchange import Exchange, Spoken
+from pytest_dstfuzz.trackers.simpletod.model import positions_of
 from pytest_dstfuzz.trackers.simpletod.sequences import (
     IGNORED,
     Batch,
@@ -45,7 +46,7 @@ class Trainer(ResumableTrainer[EpochFigures]):
         """Take a fresh model into training."""
         self.config, self.tokeniser, self.dialogues = config, tokeniser, dialogues
         self.model = move(model, config.device, "SimpleTOD")
-        self.encoder = Encoder(tokeniser, model.config.max_position_embeddings)
+        self.encoder = Encoder(tokeniser, positions_of(model))
         self.exchange = Exchange(dialogues, config.exchange)
         named = list(model.named_parameters())
         self.parameters = [parameter for _, parameter in named]

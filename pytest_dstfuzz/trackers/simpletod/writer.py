@@ -1,6 +1,6 @@
-"""Greedy generation with a GPT-2 that reads nothing twice and guesses what it will write.
+"""Greedy generation with a GPT-2 that reads shared beginnings once and guesses what it will write.
 
-It writes what ``model.generate`` writes, but for ties that rounding decides. What is saved is
+It writes what `generator.Generator` writes, but for ties that rounding decides. What is saved is
 what tests of a tracker are full of: hundreds of texts that begin alike, with answers alike.
 """
 
@@ -70,12 +70,18 @@ class _Text:
         """How many tokens are read next, the guess included."""
         return len(self.pending) + len(self.guessed)
 
+    def take(self, tokens: Sequence[int], impurities: Sequence[float], end: int) -> None:
+        """Add what was written, as far as the closing token; a right guess goes on after it."""
+        size = tokens.index(end) + 1 if end in tokens else len(tokens)
+        self.tokens += tokens[:size]
+        self.impurities += impurities[:size]
+
 
 class Writer:
     """Continues texts.
 
     Args:
-        model: in evaluation mode.
+        model: in evaluation mode. Its weights must not change from then on.
         end: token that closes what is written.
         user: token before a user utterance.
         marks: tokens that end an utterance, ``user`` included.
@@ -102,10 +108,19 @@ class Writer:
         self._longest = longest
         self._batch_size = batch_size
         self._tokens = _TOKENS if model.device.type == "cpu" else sys.maxsize
-        self._histories = histories or Histories()
+        self._histories = Histories() if histories is None else histories
 
     def write(self, prompts: Sequence[list[int]]) -> list[Written]:
-        """Continue each prompt, the likeliest token each time."""
+        """Continue each prompt, the likeliest token each time.
+
+        Args:
+            prompts: of at least one token each, and such that ``longest`` more have a position.
+
+        Raises:
+            ValueError: a prompt is empty.
+        """
+        if not all(prompts):
+            raise ValueError("there is nothing to continue in an empty prompt")
         texts = [_Text(prompt, self._users(prompt)) for prompt in prompts]
         waiting = texts
         with torch.inference_mode():
@@ -159,15 +174,19 @@ class Writer:
         """Write a batch of prepared texts to their ends."""
         for part in self._parts(texts):
             self._read(part)
-        texts_left = [text for text in texts if not self._done(text)]
-        rows = Rows(self._model, [text.states for text in texts_left])
-        while texts_left:
-            self._step(rows, texts_left)
-            left = [row for row, text in enumerate(texts_left) if not self._done(text)]
+        rest = [text for text in texts if not self._done(text)]
+        rows = Rows(self._model, [text.states for text in rest])
+        for text in rest:
+            text.states = None
+        while rest:
+            self._step(rows, rest)
+            left = [row for row, text in enumerate(rest) if not self._done(text)]
             # Rows that are done are read in vain; leaving them out costs a copy.
-            if 4 * len(left) <= 3 * len(texts_left):
+            if left and 4 * len(left) <= 3 * len(rest):
                 rows.select(left)
-                texts_left = [texts_left[row] for row in left]
+            elif left:
+                continue
+            rest = [rest[row] for row in left]
         for text in texts:
             if (history := self._histories.get(text.key)) is not None:
                 history.learn(text.utterance, tuple(text.tokens))
@@ -198,21 +217,20 @@ class Writer:
         guesses = [([] if self._done(text) else text.guessed) for text in texts]
         best, impurities = batch.read(feeds, guesses, [text.read for text in texts])
         at = 0
-        confirmed: list[int] = []
+        sizes: list[int] = []
         for text, feed, guess in zip(texts, feeds, guesses, strict=True):
             if not feed:
-                confirmed.append(0)
+                sizes.append(0)
                 continue
             chosen, noted = best[at : at + len(guess) + 1], impurities[at : at + len(guess) + 1]
             at += len(guess) + 1
             right = next((n for n, token in enumerate(guess) if token != chosen[n]), len(guess))
-            confirmed.append(right)
-            text.tokens += chosen[: right + 1]
-            text.impurities += noted[: right + 1]
-            text.read += len(feed) + right
+            sizes.append(len(feed) + right)
+            text.take(chosen[: right + 1], noted[: right + 1], self._end)
+            text.read += sizes[-1]
             text.draft.learn(text.tokens, right)
             text.guessed = text.draft.guess()[: self._longest - len(text.tokens) - 1]
-        batch.accept([len(feed) + right for feed, right in zip(feeds, confirmed, strict=True)])
+        batch.accept(sizes)
 
     def _done(self, text: _Text) -> bool:
         return self._end in text.tokens or len(text.tokens) >= self._longest

@@ -150,6 +150,7 @@ def test_it_is_found_by_its_name(folder: Path) -> None:
             lambda folder: (folder / "model.safetensors").write_bytes(b"\x80\x04"),
             "is no causal language model",
         ),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "is no causal language"),
         (lambda folder: (folder / "simpletod.json").write_text("{"), "simpletod.json is damaged"),
         (
             lambda folder: (folder / "simpletod.json").write_text('{"version": 9}'),

@@ -22,11 +22,10 @@ WORDS = st.integers(4, 11)
 LONGEST = 14
 
 
-def small_model() -> Any:
+def small_model(**settings: object) -> Any:
     """Return a model of random weights, in double precision: rounding decides no tie."""
-    config = transformers.GPT2Config(
-        vocab_size=12, n_positions=128, n_embd=16, n_layer=2, n_head=2, initializer_range=0.4
-    )
+    sizes = {"vocab_size": 12, "n_positions": 128, "n_embd": 16, "n_layer": 2, "n_head": 2}
+    config = transformers.GPT2Config(**{**sizes, **settings}, initializer_range=0.4)
     with torch.random.fork_rng():
         torch.manual_seed(3)
         model = transformers.GPT2LMHeadModel(config).double()
@@ -39,13 +38,18 @@ MODEL = small_model()
 GENERATOR = Generator(MODEL, end=END, longest=LONGEST, batch_size=5)
 
 
-def writer(histories: Histories | None = None, batch_size: int = 3) -> Writer:
+def writer(
+    histories: Histories | None = None,
+    batch_size: int = 3,
+    model: Any = MODEL,
+    longest: int = LONGEST,
+) -> Writer:
     return Writer(
-        MODEL,
+        model,
         end=END,
         user=USER,
         marks=(USER, SYSTEM, BELIEF),
-        longest=LONGEST,
+        longest=longest,
         batch_size=batch_size,
         histories=histories,
     )
@@ -86,9 +90,68 @@ def test_it_writes_what_transformers_generates(texts: list[list[int]], batch_siz
 @given(prompts())
 def test_it_may_forget(texts: list[list[int]]) -> None:
     """With room for a beginning or two, those of other texts are forgotten all the time."""
-    forgetful = writer(Histories(capacity=10_000))
+    forgetful, expected = writer(Histories(capacity=10_000)), GENERATOR.write(texts)
     for _ in range(2):
-        assert_equal(forgetful.write(texts), GENERATOR.write(texts))
+        assert_equal(forgetful.write(texts), expected)
+
+
+FEW = [[SYSTEM, one, USER, 4, other, BELIEF] for one in (5, 6) for other in range(5, 12)]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"attn_implementation": "eager"},
+        {"add_cross_attention": True},
+        {"n_inner": 24, "scale_attn_by_inverse_layer_idx": True, "use_cache": False},
+        {"tie_word_embeddings": False, "activation_function": "gelu_pytorch_tanh"},
+    ],
+    ids=str,
+)
+def test_models_of_other_settings_are_read_as_they_are(settings: dict[str, Any]) -> None:
+    model = small_model(**settings)
+    expected = Generator(model, end=END, longest=LONGEST, batch_size=5).write(FEW)
+    remembering = writer(model=model)
+    for _ in range(2):
+        assert_equal(remembering.write(FEW), expected)
+
+
+def test_long_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than there is room for at first, and more than is read together."""
+    monkeypatch.setattr("pytest_dstfuzz.trackers.simpletod.writer._TOKENS", 100)
+    model = small_model(n_positions=400)
+    texts = [[SYSTEM, *[5 + n % 6] * 120, USER, *range(4, 5 + n), BELIEF] for n in range(6)]
+    expected = Generator(model, end=END, longest=90, batch_size=6).write(texts)
+    assert max(len(written.tokens) for written in expected) > 70
+    remembering = writer(batch_size=6, model=model, longest=90)
+    for _ in range(2):
+        assert_equal(remembering.write(texts), expected)
+
+
+def test_what_a_checkpoint_wants_beside_it_is_not_greedy() -> None:
+    model = small_model()
+    model.generation_config.repetition_penalty = 3.0
+    found = Generator(model, end=END, longest=LONGEST, batch_size=5).write(FEW)
+    assert_equal(found, GENERATOR.write(FEW))
+
+
+def test_nothing_is_learnt_that_was_not_written() -> None:
+    histories = Histories()
+    remembering = writer(histories)
+    written: set[tuple[int, ...]] = set()
+    for _ in range(3):
+        written |= {(*found.tokens, END)[:LONGEST] for found in remembering.write(FEW)}
+    for one in (5, 6):
+        history = histories.get((SYSTEM, one))
+        assert history is not None
+        assert len(history.answers) == len(FEW) // 2
+        assert {answer for _, answer in history.answers} <= written
+
+
+def test_there_is_nothing_to_continue() -> None:
+    assert writer().write([]) == []
+    with pytest.raises(ValueError, match="an empty prompt"):
+        writer().write([[5], []])
 
 
 def test_some_of_those_texts_end_and_others_do_not() -> None:
@@ -145,15 +208,18 @@ def test_a_draft_finds_its_place_after_an_insertion() -> None:
     assert draft.guess()[:1] == [3]
 
 
-@given(st.lists(WORDS), st.lists(WORDS, min_size=1))
-def test_a_draft_never_fails(reference: list[int], written: list[int]) -> None:
-    draft = Draft(reference)
-    for size in range(1, len(written) + 1):
+@given(st.lists(WORDS, max_size=40), st.data())
+def test_a_draft_guesses_parts_of_its_reference(reference: list[int], data: st.DataObject) -> None:
+    draft, written = Draft(reference), []
+    assert draft.guess() == reference
+    for _ in range(data.draw(st.integers(1, 6))):
         guess = draft.guess()
-        assert guess == [] or any(
-            reference[at : at + len(guess)] == guess for at in range(len(reference))
-        )
-        draft.learn(written[:size], 0)
+        confirmed = data.draw(st.integers(0, len(guess)))
+        written += [*guess[:confirmed], data.draw(WORDS)]
+        draft.learn(written, confirmed)
+        after = draft.guess()
+        assert len(after) <= min(12, max(1, 2 * confirmed))
+        assert any(reference[at : at + len(after)] == after for at in range(len(reference) + 1))
 
 
 def test_the_answer_to_the_most_similar_utterance_is_taken() -> None:
