@@ -10,6 +10,7 @@ from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBa
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.devices import fair_threads
 from pytest_dstfuzz.trackers.protocol import Prediction
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
 from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written
@@ -117,7 +118,9 @@ class SimpleTodTracker:
         """Return one prediction for each context; equal texts are generated once."""
         texts = [self._text(context) for context in contexts]
         distinct = sorted(set(texts))
-        written = self.writer.write([self._cut(tokens) for tokens in self._encode(distinct)])
+        prompts = [self._cut(tokens) for tokens in self._encode(distinct)]
+        with fair_threads():
+            written = self.writer.write(prompts)
         found = dict(zip(distinct, map(self._prediction, written), strict=True))
         return [found[text] for text in texts]
 
