@@ -49,7 +49,8 @@ class TrainingConfig:
         warm_up: steps before the first update.
         steps_an_update: steps between two updates.
         epsilon_end: share of uniform actions at the end; it begins at 1.
-        epsilon_share: share of the calls over which that share falls, as a straight line.
+        epsilon_share: share of the calls, without those for the clean turns, over which that
+            share falls, as a straight line.
         seed: of every draw; it takes the place of the learner's.
         learner: networks and rates.
     """
@@ -154,8 +155,9 @@ class Trainer:
     @property
     def epsilon(self) -> float:
         """Share of uniform actions in the next round."""
-        config = self.config
-        done = self.calls / config.calls
+        config, before = self.config, self.calls_before
+        # Asking for the clean turns teaches nothing.
+        done = (self.calls - before) / max(1, config.calls - before)
         fall = done / config.epsilon_share if config.epsilon_share > 0 else math.inf
         return max(config.epsilon_end, 1.0 - fall * (1.0 - config.epsilon_end))
 
