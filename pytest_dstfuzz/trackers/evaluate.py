@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet
-from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.asking import ask
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.asking import ask_raw
+from pytest_dstfuzz.trackers.checks import check_prediction, describe_error
 from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 
 #: Called with the contexts predicted so far and their number in all.
@@ -54,6 +55,8 @@ class Evaluation:
     layout: str
     normalisation: str
     notes: tuple[str, ...]
+    #: Why the tracker had no answer, for each turn at which it had none; those count as wrong.
+    unanswered: tuple[str, ...] = ()
 
     @property
     def joint_goal_accuracy(self) -> float:
@@ -75,6 +78,7 @@ class Evaluation:
             "notes": list(self.notes),
             "dialogues": self.dialogues,
             "turns": self.turns,
+            "unanswered": len(self.unanswered),
             "right": self.right,
             "joint_goal_accuracy": round(self.joint_goal_accuracy, 4),
             "slots": self.slots,
@@ -99,6 +103,7 @@ class Evaluation:
             f"layout                {self.layout}",
             f"normalisation         {self.normalisation}",
             *(f"note                  {note}" for note in self.notes),
+            *(f"no answer             {text}" for text in self._unanswered()),
             f"joint goal accuracy   {joint}",
             f"slot accuracy         {self.slot_accuracy:7.2%}  ({self.slots} slots)",
             f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
@@ -112,11 +117,19 @@ class Evaluation:
             ]
         return rows
 
+    def _unanswered(self) -> Iterator[str]:
+        if self.unanswered:
+            count = f"{len(self.unanswered)} of {self.turns} turns, counted as wrong"
+            yield f"{count}, such as: {self.unanswered[0]}"
+
 
 def evaluate(
     tracker: Tracker, data: DialogueSet, batch_size: int, progress: Progress | None = None
 ) -> Evaluation:
     """Predict every turn of ``data`` and compare with its labels.
+
+    A turn at which the tracker says that it has no answer is wrong; a few such are no reason
+    to lose all others.
 
     Args:
         tracker: the tracker to measure.
@@ -126,14 +139,18 @@ def evaluate(
 
     Raises:
         UserError: the data has no turns, or turns without a label.
-        TrackerError: the tracker raised, or returned something that is no prediction.
+        TrackerError: the tracker raised, returned something that is no prediction, or had an
+            answer to nothing.
     """
     labels = _labels(data)
     contexts = [
         dialogue.context(turn.index) for dialogue in data.dialogues for turn in dialogue.turns
     ]
-    predictions = predict_all(tracker, contexts, batch_size, progress, data.normalisation)
-    return _count(data, labels, predictions)
+    answers = predict_all(tracker, contexts, batch_size, progress, data.normalisation)
+    failures = [answer for answer in answers if isinstance(answer, TrackerError)]
+    if len(failures) == len(answers):
+        raise failures[0]
+    return _count(data, labels, answers)
 
 
 def score(data: DialogueSet, predictions: Sequence[Prediction]) -> Evaluation:
@@ -170,16 +187,23 @@ def predict_all(
     batch_size: int,
     progress: Progress | None = None,
     normalisation: str = "plain",
-) -> list[Prediction]:
+) -> list[Prediction | TrackerError]:
     """Predict contexts in batches of similar length; the answers keep their order.
 
-    Their states are brought to ``normalisation``.
+    Their states are brought to ``normalisation``. An error stands in the place of an answer
+    where the tracker put one there.
+
+    Raises:
+        TrackerError: the tracker raised, or returned something that is no prediction.
     """
-    answers: dict[int, Prediction] = {}
+    answers: dict[int, Prediction | TrackerError] = {}
     for chunk in similar_lengths(contexts, batch_size):
-        batch = [contexts[index] for index in chunk]
-        checked = ask(tracker, batch, normalisation)
-        answers.update(zip(chunk, checked, strict=True))
+        given = ask_raw(tracker, [contexts[index] for index in chunk])
+        for index, answer in zip(chunk, given, strict=True):
+            if isinstance(answer, TrackerError):
+                answers[index] = answer
+            else:
+                answers[index] = check_prediction(answer, normalisation=normalisation)
         if progress is not None:
             progress(len(answers), len(contexts))
     return [answers[index] for index in range(len(contexts))]
@@ -193,15 +217,18 @@ def similar_lengths(contexts: Sequence[Context], batch_size: int) -> Iterator[li
 
 
 def _count(
-    data: DialogueSet, labels: list[list[BeliefState]], predictions: Sequence[Prediction]
+    data: DialogueSet,
+    labels: list[list[BeliefState]],
+    answers: Sequence[Prediction | TrackerError],
 ) -> Evaluation:
-    states = iter([prediction.state for prediction in predictions])
+    # None where there was no answer, which no label is equal to.
+    states = iter([answer.state if isinstance(answer, Prediction) else None for answer in answers])
     pairs = [[(label, next(states)) for label in turns] for turns in labels]
     every = [pair for turns in pairs for pair in turns]
     named = {slot for label, _ in every for slot in label}
     # Without an ontology the slots are those that the labels name.
     slots = set(data.ontology.slots) if data.ontology is not None else named
-    slots |= {slot for _, state in every for slot in state}
+    slots |= {slot for _, state in every for slot in state or ()}
     return Evaluation(
         data=data.name,
         split=data.split,
@@ -210,7 +237,10 @@ def _count(
         right=sum(label == state for label, state in every),
         slots=len(slots),
         right_slots=sum(
-            label.get(slot) == state.get(slot) for label, state in every for slot in slots
+            label.get(slot) == state.get(slot)
+            for label, state in every
+            if state is not None
+            for slot in slots
         ),
         domains=_by_domain(pairs, named),
         right_dialogues=tuple(
@@ -221,11 +251,14 @@ def _count(
         layout=data.layout,
         normalisation=data.normalisation,
         notes=data.notes,
+        unanswered=tuple(
+            describe_error(answer) for answer in answers if isinstance(answer, TrackerError)
+        ),
     )
 
 
 def _by_domain(
-    dialogues: list[list[tuple[BeliefState, BeliefState]]], slots: set[str]
+    dialogues: list[list[tuple[BeliefState, BeliefState | None]]], slots: set[str]
 ) -> tuple[DomainAccuracy, ...]:
     rows: list[DomainAccuracy] = []
     for domain in sorted({slot.split("-")[0] for slot in slots if "-" in slot}):
@@ -239,5 +272,7 @@ def _by_domain(
     return tuple(rows)
 
 
-def _part(state: BeliefState, domain: str) -> dict[str, str]:
+def _part(state: BeliefState | None, domain: str) -> dict[str, str] | None:
+    if state is None:
+        return None
     return {slot: value for slot, value in state.items() if slot.startswith(f"{domain}-")}

@@ -71,6 +71,7 @@ def test_the_figures_as_json_and_as_text() -> None:
         "notes": ["Read in the layout 'sharded'."],
         "dialogues": 2,
         "turns": 4,
+        "unanswered": 0,
         "right": 3,
         "joint_goal_accuracy": 0.75,
         "slots": 3,
@@ -140,3 +141,36 @@ def test_what_predict_returns_is_normalised() -> None:
             return [Prediction(BeliefState(spelt[not track(c)])) for c in contexts]
 
     assert evaluate(Speller(), DATA, 3) == evaluate(as_tracker(track), DATA, 3)
+
+
+class Hesitant:
+    """Has no answer where the word is in the last utterance."""
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def predict(self, contexts: Sequence[Context]) -> list[dict[str, str] | TrackerError]:
+        return [
+            TrackerError(f"no idea about {self.word!r}")
+            if self.word in context.exchanges[-1].user
+            else track(context)
+            for context in contexts
+        ]
+
+
+def test_a_turn_without_an_answer_is_wrong_and_costs_no_other() -> None:
+    found = evaluate(Hesitant("hello"), DATA, 2)
+    assert (found.turns, found.right, found.right_dialogues) == (4, 2, ("a",))
+    assert (found.slots, found.right_slots) == (3, 8)
+    assert [(item.domain, item.turns, item.right) for item in found.domains] == [
+        ("hotel", 4, 3),
+        ("taxi", 3, 1),
+    ]
+    assert found.to_json()["unanswered"] == 1
+    line = "no answer             1 of 4 turns, counted as wrong, such as: no idea about 'hello'"
+    assert line in found.lines()
+
+
+def test_a_tracker_without_any_answer_fails() -> None:
+    with pytest.raises(TrackerError, match="no idea about ''"):
+        evaluate(Hesitant(""), DATA, 2)
