@@ -94,8 +94,8 @@ OPTIONS: tuple[Option, ...] = (
         parsers.text,
         "NAME",
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
-        "the shipped tracker) or agent:PATH, a policy of your own (default: agent for the shipped "
-        "trade in strict, random for all else)",
+        "the shipped trade), agent:simpletod (on the shipped simpletod) or agent:PATH, a policy of "
+        "your own (default: their own agents for the shipped two in strict, random for all else)",
         per_test=True,
     ),
     Option(

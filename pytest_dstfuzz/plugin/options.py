@@ -36,8 +36,8 @@ _WRITTEN = ("cache", "report", "html", "baseline", "regressions")
 #: Whether an ini key may be a text or a number in a TOML table. Before pytest 9.2 it may not,
 #: and a number there is refused with a message that says how to write it.
 _UNIONS = pytest.version_tuple >= (9, 2)
-#: The tracker that the shipped agent was trained on.
-_AGENT_TRACKER = "trade"
+#: The searches that were trained on the trackers that ship.
+_AGENTS = {"trade": "agent", "simpletod": "agent:simpletod"}
 #: Options that concern a whole session: repeating one test must not apply them again.
 _SESSION_ONLY = (
     *("report", "html", "annotations", "max_seconds", "max_calls", "max_failure_rate", "fail_on"),
@@ -157,11 +157,11 @@ def _refuse_without_baseline(config: pytest.Config, settings: Settings) -> None:
 def default_search(settings: Settings) -> str:
     """Return the search that is best for a tracker, where the user names none.
 
-    The shipped agent was trained on the shipped TRADE, in the profile ``strict``, and breaks
-    most turns there (``examples/rq3``); what it is worth elsewhere nobody has measured.
+    The shipped agents were trained on the shipped trackers, in the profile ``strict``, and break
+    most turns there (``examples/rq3``); what they are worth elsewhere nobody has measured.
     """
-    its_own = settings.model == _AGENT_TRACKER and settings.checkpoint is None
-    return "agent" if its_own and settings.validity == "strict" else settings.search
+    its_own = settings.checkpoint is None and settings.validity == "strict"
+    return _AGENTS.get(settings.model or "", settings.search) if its_own else settings.search
 
 
 def repeat_options(config: pytest.Config, seed: int) -> str:

@@ -24,7 +24,8 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
     """Build the search called ``name``.
 
     Args:
-        name: value of the option ``search``: a name, ``agent`` or ``agent:PATH``.
+        name: value of the option ``search``: a name, ``agent``, ``agent:TRACKER`` or
+            ``agent:PATH``.
         seed: seed of the campaign.
         k: number of transformations that one variant associates, 1 to 6.
 
