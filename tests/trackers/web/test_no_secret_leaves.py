@@ -183,11 +183,12 @@ def right(asked: Asked) -> Says:
     return Says({"state": labels().get(tuple(part["user"] for part in exchanges), {})})
 
 
+#: Command -> what the service answers, more options, and the exit status.
 COMMANDS = {
-    "evaluate": (failing, []),
-    "check-tracker": (refusing, []),
-    "train-agent": (good, ["--data=sample", "--split=test", "--output=agent"]),
-    "experiment rq1": (right, ["--k=1", "--output=rq1", "--max-dialogues=1", "--split=test"]),
+    "evaluate": (failing, [], 0),
+    "check-tracker": (refusing, [], 2),
+    "train-agent": (good, ["--data=sample", "--split=test", "--output=agent"], 2),
+    "experiment rq1": (right, ["--k=1", "--output=rq1", "--max-dialogues=1", "--split=test"], 0),
 }
 
 
@@ -202,10 +203,10 @@ def test_a_command_tells_no_secret(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DSTFUZZ_TOKEN", f"{MARKER}-of-the-environment")
     monkeypatch.setenv("OTHER_KEY", f"{MARKER}-of-another-variable")
-    answer, more = COMMANDS[command]
+    answer, more, expected = COMMANDS[command]
     address = serve(answer).url.replace("//", f"//u:{MARKER}@") + f"?key={MARKER}"
     status = main([*command.split(" "), *options("", address), *more])
-    assert status == (0 if answer is right else 2)
+    assert status == expected
     said = written(tmp_path, *capsys.readouterr())
     assert MARKER.lower() not in said
     assert "***@127.0.0.1" in said or command == "train-agent"
