@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.protocol import Metered, Usage
+from pytest_dstfuzz.trackers.protocol import Usage, usage_of
 
 #: Below so many contexts a measured speed says little.
 _ENOUGH_TO_MEASURE = 64
@@ -36,7 +36,7 @@ class Budget:
         self._max_calls = max_calls
         self._max_tokens = max_tokens
         self._max_cost = max_cost
-        self._metered: list[Metered] = []
+        self._metered: list[object] = []
         self._clock = clock
         self._started: float | None = None
         self.calls = 0
@@ -50,7 +50,8 @@ class Budget:
     @property
     def usage(self) -> Usage | None:
         """What the trackers that count tokens used so far; ``None`` where none does."""
-        return sum((one.usage for one in self._metered), Usage()) if self._metered else None
+        found = [usage for one in self._metered if (usage := usage_of(one)) is not None]
+        return sum(found, Usage()) if found else None
 
     def watch(self, tracker: object) -> None:
         """Count what a tracker uses too, if it counts tokens itself.
@@ -59,14 +60,15 @@ class Budget:
             UserError: there is a limit of tokens or money, and the tracker does not say what
                 it used. What a preflight asked for must have been answered.
         """
-        if isinstance(tracker, Metered) and tracker not in self._metered:
+        usage = usage_of(tracker)
+        # Compared by identity: a tracker of a user may be equal to another one.
+        if usage is not None and all(tracker is not one for one in self._metered):
             self._metered.append(tracker)
         if self._max_tokens is None and self._max_cost is None:
             return
         limit = "max-tokens" if self._max_tokens is not None else "max-cost"
-        if not isinstance(tracker, Metered):
+        if usage is None:
             raise UserError(f"{limit} cannot be kept: the tracker does not count tokens")
-        usage = tracker.usage
         if usage.uncounted == usage.answers > 0:
             raise UserError(
                 f"{limit} cannot be kept: the service does not say how many tokens its answers took"

@@ -190,7 +190,8 @@ class Predictor:
     def _answer(self, batch: Sequence[Context], answered: dict[Context, Answer]) -> None:
         """Add one answer each; a batch that fails as a whole is halved."""
         try:
-            raw = as_list(self._tracker.predict(batch), len(batch))
+            # A list of its own: a tracker may take contexts off it, or sort it.
+            raw = as_list(self._tracker.predict(list(batch)), len(batch))
         except Interrupted as stopped:
             for place, answer in stopped.answers.items():
                 answered[batch[place]] = self._checked(answer)

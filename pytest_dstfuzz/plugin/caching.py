@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.config import NO_CACHE, Settings
 from pytest_dstfuzz.dialogue.types import DialogueSet
-from pytest_dstfuzz.trackers.protocol import Tracker, fingerprint_of
+from pytest_dstfuzz.trackers.protocol import Tracker, fingerprint_of, fingerprint_problem
 
 _FOLDER: Final = "dstfuzz"
 _FILE: Final = "predictions.sqlite"
@@ -58,6 +58,11 @@ class Caches:
         if id(tracker) not in self._found:
             model = f"--dst-model={self._settings.model}" if named else ""
             fingerprint, cache = fingerprint_of(tracker), None
+            if fingerprint is None and (problem := fingerprint_problem(tracker)):
+                self._problems.append(
+                    "predictions are not kept: the tracker's 'fingerprint' is no text that "
+                    f"changes with its answers; {problem}"
+                )
             if fingerprint is not None and self._kept is not None and self._kept.usable:
                 cache = self._cache(self._kept, (model or _kind(tracker), fingerprint), data)
             elif (model or origin) and self._shared is not None:

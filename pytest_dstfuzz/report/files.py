@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import uuid
 from pathlib import Path
 
 from pytest_dstfuzz.errors import UserError
 
+#: Characters of a name that its draft has: of four bytes each they leave room for the rest.
+_NAME = 50
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -23,7 +26,7 @@ def write_text(path: Path, text: str) -> None:
     """
     target = _target(path)
     data = _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode("utf-8")
-    draft = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    draft = _draft(target.parent, target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -47,12 +50,21 @@ def check_writable(path: Path) -> None:
     """
     target = _target(path)
     folder = next(parent for parent in target.parents if parent.exists())
-    draft = folder / f".{target.name}.{os.getpid()}.tmp"
+    draft = _draft(folder, target)
     try:
         draft.open("xb").close()
         draft.unlink()
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def _draft(folder: Path, target: Path) -> Path:
+    """Return a name that no run has used.
+
+    One that was killed may have left its draft; its process number comes again, in a container
+    in every run. The end of a long name is left out: a name has a limit.
+    """
+    return folder / f".{target.name[:_NAME]}.{uuid.uuid4().hex}.tmp"
 
 
 def _target(path: Path) -> Path:

@@ -19,13 +19,18 @@ tracker of ConvLab-3, which is known by its ``init_session()``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
 from pytest_dstfuzz.trackers.checks import describe, passes_through
-from pytest_dstfuzz.trackers.protocol import Prediction, StatefulTracker, Tracker
+from pytest_dstfuzz.trackers.protocol import (
+    Prediction,
+    StatefulTracker,
+    Tracker,
+    declared,
+)
 
 
 class CallableTracker:
@@ -132,9 +137,10 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
     if _is_convlab(candidate):
         # Before `Tracker`: some of them have a ``predict`` too, which takes features.
         return ConvLabAdapter(candidate, normalisation=normalisation)
-    if isinstance(candidate, Tracker) and callable(candidate.predict):
-        return candidate
-    if isinstance(candidate, StatefulTracker):
+    if callable(declared(candidate, "predict")):
+        return cast("Tracker", candidate)
+    if all(callable(declared(candidate, name)) for name in ("reset", "update")):
+        candidate = cast("StatefulTracker", candidate)
         return StatefulAdapter(candidate, normalisation=normalisation)
     if callable(candidate):
         return CallableTracker(candidate, normalisation=normalisation)
@@ -170,8 +176,8 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
 
 
 def _is_convlab(candidate: object) -> bool:
-    return callable(getattr(candidate, "init_session", None)) and any(
-        callable(getattr(candidate, name, None)) for name in ("update_turn", "update")
+    return callable(declared(candidate, "init_session")) and any(
+        callable(declared(candidate, name)) for name in ("update_turn", "update")
     )
 
 

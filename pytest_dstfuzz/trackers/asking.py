@@ -16,7 +16,7 @@ from pytest_dstfuzz.trackers.checks import (
     describe_error,
     passes_through,
 )
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker, declared
 
 #: Impurities may differ by so much: padding changes the order of float additions.
 _TOLERANCE = 1e-3
@@ -36,10 +36,9 @@ def ask_raw(tracker: Tracker, batch: Sequence[Context]) -> list[object]:
         TrackerError: it said itself that it failed, or returned no sequence of so many.
         UserError: it cannot work as it was set up.
     """
-    # Counted before: a tracker may take contexts off the list.
-    expected = len(batch)
     try:
-        return as_list(tracker.predict(batch), expected)
+        # A list of its own: a tracker may take contexts off it, or sort it.
+        return as_list(tracker.predict(list(batch)), len(batch))
     except (UserError, TrackerError):
         raise
     except BaseException as error:
@@ -63,10 +62,10 @@ def ask(
 
 def in_training_mode(tracker: object) -> bool:
     """Whether the tracker, what it adapts, or a module they keep says that it is training."""
-    things = (tracker, getattr(tracker, "wrapped", None))
-    inner = (getattr(thing, name, None) for thing in things for name in _INNER)
+    things = (tracker, declared(tracker, "wrapped"))
+    inner = (declared(thing, name) for thing in things for name in _INNER)
     # Compared by identity: a method called ``training`` is no mode.
-    return any(getattr(thing, "training", None) is True for thing in (*things, *inner))
+    return any(declared(thing, "training") is True for thing in (*things, *inner))
 
 
 def difference(

@@ -134,9 +134,10 @@ def passes_through(error: BaseException) -> bool:
     """Whether an exception from a user's tracker is for Python or pytest, and no failure of it.
 
     Not everything else is an `Exception`: a panic in Rust (tokenizers, safetensors)
-    reaches Python as a `BaseException` of its own.
+    reaches Python as a `BaseException` of its own, and ``sys.exit()`` in a tracker, or in the
+    script that it was, ends nothing but that call.
     """
-    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+    if isinstance(error, KeyboardInterrupt | GeneratorExit):
         return True
     # pytest's own (exit, skip, fail: also what stops a test that takes too long).
     return any(kind.__module__.split(".")[0] == "_pytest" for kind in type(error).__mro__)

@@ -114,12 +114,33 @@ class Usage:
 
 @runtime_checkable
 class Metered(Protocol):
-    """A tracker whose answers are counted in tokens; in addition to `Tracker`."""
+    """A tracker whose answers are counted in tokens; in addition to `Tracker`.
+
+    A tracker of a user may have an attribute of that name for something else: see `usage_of`.
+    """
 
     @property
     def usage(self) -> Usage:
         """What all answers so far took, those of a preflight included."""
         ...
+
+
+def declared(thing: object, name: str, default: object = None) -> object:
+    """Return an attribute that a tracker may have; the default where it cannot be read.
+
+    In a tracker of a user an attribute of that name may be a property that raises.
+    """
+    try:
+        return getattr(thing, name, default)
+    except Exception:  # noqa: BLE001 - whatever a user's property raises
+        return default
+
+
+def usage_of(tracker: object) -> Usage | None:
+    """Return what a tracker counts as its usage; ``None`` where it counts nothing."""
+    usage = declared(tracker, "usage")
+    # An attribute of that name may be anything in a tracker that is not ours.
+    return usage if isinstance(usage, Usage) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +169,8 @@ def is_repeatable(tracker: object) -> bool:
     All must, but for one that says of itself, or of what it adapts, ``repeatable = False``: a
     service that cannot be made to. How often it disagrees with itself is measured.
     """
-    things = (tracker, getattr(tracker, "wrapped", tracker))
-    return all(getattr(thing, "repeatable", True) is not False for thing in things)
+    things = (tracker, declared(tracker, "wrapped", tracker))
+    return all(declared(thing, "repeatable", True) is not False for thing in things)
 
 
 def fingerprint_of(tracker: object) -> str | None:
@@ -161,19 +182,34 @@ def fingerprint_of(tracker: object) -> str | None:
     ``None`` where neither the tracker nor what it adapts declares one: nothing that it
     predicted is used in another run.
     """
-    for thing in (tracker, getattr(tracker, "wrapped", None)):
-        declared = getattr(thing, "fingerprint", None)
+    for thing in (tracker, declared(tracker, "wrapped")):
+        text = declared(thing, "fingerprint")
         # An attribute of that name may be anything in a tracker that is not ours.
-        if isinstance(declared, str) and declared:
-            return declared
+        if isinstance(text, str) and text:
+            return text
     return None
+
+
+def fingerprint_problem(tracker: object) -> str:
+    """Return why the attribute ``fingerprint`` of a tracker is none, or ``""``.
+
+    ``""`` too where it has no such attribute, or one that says that it has none: ``None``, "".
+    """
+    for thing in (tracker, declared(tracker, "wrapped")):
+        try:
+            found = getattr(thing, "fingerprint", None)
+        except Exception as error:  # noqa: BLE001 - whatever a user's property raises
+            return f"it cannot be read ({type(error).__name__}: {error})"
+        if found is not None and not isinstance(found, str):
+            return f"it is of the type {type(found).__name__}"
+    return ""
 
 
 def notes_of(tracker: object) -> tuple[str, ...]:
     """Return the sentences that a tracker has for the user, in its attribute ``notes``."""
-    notes = getattr(tracker, "notes", ())
+    notes = declared(tracker, "notes", ())
     # An attribute of that name may be anything in a tracker that is not ours.
-    return tuple(note for note in notes if isinstance(note, str)) if type(notes) is tuple else ()
+    return tuple(n for n in notes if isinstance(n, str)) if isinstance(notes, tuple) else ()
 
 
 @runtime_checkable

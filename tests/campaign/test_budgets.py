@@ -97,7 +97,7 @@ def test_turns_before_the_one_asked_for_are_skipped_too(lexicon: Lexicon) -> Non
     assert len(campaign.finished()) == 60
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, pytest.fail.Exception])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, pytest.fail.Exception])
 def test_an_interrupt_loses_no_finished_dialogue(
     lexicon: Lexicon, stop: type[BaseException]
 ) -> None:

@@ -25,7 +25,6 @@ from pytest_dstfuzz.trackers.protocol import Prediction
 #: What ends a test or the run, and is no failure of the tracker.
 STOPS = [
     KeyboardInterrupt,
-    SystemExit,
     GeneratorExit,
     pytest.exit.Exception,
     pytest.fail.Exception,

@@ -32,6 +32,22 @@ def test_lone_surrogates_are_escaped(tmp_path: Path) -> None:
     assert (tmp_path / "x").read_bytes() == b'"\\ud800"'
 
 
+def test_a_draft_of_a_killed_run_is_in_nobodys_way(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    left = tmp_path / f".report.json.{os.getpid()}.tmp"
+    left.write_text("half of a")
+    check_writable(path)
+    write_text(path, "whole")
+    assert path.read_text() == "whole"
+
+
+def test_the_longest_name_can_be_written(tmp_path: Path) -> None:
+    path = tmp_path / ("é" * 125)
+    check_writable(path)
+    write_text(path, "x")
+    assert path.read_text() == "x"
+
+
 @pytest.mark.parametrize("step", ["replace", "fsync"])
 def test_a_failure_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str

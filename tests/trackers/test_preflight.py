@@ -87,7 +87,7 @@ def test_a_panic_is_an_error_like_any_other() -> None:
         preflight(each(panics), CONTEXTS[3:])
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, pytest.skip.Exception])
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, GeneratorExit, pytest.skip.Exception])
 def test_what_is_no_failure_of_the_tracker_passes_through(stop: type[BaseException]) -> None:
     def stops(_: Context) -> Prediction:
         raise stop

@@ -1,0 +1,136 @@
+"""Trackers that do what nobody expects of one: the run goes on, or ends with one message."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+OPTIONS = ("--dst-turns=8", "--dst-variants=2", "--dst-fail-on=gate", "--dst-report=out.json")
+
+BOTS = '''
+"""Trackers with an oddity each."""
+import sys
+
+class Bot:
+    def predict(self, contexts):
+        return [{"hotel-name": context.user[:9]} for context in contexts]
+
+class Usage(Bot):
+    usage = "call me with a list of contexts"
+
+class UsageRaises(Bot):
+    @property
+    def usage(self):
+        raise RuntimeError("not before login")
+
+class Fingerprint(Bot):
+    @property
+    def fingerprint(self):
+        raise RuntimeError("no weights yet")
+
+class Number(Bot):
+    fingerprint = 7
+
+class Method(Bot):
+    def fingerprint(self):
+        return "7"
+
+class Everything(Bot):
+    """Other attributes that are looked at."""
+    @property
+    def training(self):
+        raise RuntimeError("no module yet")
+    repeatable = notes = model = wrapped = fingerprint = training
+
+class Empties(Bot):
+    def predict(self, contexts):
+        answers = super().predict(contexts)
+        del contexts[:]
+        return answers
+
+class Reverses(Bot):
+    def predict(self, contexts):
+        contexts.reverse()
+        answers = super().predict(contexts)
+        return answers[::-1]
+
+def exits(context):
+    sys.exit("no licence")
+
+def exits_at_edits(context):
+    known.setdefault(len(known), context)
+    if len(known) > 40:
+        sys.exit(3)
+    return {"hotel-name": context.user[:9]}
+
+known = {}
+'''
+
+
+@pytest.fixture
+def odd(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    pytester.makepyfile(oddbot=BOTS, leaves="import sys\nsys.exit('usage: leaves FILE')\n")
+    monkeypatch.delitem(sys.modules, "oddbot", raising=False)
+    return pytester
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Usage", "UsageRaises", "Fingerprint", "Number", "Method"),
+        *("Everything", "Empties", "Reverses"),
+    ],
+)
+def test_an_odd_tracker_is_tested_like_any_other(odd: pytest.Pytester, name: str) -> None:
+    reports = []
+    for model in ("Bot", name):
+        run = odd.runpytest(f"--dst-model=oddbot:{model}", *OPTIONS)
+        assert run.ret == 0, run.stdout.str()
+        reports.append(json.loads((odd.path / "out.json").read_text(encoding="utf-8")))
+        run.stdout.no_fnmatch_line("*Traceback*")
+    assert reports[0]["summary"] == reports[1]["summary"]
+    assert reports[1]["summary"]["violations"] > 0
+    assert reports[1]["summary"]["errors"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("Fingerprint", "it cannot be read (RuntimeError: no weights yet)"),
+        ("Number", "it is of the type int"),
+        ("Method", "it is of the type method"),
+    ],
+)
+def test_a_fingerprint_that_is_none_is_named(odd: pytest.Pytester, name: str, reason: str) -> None:
+    run = odd.runpytest(f"--dst-model=oddbot:{name}", *OPTIONS)
+    run.stdout.fnmatch_lines(
+        [f"dstfuzz: predictions are not kept: the tracker's 'fingerprint' is no text*{reason}*"]
+    )
+
+
+def test_a_tracker_that_exits_is_refused(odd: pytest.Pytester) -> None:
+    run = odd.runpytest("--dst-model=oddbot:exits", *OPTIONS)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(
+        ["ERROR: the tracker raised on a clean context: SystemExit: no licence (*oddbot*"]
+    )
+    assert "Traceback" not in run.stderr.str() + run.stdout.str()
+
+
+def test_a_tracker_that_exits_later_failed_on_those_contexts(odd: pytest.Pytester) -> None:
+    run = odd.runpytest("--dst-model=oddbot:exits_at_edits", *OPTIONS)
+    assert run.ret != 0
+    report = json.loads((odd.path / "out.json").read_text(encoding="utf-8"))
+    assert report["summary"]["errors"] > 0
+    reasons = {v["reason"] for turn in report["turns"] for v in turn["variants"]}
+    assert "SystemExit: 3" in reasons
+
+
+def test_a_module_that_exits_when_it_is_imported_is_named(odd: pytest.Pytester) -> None:
+    run = odd.runpytest("--dst-model=leaves:track", *OPTIONS)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines(
+        ["ERROR: *the module 'leaves' cannot be imported: SystemExit: usage: leaves FILE (*"]
+    )
