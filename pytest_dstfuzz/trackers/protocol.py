@@ -14,8 +14,9 @@ def gini_impurity(distribution: Sequence[float]) -> float:
 
     Public, for trackers that build their own `Prediction.impurities`.
     """
-    # By rounding, the distribution of a certain tracker may add up to more than 1.
-    return max(0.0, 1.0 - sum(p * p for p in distribution))
+    # By rounding, the distribution of a certain tracker may add up to more than 1. What is not
+    # a number stays so, to be refused: `max` keeps its first argument where nothing compares.
+    return max(1.0 - sum(p * p for p in distribution), 0.0)
 
 
 @dataclass(frozen=True, slots=True)

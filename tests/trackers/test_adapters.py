@@ -19,6 +19,7 @@ from pytest_dstfuzz.trackers.adapters import (
     StatefulAdapter,
     as_tracker,
 )
+from pytest_dstfuzz.trackers.checks import check_prediction
 from pytest_dstfuzz.trackers.protocol import Prediction, gini_impurity, notes_of
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
@@ -308,6 +309,12 @@ def test_probabilities_become_the_mean_impurity_of_a_slot() -> None:
     assert made.impurities == pytest.approx({"hotel-area": 0.25, "hotel-name": 0.18})
     assert gini_impurity([0.25] * 4) == 0.75
     assert gini_impurity([1.0, 0.001]) == 0.0
+
+
+def test_probabilities_that_are_no_numbers_are_refused() -> None:
+    made = Prediction.from_distributions(BeliefState({}), {"hotel-area": [[float("nan"), 0.5]]})
+    with pytest.raises(TrackerError, match="nan as the impurity of 'hotel-area'"):
+        check_prediction(made)
 
 
 def test_trade_is_registered() -> None:

@@ -34,8 +34,9 @@ def load_simpletod(
         batch_size: contexts that are computed together.
 
     Raises:
-        UserError: there is no such model, it is damaged or knows no SimpleTOD marks, or
-            there is no such device. Nothing is ever unpickled, and no code of a hub is run.
+        UserError: there is no such model, it is damaged, holds weights that are not finite or
+            knows no SimpleTOD marks, or there is no such device. Nothing is ever
+            unpickled, and no code of a hub is run.
     """
     name = str(SHIPPED if checkpoint is None else checkpoint)
     reading = read_reading(Path(name)) or _PUBLISHED
@@ -47,6 +48,9 @@ def load_simpletod(
         raise UserError(
             f"{name!r} is no SimpleTOD model: its vocabulary lacks {', '.join(missing)}{hint}"
         )
+    for weight, values in model.state_dict().items():
+        if not values.isfinite().all():
+            raise UserError(f"{name!r}: {weight} holds numbers that are not finite")
     model = move(model, device, "SimpleTOD")
     return SimpleTodTracker(
         model,

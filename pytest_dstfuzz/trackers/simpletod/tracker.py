@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBa
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import Context
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.devices import fair_threads
 from pytest_dstfuzz.trackers.protocol import Prediction
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
@@ -115,7 +116,11 @@ class SimpleTodTracker:
         return (note,)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return one prediction for each context; equal texts are generated once."""
+        """Return one prediction for each context; equal texts are generated once.
+
+        Raises:
+            TrackerError: the model computed scores of some token that are no numbers.
+        """
         texts = [self._text(context) for context in contexts]
         distinct = sorted(set(texts))
         prompts = [self._cut(tokens) for tokens in self._encode(distinct)]
@@ -142,6 +147,9 @@ class SimpleTodTracker:
 
     def _prediction(self, written: Written) -> Prediction:
         """Read what was generated for one text."""
+        if any(map(math.isnan, written.impurities)):
+            # The first token of the vocabulary would be the likeliest, whatever was read.
+            raise TrackerError("the language model computed scores that are not numbers (NaN)")
         tokens = written.tokens
         separators = [place for place, token in enumerate(tokens) if self._separates(token)]
         edges = [-1, *separators, len(tokens)]

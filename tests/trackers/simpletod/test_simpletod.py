@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from safetensors.torch import load_file  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
 from simpletod_data import small_config  # noqa: E402
 from trade_data import dialogues, write_folder  # noqa: E402
 
@@ -141,6 +141,21 @@ def test_it_is_found_by_its_name(folder: Path) -> None:
     assert tracker.batch_size == 3
 
 
+def spoil_weights(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    weights["transformer.h.0.ln_1.weight"][3] = torch.nan
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+
+
+def test_scores_that_are_no_numbers_are_no_answer(folder: Path) -> None:
+    broken = load_simpletod(folder)
+    with torch.no_grad():
+        broken.model.get_parameter("transformer.ln_f.bias")[0] = torch.nan
+    # Whatever is said, the answer would be the same: no perturbation could change it.
+    with pytest.raises(UserError, match=r"cannot be tested: the language model computed scores"):
+        preflight(broken, CONTEXTS)
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -156,6 +171,7 @@ def test_it_is_found_by_its_name(folder: Path) -> None:
             lambda folder: (folder / "simpletod.json").write_text('{"version": 9}'),
             "version 9, this release reads 1",
         ),
+        (spoil_weights, "copy': transformer.h.0.ln_1.weight holds numbers that are not finite"),
     ],
 )
 def test_a_bad_checkpoint_is_one_message(
