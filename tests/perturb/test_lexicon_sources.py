@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -79,14 +82,14 @@ def vectors():
     return made
 
 
-@pytest.mark.parametrize("name", ["vectors.kv", "vectors.txt", "vectors.bin"])
+@pytest.mark.parametrize("name", ["vectors.kv", "vectors.txt", "vectors.bin", "vectors"])
 def test_vectors_of_every_format(vectors: Any, tmp_path: Path, name: str):
     path = tmp_path / name
     if path.suffix == ".kv":
         vectors.save(str(path))
     else:
         vectors.save_word2vec_format(str(path), binary=path.suffix == ".bin")
-    source = KeyedVectorsNeighbours(path, top=2)
+    source = KeyedVectorsNeighbours(path, top=2, unpickle=path.suffix == ".kv")
     assert isinstance(source, NeighbourSource)
     assert [word for word, _ in source.neighbours("North")] == ["south", "require"]
     assert source.neighbours("unseen") == ()
@@ -95,6 +98,28 @@ def test_vectors_of_every_format(vectors: Any, tmp_path: Path, name: str):
     # Distribution calls north and south neighbours; the review does not.
     assert lexicon.neighbours_strict("north") == ()
     assert lexicon.neighbours_strict("need") == ("require",)
+
+
+class Evil:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("name", ["evil.kv", "evil.bin", "evil.txt", "evil"])
+@pytest.mark.parametrize("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
+def test_no_pickle_is_read_without_being_asked(tmp_path: Path, name: str, protocol: int):
+    pytest.importorskip("gensim")
+    path, ran = tmp_path / name, tmp_path / "ran"
+    path.write_bytes(pickle.dumps(Evil(ran), protocol))
+    why = "is a pickle.*save_word2vec_format.*unpickle=True" if protocol else "holds no word"
+    with pytest.raises(UserError, match=why):
+        KeyedVectorsNeighbours(path)
+    assert not ran.exists()
 
 
 def test_vectors_that_are_none(tmp_path: Path):
@@ -126,6 +151,28 @@ def bert(tmp_path_factory: pytest.TempPathFactory):
     )
     transformers.BertForMaskedLM(config).save_pretrained(folder)
     return folder
+
+
+def test_no_pickle_and_no_code_of_a_language_model_is_read(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    torch, ran = pytest.importorskip("torch"), tmp_path / "ran"
+    pickled, coded = tmp_path / "pickled", tmp_path / "coded"
+    for folder in (pickled, coded):
+        shutil.copytree(bert, folder)
+    (pickled / "model.safetensors").unlink()
+    torch.save({"a": Evil(ran)}, pickled / "pytorch_model.bin")
+    config = json.loads((coded / "config.json").read_text(encoding="utf-8"))
+    config |= {"model_type": "own", "auto_map": {"AutoModelForMaskedLM": "own.Own"}}
+    config["auto_map"]["AutoConfig"] = "own.Own"
+    (coded / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (coded / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass Own: pass\n")
+    # Whoever is asked whether the code may run says yes.
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    for folder in (pickled, coded):
+        with pytest.raises(UserError, match="cannot load the masked language model"):
+            MaskedLanguageModelInsertions(folder)
+    assert not ran.exists()
 
 
 def test_masked_language_model_proposes_whole_words(bert: Path):

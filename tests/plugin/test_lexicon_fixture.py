@@ -78,14 +78,14 @@ def test_vectors_that_gensim_saved_are_neighbours(gensim_models: Any, bot: pytes
     vectors.add_vectors(
         [*common, "okapi"], [[1.0, 0.01 * n] for n in range(len(common))] + [[1, 1]]
     )
-    vectors.save(str(bot.path / "own.kv"))
+    vectors.save_word2vec_format(str(bot.path / "own.vec"))
     bot.makeconftest(
         "import pytest\n"
         "from pytest_dstfuzz.perturb.lexicon import load_lexicon\n"
         "from pytest_dstfuzz.perturb.lexicon.sources import KeyedVectorsNeighbours\n"
         "@pytest.fixture(scope='session')\n"
         "def dst_lexicon():\n"
-        "    return load_lexicon().with_sources(neighbours=KeyedVectorsNeighbours('own.kv', 20))\n"
+        "    return load_lexicon().with_sources(neighbours=KeyedVectorsNeighbours('own.vec', 20))\n"
     )
     assert bot.runpytest_inprocess(*OPTIONS).ret == 0
     found = replacements(read_report(bot), "neighbour")

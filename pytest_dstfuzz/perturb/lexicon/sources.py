@@ -72,31 +72,44 @@ def wordnet_synonyms(max_senses: int = 1) -> WordNetSynonyms:
 
 
 class KeyedVectorsNeighbours:
-    """Neighbours in any word vectors that gensim saved as ``KeyedVectors``.
+    """Neighbours in any word vectors in a format of word2vec.
+
+    What ``KeyedVectors.save`` writes is a pickle: whoever reads it runs whatever code is in it.
 
     Args:
-        path: a file written by ``KeyedVectors.save``, or one in word2vec's text (``.txt``,
-            ``.vec``) or binary (``.bin``) format.
+        path: a file in word2vec's binary (``.bin``) or text format (any other name), as
+            ``KeyedVectors.save_word2vec_format`` writes them.
         top: how many neighbours to return.
+        unpickle: read a file of ``KeyedVectors.save`` too. Its code runs with your rights: only
+            for a file that you wrote yourself, or from somebody you would run a program of.
 
     Raises:
         MissingExtraError: when gensim is not installed.
-        UserError: when the file is missing or holds no vectors.
+        UserError: when the file is missing, holds no vectors, or is a pickle that is not to be
+            read.
     """
 
-    def __init__(self, path: str | Path, top: int = 8) -> None:
+    def __init__(self, path: str | Path, top: int = 8, *, unpickle: bool = False) -> None:
         try:
             from gensim.models import KeyedVectors  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise MissingExtraError("embedding neighbours", "lexicon", "gensim") from error
         file = Path(path)
         if not file.is_file():
-            raise UserError(f"no word vectors at {file}: give a file saved by gensim")
+            raise UserError(f"no word vectors at {file}: give a file in word2vec's format")
+        pickled = _is_pickle(file)
+        if pickled and not unpickle:
+            raise UserError(
+                f"{file} is a pickle, as KeyedVectors.save writes it: reading one runs whatever "
+                "code is in it, so it is not read. Save the vectors as word2vec "
+                "(vectors.save_word2vec_format('vectors.bin', binary=True)); or, if you trust "
+                "whoever made the file, give unpickle=True"
+            )
         try:
-            if file.suffix in {".txt", ".vec", ".bin"}:
-                vectors = KeyedVectors.load_word2vec_format(file, binary=file.suffix == ".bin")
-            else:
+            if pickled:
                 vectors = KeyedVectors.load(str(file))
+            else:
+                vectors = KeyedVectors.load_word2vec_format(file, binary=".bin" in file.suffixes)
         except Exception as error:  # unpickling foreign bytes raises whatever it likes
             raise UserError(
                 f"{file} holds no word vectors that gensim can read: {error}"
@@ -129,7 +142,7 @@ class MaskedLanguageModelInsertions:
 
     Args:
         model: a folder saved by ``save_pretrained``, or the name of a model in the local
-            cache.
+            cache; its weights are safetensors. No code that comes with it is run.
         top: how many words to return.
         local_files_only: whether a name must be found in the local cache; ``False`` allows
             transformers to download it.
@@ -153,10 +166,14 @@ class MaskedLanguageModelInsertions:
             ) from error
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(
-                str(model), local_files_only=local_files_only
+                str(model), local_files_only=local_files_only, trust_remote_code=False
             )
+            # Not a pickle, and no code that comes with the model: neither without being asked.
             self._model: Any = AutoModelForMaskedLM.from_pretrained(
-                str(model), local_files_only=local_files_only
+                str(model),
+                local_files_only=local_files_only,
+                use_safetensors=True,
+                trust_remote_code=False,
             ).eval()
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise UserError(
@@ -205,6 +222,12 @@ class MaskedLanguageModelInsertions:
                 token = token[1:]
         word = token.lower()
         return word if word.isalpha() else None
+
+
+def _is_pickle(path: Path) -> bool:
+    """Whether a file begins as every pickle since protocol 2; gensim writes no older ones."""
+    with path.open("rb") as file:
+        return file.read(1) == b"\x80"
 
 
 def _digest(path: Path) -> str:

@@ -103,7 +103,9 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
     """
     try:
         with _without_progress_bar():
-            tokeniser = AutoTokenizer.from_pretrained(name, padding_side="left")
+            tokeniser = AutoTokenizer.from_pretrained(
+                name, padding_side="left", trust_remote_code=False
+            )
             model = AutoModelForCausalLM.from_pretrained(
                 name, dtype=torch.float32, use_safetensors=True, trust_remote_code=False
             )
