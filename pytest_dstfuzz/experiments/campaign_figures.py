@@ -35,6 +35,10 @@ class TurnFigures(NamedTuple):
     turn: int
     #: Contexts that the tracker was asked for.
     calls: int
+    #: ... for its first 0, 1, 2, ... variants: what a campaign of fewer variants asks for.
+    calls_after: tuple[int, ...]
+    #: How many variants it takes until the first violation; ``None`` without one.
+    broken_after: int | None
     counts: Counts
     #: Draws of its variants, those that were drawn again included.
     draws: int
@@ -84,6 +88,7 @@ class CampaignFigures:
             TurnFigures(
                 **{
                     **turn,
+                    "calls_after": tuple(turn["calls_after"]),
                     "counts": Counts(**turn["counts"]),
                     "violations": tuple(_violation(item) for item in turn["violations"]),
                 }
@@ -121,6 +126,30 @@ class StrictVeto:
         return self._perturber.check(source, text, edits)[0] == "vetoed"
 
 
+def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
+    """Count the contexts that a turn takes for its first 0, 1, 2, ... variants.
+
+    A variant of a number never depends on those of higher ones, so this is what campaigns of
+    fewer variants ask for. It is what `TurnResult.calls` counts, but where a tracker that
+    disagrees with itself is asked again.
+
+    Args:
+        result: a turn that was run to the end of its variants.
+        users: the user's utterances of the turns before it, as they are.
+    """
+    clean = tuple(users)
+    asked = {(clean, result.user)}
+    counted = [len(asked)]
+    for variant in result.variants:
+        if variant.valid:
+            asked.add((variant.context, variant.text))
+        if variant.outcome == "violation" and variant.context_edits:
+            # The second passes that find its cause.
+            asked.update({(clean, variant.text), (variant.context, result.user)})
+        counted.append(len(asked))
+    return tuple(counted)
+
+
 def turn_figures(
     result: TurnResult, earlier: Mapping[int, TurnResult], veto: StrictVeto | None
 ) -> TurnFigures:
@@ -145,16 +174,24 @@ def turn_figures(
         return Violation(variant.cause, weakness, own, own or around)
 
     valid = [variant for variant in result.variants if variant.valid]
+    broken = [number for number, item in enumerate(result.variants, start=1) if _breaks(item)]
+    users = [earlier[index].user for index in range(result.turn_index)]
     return TurnFigures(
         dialogue=result.dialogue_id,
         turn=result.turn_index,
         calls=result.calls,
+        calls_after=calls_after(result, users),
+        broken_after=min(broken, default=None),
         counts=count(result.variants),
         draws=sum(variant.draws for variant in result.variants),
         edit_w=sum(variant.edit_w for variant in valid),
         edit_c=sum(variant.edit_c for variant in valid),
         violations=tuple(violation(variant) for variant in result.violations),
     )
+
+
+def _breaks(variant: VariantResult) -> bool:
+    return variant.outcome == "violation"
 
 
 def all_turn_figures(

@@ -17,13 +17,13 @@ from pytest_dstfuzz.experiments.lists import ks, splits, validities, whole_numbe
 from pytest_dstfuzz.report.files import check_writable
 
 _SHARED: Final = ("model", "checkpoint", "data", "device", "batch_size", "attack", *ADAPTER)
-_SHARED_NUMBERS: Final = ("max_edit_rate", "flat_edit_rate", "redraws")
+_SHARED_EDITS: Final = ("max_edit_rate", "flat_edit_rate", "redraws", "lock")
 
 
 def comparison_parser(name: str, description: str, examples: str) -> Parser:
     """Return a parser with the options that all comparisons have."""
     parser = Parser(f"dstfuzz experiment {name}", description, examples)
-    parser.shared(*_SHARED, *_SHARED_NUMBERS, required=("model",))
+    parser.shared(*_SHARED, *_SHARED_EDITS, required=("model",))
     parser.value(
         "--split",
         splits,

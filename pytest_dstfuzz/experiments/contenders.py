@@ -98,7 +98,7 @@ RATES: Final[Mapping[str, Callable[[TurnFigures], _Pair]]] = {
 
 def tallies(runs: Sequence[CampaignFigures], pair: Callable[[TurnFigures], _Pair]) -> list[Tally]:
     """Sum (part, whole) by dialogue, for each run."""
-    return [_tally((turn.dialogue, pair(turn)) for turn in run.turns) for run in runs]
+    return [tally((turn.dialogue, pair(turn)) for turn in run.turns) for run in runs]
 
 
 def rates_of(resamples: Resamples, runs: Sequence[CampaignFigures]) -> dict[str, Rate]:
@@ -125,7 +125,7 @@ def broken_alone(
     for number, run in enumerate(runs):
         theirs = {_place(turn) for turn in others[number % len(others)].turns if turn.violations}
         broken = [turn for turn in run.turns if turn.violations]
-        found.append(_tally((turn.dialogue, (_place(turn) not in theirs, 1)) for turn in broken))
+        found.append(tally((turn.dialogue, (_place(turn) not in theirs, 1)) for turn in broken))
     return resamples.rate(found)
 
 
@@ -159,7 +159,8 @@ def _place(turn: TurnFigures) -> tuple[str, int]:
     return turn.dialogue, turn.turn
 
 
-def _tally(items: Iterable[tuple[str, _Pair]]) -> Tally:
+def tally(items: Iterable[tuple[str, _Pair]]) -> Tally:
+    """Sum (part, whole) of turns by dialogue."""
     sums: dict[str, _Pair] = {}
     for dialogue, (part, whole) in items:
         before = sums.get(dialogue, (0.0, 0.0))

@@ -42,6 +42,8 @@ class GroundConfig:
     attack: str = "hybrid"
     max_edit_rate: float = 0.25
     flat_edit_rate: bool = False
+    #: Words and /regular expressions/ that no edit may touch under the profile `strict`.
+    lock: tuple[str, ...] = ()
     #: How often a variant that will not be run is drawn again.
     redraws: int = 8
     #: Campaign seeds; see `Contender.runs`.
@@ -64,6 +66,7 @@ class GroundConfig:
             max_edit_rate=self.max_edit_rate,
             flat_edit_rate=self.flat_edit_rate,
             redraws=self.redraws,
+            lock=self.lock,
             minimise=False,
             **self.adapter,
             **given,
@@ -89,6 +92,8 @@ class Ground:
         weights = f", checkpoint `{config.checkpoint}`" if config.checkpoint else ""
         drawn = "" if config.max_dialogues is None else f", at most {config.max_dialogues} by seed"
         flat = " in short utterances too" if config.flat_edit_rate else ""
+        words = ", ".join(f"`{lock}`" for lock in config.lock)
+        locks = f", under `strict` no edit of {words}" if words else ""
         accuracies = ", ".join(
             f"{item.split} {item.joint_goal_accuracy:.2%}" for item in self.right.evaluations
         )
@@ -102,9 +107,9 @@ class Ground:
                 f"{self.data.turn_count():,} turns"
             ),
             (
-                f"- attack {config.attack}, edit rates up to {config.max_edit_rate:g}{flat}, up "
-                f"to {config.redraws} redraws of a variant that is vacuous, a duplicate or not "
-                f"valid; seeds {', '.join(map(str, config.seeds))}"
+                f"- attack {config.attack}, edit rates up to {config.max_edit_rate:g}{flat}"
+                f"{locks}, up to {config.redraws} redraws of a variant that is vacuous, a "
+                f"duplicate or not valid; seeds {', '.join(map(str, config.seeds))}"
             ),
             (
                 "- in brackets 95 % intervals, bootstrapped over dialogues; of several runs "

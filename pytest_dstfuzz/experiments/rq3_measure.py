@@ -17,6 +17,7 @@ from pytest_dstfuzz.experiments.contenders import (
     subject_of,
     weaknesses_of,
 )
+from pytest_dstfuzz.experiments.equal_calls import EqualCalls, at_equal_calls
 from pytest_dstfuzz.experiments.ground import Ground
 from pytest_dstfuzz.experiments.resampling import Rate
 
@@ -76,6 +77,8 @@ class Rq3Row:
     #: and the share of the subject's broken turns that this search did not break.
     ratio: Rate | None = None
     alone: Rate | None = None
+    #: ... and what it breaks with as many calls as the subject made.
+    equal_calls: EqualCalls | None = None
 
     @property
     def broken_per_1000_calls(self) -> Rate:
@@ -203,6 +206,9 @@ def _rows(
                     weaknesses=weaknesses_of(figures),
                     ratio=broken_ratio(ground.resamples, theirs, figures) if against else None,
                     alone=broken_alone(ground.resamples, theirs, figures) if against else None,
+                    equal_calls=(
+                        at_equal_calls(ground.resamples, theirs, figures) if against else None
+                    ),
                 )
             )
     return rows

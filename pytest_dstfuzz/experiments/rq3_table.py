@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dstfuzz.experiments.cells import (
@@ -48,15 +49,37 @@ COLUMNS = (
     "most_frequent_weakness",
     "most_frequent_weakness_name",
 )
+EQUAL_CALLS_COLUMNS = (
+    "validity",
+    "until_broken",
+    "budget",
+    "search",
+    "k",
+    "runs",
+    "variants_a_turn",
+    "calls",
+    "turns_broken",
+    "subject",
+    "subject_calls",
+    "subject_turns_broken",
+    *csv_columns("ratio"),
+)
 
 
 def write_rq3(table: Rq3Table, folder: Path) -> tuple[Path, ...]:
-    """Write ``rq3.md`` and ``rq3.csv`` into ``folder``, which is made where it is missing.
+    """Write the tables into ``folder``, which is made where it is missing.
+
+    ``rq3.md`` has all of it; ``rq3.csv`` has a line a search and k, ``rq3-equal-calls.csv``
+    a line a search that is compared with the subject at the subject's number of calls.
 
     Raises:
         UserError: the files cannot be written.
     """
-    texts = {"rq3.md": markdown(table), "rq3.csv": figures(table)}
+    texts = {
+        "rq3.md": markdown(table),
+        "rq3.csv": figures(table),
+        "rq3-equal-calls.csv": equal_calls_figures(table),
+    }
     for name, text in texts.items():
         write_text(folder / name, text)
     return tuple(folder / name for name in texts)
@@ -117,6 +140,33 @@ def figures(table: Rq3Table) -> str:
     return csv_text(COLUMNS, rows)
 
 
+def equal_calls_figures(table: Rq3Table) -> str:
+    """Return one line a search, at as many calls as the subject made."""
+    rows = [
+        [
+            contest.validity,
+            "yes" if contest.until_broken else "no",
+            contest.budget,
+            row.label,
+            "" if row.k is None else row.k,
+            row.runs,
+            csv_number(equal.variants, 2),
+            csv_number(equal.calls, 1),
+            csv_number(equal.turns_broken, 1),
+            subject.label,
+            csv_number(subject.calls, 1),
+            csv_number(subject.turns_broken, 1),
+            *csv_cells(equal.ratio),
+        ]
+        for contest in table.config.contests
+        for subject in [table.row(contest, table.subject.label)]
+        for item in table.config.contenders
+        for row in [table.row(contest, item.label)]
+        if (equal := row.equal_calls) is not None
+    ]
+    return csv_text(EQUAL_CALLS_COLUMNS, rows)
+
+
 def _notes(subject: str) -> list[str]:
     return [
         (
@@ -129,7 +179,9 @@ def _notes(subject: str) -> list[str]:
         (
             "- each search at the k at which its first run breaks most turns for every call; "
             f"{subject} / search: ratio of the turns broken for every call, a paired bootstrap; "
-            f"not broken: share of the turns that {subject} broke which this search did not"
+            f"not broken: share of the turns that {subject} broke which this search did not; "
+            f"as many calls: the search's campaigns cut where they had made as many calls as "
+            f"{subject}, all turns having been given one variant, then two, and so on"
         ),
         (
             "- weaknesses: different sets of changed slots with their new values, and the share "
@@ -147,6 +199,7 @@ def _section(table: Rq3Table, contest: Contest) -> list[str]:
     head = ["search", "k", "turns broken per 1,000 calls", f"{subject} / search"]
     head += [f"not broken, of {subject}'s", "turns broken", "calls", "runs"]
     lines += markdown_table(head, (_compared(row) for row in rows))
+    lines += ["", *_at_equal_calls(rows, subject)]
     head = ["search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
     head += ["cause: turn", "context", "both", "weaknesses", "most frequent"]
     if contest.validity != "strict":
@@ -177,6 +230,29 @@ def _compared(row: Rq3Row) -> list[str]:
         f"{row.calls:,.0f}",
         str(row.runs),
     ]
+
+
+def _at_equal_calls(rows: Sequence[Rq3Row], subject: str) -> list[str]:
+    return markdown_table(
+        [
+            f"with as many calls as {subject}",
+            "variants a turn",
+            "calls",
+            "turns broken",
+            f"{subject} / search",
+        ],
+        (
+            [
+                row.label,
+                f"{equal.variants:.1f}",
+                f"{equal.calls:,.0f}",
+                f"{equal.turns_broken:.0f} of {row.turns:,}",
+                number(equal.ratio, 2),
+            ]
+            for row in rows
+            if (equal := row.equal_calls) is not None
+        ),
+    )
 
 
 def _described(row: Rq3Row) -> list[str]:

@@ -80,6 +80,17 @@ def test_searches_at_equal_budgets(place: Path, capsys: pytest.CaptureFixture[st
         best["random"]["strict_vetoes"]
     )
 
+    equal = read(place / "out" / "rq3-equal-calls.csv")
+    assert [(row["search"], row["subject"]) for row in equal] == [
+        ("random", "near-value"),
+        ("greedy", "near-value"),
+    ]
+    for row in equal:
+        assert float(row["calls"]) <= float(row["subject_calls"]) + 0.1
+        assert float(row["subject_calls"]) == float(best["near-value"]["calls"])
+        assert float(row["turns_broken"]) <= float(best[row["search"]]["turns_broken"])
+    assert "| with as many calls as near-value | variants a turn | calls |" in out
+
     # The same command again only makes the table.
     assert rq3.main(RQ3) == 0
     again, err = capsys.readouterr()
@@ -96,6 +107,23 @@ def test_ways_of_counting_and_profiles(capsys: pytest.CaptureFixture[str]) -> No
     assert "## `strict`, 1 variants a turn, whole" in out
     assert "would veto" not in out
     assert "by k" not in out
+
+
+def test_locks_of_ones_own(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [*COMMON, "--k", "2", "--max-dialogues", "2", "--budgets", "3", "--seeds", "0"]
+    arguments += ["--searches", "random", "--until-broken", "no"]
+    assert rq3.main([*arguments, "--lock", "I", "--lock", r"/[a-z]+/"]) == 0
+    out = capsys.readouterr().out
+    assert r"edit rates up to 0.25, under `strict` no edit of `I`, `/[a-z]+/`, up to 8" in out
+    (locked,) = read(place / "out" / "rq3.csv")
+    # Without that lock it is another campaign, also where the tables are in the same folder.
+    assert rq3.main(arguments) == 0
+    out, err = capsys.readouterr()
+    assert "no edit of" not in out
+    assert "1 campaigns, 0 of them are there already" in err
+    (free,) = read(place / "out" / "rq3.csv")
+    # Where every word is locked, what is left are insertions at the ends.
+    assert float(locked["broken_per_1000_calls"]) < float(free["broken_per_1000_calls"])
 
 
 def test_the_number_of_transformations(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,9 @@ BOTH = Violation("both", (("hotel-area", None), ("train-day", None)), False, Fal
 
 def turn(dialogue: str, index: int, *violations: Violation, calls: int = 5) -> TurnFigures:
     counts = Counts(vacuous=1, held=4 - len(violations), violations=len(violations), carried=1)
-    return TurnFigures(dialogue, index, calls, counts, 8, 0.5, 0.25, violations)
+    broken = 1 if violations else None
+    after = (1, calls)
+    return TurnFigures(dialogue, index, calls, after, broken, counts, 8, 0.5, 0.25, violations)
 
 
 def run(*turns: TurnFigures) -> CampaignFigures:
