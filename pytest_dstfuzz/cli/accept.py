@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from pytest_dstfuzz.cli.corpora import add_folder, corpus_with
+from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
 from pytest_dstfuzz.experiments.arguments import Parser
 
 SUMMARY = "keep a remembered violation from failing the build, for a reason"
@@ -21,15 +22,14 @@ def run(arguments: Sequence[str]) -> int:
         UserError: there is no such violation, no reason, or the file cannot be written.
     """
     parser = Parser("dstfuzz accept", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
-    parser.add_argument("id", metavar="ID", help="of the violation, as its test shows it")
+    parser.add_argument("id", metavar="ID", help="of the violation, or its start")
     parser.option("--reason", metavar="TEXT", required=True, help="why it may stay")
     add_folder(parser)
     given = parser.parse_all(arguments)
-    path, corpus = corpus_with(given.regressions, given.id)
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.memory.corpus import accepted, corpus_text  # noqa: PLC0415
-    from pytest_dstfuzz.report.files import write_text  # noqa: PLC0415
+    from pytest_dstfuzz.memory.corpus import accepted, update_corpus  # noqa: PLC0415
 
-    write_text(path, corpus_text(accepted(corpus, given.id, given.reason)))
-    print(f"accepted {given.id} in {path}")
+    for path, names in find_ids(read_corpora(given.regressions), [given.id]).items():
+        update_corpus(path, partial(accepted, name=names[0], reason=given.reason))
+        print(f"accepted {names[0]} in {path}")
     return 0

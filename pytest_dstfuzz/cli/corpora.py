@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.experiments.arguments import Parser
 
 if TYPE_CHECKING:
@@ -23,11 +24,11 @@ def add_folder(parser: Parser) -> None:
     )
 
 
-def corpus_with(folder: Path, name: str) -> tuple[Path, Corpus]:
-    """Return the file that holds a violation, and all that is in it.
+def read_corpora(folder: Path) -> dict[Path, Corpus]:
+    """Return what is remembered, by the file of each data set.
 
     Raises:
-        UserError: there is no such folder, a file in it is broken, or none holds it.
+        UserError: there is no such file, or one that is broken.
     """
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.memory.corpus import read_corpus  # noqa: PLC0415
@@ -38,8 +39,18 @@ def corpus_with(folder: Path, name: str) -> tuple[Path, Corpus]:
             f"no regressions in {folder}: pytest --dst-remember writes them, --regressions PATH "
             "names another folder"
         )
-    corpora = {path: read_corpus(path) for path in paths}
-    for path, corpus in corpora.items():
-        if name in corpus:
-            return path, corpus
-    raise unknown_name("regression", name, [known for one in corpora.values() for known in one])
+    return {path: read_corpus(path) for path in paths}
+
+
+def find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path, list[str]]:
+    """Return by file the ids that are named by their starts; one id may be in several files.
+
+    Raises:
+        UserError: an id begins with none of them, or with several.
+    """
+    from pytest_dstfuzz.memory.corpus import full_id  # noqa: PLC0415 - as above
+
+    known = {name for corpus in corpora.values() for name in corpus}
+    names = dict.fromkeys(full_id(known, start) for start in starts)
+    found = {path: [name for name in names if name in one] for path, one in corpora.items()}
+    return {path: ids for path, ids in found.items() if ids}

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.cli.corpora import add_folder, corpus_with
+from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.experiments.arguments import Parser
 
@@ -25,18 +25,19 @@ def run(arguments: Sequence[str]) -> int:
         UserError: there is no such violation, the file is there already or cannot be written.
     """
     parser = Parser("dstfuzz promote", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
-    parser.add_argument("id", metavar="ID", help="of the violation, as its test shows it")
+    parser.add_argument("id", metavar="ID", help="of the violation, or its start")
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="write it to a new file")
     add_folder(parser)
     given = parser.parse_all(arguments)
     if given.output is not None and given.output.exists():
         raise UserError(f"{given.output} is there already: a test is written to a new file")
-    _, corpus = corpus_with(given.regressions, given.id)
+    corpora = read_corpora(given.regressions)
+    path, names = next(iter(find_ids(corpora, [given.id]).items()))
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.memory.promote import promoted  # noqa: PLC0415
     from pytest_dstfuzz.report.files import write_text  # noqa: PLC0415
 
-    text = promoted(corpus[given.id])
+    text = promoted(corpora[path][names[0]])
     if given.output is None:
         sys.stdout.write(text)
     else:

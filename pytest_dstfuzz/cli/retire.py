@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from pytest_dstfuzz.cli.corpora import add_folder, corpus_with
+from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
 from pytest_dstfuzz.experiments.arguments import Parser
 
 SUMMARY = "let go of remembered violations, those that are fixed"
@@ -21,18 +22,14 @@ def run(arguments: Sequence[str]) -> int:
         UserError: there is no such violation, or a file cannot be written.
     """
     parser = Parser("dstfuzz retire", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
-    parser.add_argument("ids", metavar="ID", nargs="+", help="of a violation")
+    parser.add_argument("ids", metavar="ID", nargs="+", help="of a violation, or its start")
     add_folder(parser)
     given = parser.parse_all(arguments)
-    for name in given.ids:
-        corpus_with(given.regressions, name)  # All of them, before any is retired.
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.memory.corpus import corpus_text  # noqa: PLC0415
-    from pytest_dstfuzz.report.files import write_text  # noqa: PLC0415
+    from pytest_dstfuzz.memory.corpus import update_corpus, without  # noqa: PLC0415
 
-    for name in dict.fromkeys(given.ids):
-        path, corpus = corpus_with(given.regressions, name)
-        left = {other: entry for other, entry in corpus.items() if other != name}
-        write_text(path, corpus_text(left))
-        print(f"retired {name} from {path}")
+    for path, names in find_ids(read_corpora(given.regressions), given.ids).items():
+        update_corpus(path, partial(without, names=names))
+        for name in names:
+            print(f"retired {name} from {path}")
     return 0

@@ -139,7 +139,10 @@ class SessionHooks:
         if exitstatus == pytest.ExitCode.INTERRUPTED:
             self._dst.keep_finished()
         if exitstatus in _ORDERLY:
-            self._last_lines += self._dst.memory.finish()
+            lines = self._dst.memory.finish()
+            self._last_lines += lines
+            if exitstatus == pytest.ExitCode.OK and any(line.style == "bad" for line in lines):
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
         if exitstatus not in _ORDERLY or not (self._dst.named or self._results):
             return
         self._ended = self._why_ended(session, exitstatus)
@@ -147,7 +150,7 @@ class SessionHooks:
         if not self._write_reports():
             status = status or pytest.ExitCode.TESTS_FAILED
         if exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = status
+            session.exitstatus = status or session.exitstatus
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the figures, and why the session failed."""

@@ -16,16 +16,15 @@ from pytest_dstfuzz.memory.corpus import (
     FOLDER,
     Corpus,
     corpus_path,
-    corpus_text,
     one,
     read_corpus,
     remembered,
+    update_corpus,
 )
 from pytest_dstfuzz.memory.regression import Regression, Replayed
 from pytest_dstfuzz.plugin.origins import brings_its_own
 from pytest_dstfuzz.plugin.record import regression_payload
 from pytest_dstfuzz.plugin.regressions import regression_items
-from pytest_dstfuzz.report.files import write_text
 from pytest_dstfuzz.report.page import Line
 from pytest_dstfuzz.report.redact import blotted
 
@@ -119,17 +118,21 @@ class Memory:
             count = f"{len(fixed)} of {len(replayed)} regressions are fixed"
             lines.append(Line(f"{count}: dstfuzz retire {names}{more}", "good"))
         if self._dst.settings.remember:
-            results = self._dst.record.results(self._dst.data)
-            found = [entry for result in results for entry in self._found(result)]
-            corpus = remembered(self.corpus, found)
-            new = len(corpus) - len(self.corpus)
-            try:
-                if new:
-                    write_text(self.path, corpus_text(corpus))
-            except UserError as error:
-                return [*lines, Line(f"failed: nothing was remembered: {error}", "bad")]
-            lines.append(Line(f"{new} new violations were remembered in {self.path}"))
+            lines.append(self._remember())
         return lines
+
+    def _remember(self) -> Line:
+        """Add what was found to the file as it is now: others may have changed it meanwhile."""
+        results = self._dst.record.results(self._dst.data)
+        found = [entry for result in results for entry in self._found(result)]
+        new = 0
+        try:
+            if found:
+                before, after = update_corpus(self.path, lambda known: remembered(known, found))
+                new = len(after) - len(before)
+        except UserError as error:
+            return Line(f"failed: nothing was remembered: {error}", "bad")
+        return Line(f"{new} new violations were remembered in {self.path}")
 
     def _found(self, result: TurnResult) -> Iterator[Regression]:
         dialogue = self._dialogues[result.dialogue_id]

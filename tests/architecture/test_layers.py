@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "trackers.protocol"},
-    "memory": BASE | {"dialogue", "relations", "campaign"},
+    "memory": BASE | {"dialogue", "relations", "campaign", "report.files", "report.lock"},
     "gate": BASE | {"dialogue.types", "dialogue.fingerprint", "campaign"},
     "audit": BASE | {"dialogue", "perturb.types", "campaign", "report"},
     "strategies": BASE | {"dialogue", "perturb", "trackers.protocol", "campaign"},
