@@ -18,6 +18,7 @@ import yaml
 
 from pytest_dstfuzz.cli import COMMANDS
 from pytest_dstfuzz.config import OPTIONS, parse_option
+from pytest_dstfuzz.trackers.registry import _ADAPTERS
 
 CI = Path(__file__).parents[2] / "examples" / "ci"
 RECIPES = ("github-actions.yml", "gitlab-ci.yml")
@@ -82,6 +83,41 @@ def test_the_recipes_do_what_they_are_for() -> None:
         assert "--junitxml=" in smoke
         assert "--dst-baseline=" in nightly
         assert "--dst-inconclusive=fail" in nightly
+
+
+#: --dst-model -> the extra without which it is refused; none for a tracker of one's own.
+NEEDS = {
+    "my_bot:track": "",
+    "trade": "models",
+    "simpletod": "models",
+    **{
+        f"{kind}{'+' if kind else ''}{protocol}://localhost:1": adapter.extra
+        for kind, adapter in _ADAPTERS.items()
+        for protocol in ("http", "https")
+    },
+}
+
+
+@pytest.mark.skipif(shutil.which("sh") is None, reason="the steps of a job are shell scripts")
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("model", NEEDS)
+def test_a_recipe_installs_what_its_model_needs(recipe: str, model: str) -> None:
+    runs = scripts(yaml.safe_load((CI / recipe).read_text("utf-8")))
+    installs = [line for line in runs if "pip install" in line]
+    assert installs
+    for script in installs:
+        # What pip would be asked for.
+        command = ["sh", "-euc", f'pip() {{ printf "%s\\n" "$@"; }}\n{script}']
+        done = subprocess.run(
+            command,
+            env={**os.environ, "DST_MODEL": model},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        (package,) = re.findall(r"^pytest-dstfuzz\[(.*)\]$", done.stdout, re.MULTILINE)
+        needed = [NEEDS[model]] if NEEDS[model] else []
+        assert package.split(",") == ["report", *needed]
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="the gate is a bash script")
