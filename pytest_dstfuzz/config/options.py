@@ -71,7 +71,7 @@ OPTIONS: tuple[Option, ...] = (
         "redraws",
         parsers.integer(0, 1000),
         "N",
-        "draw a vacuous, duplicate or invalid variant again, up to N times (default: 0)",
+        "draw a vacuous, duplicate or invalid variant again, up to N times (default: 5)",
         per_test=True,
     ),
     Option(

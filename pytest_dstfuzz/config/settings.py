@@ -56,7 +56,7 @@ class Settings:
     #: How many transformations are associated in one variant (k, 1 to 6).
     transformations: int = 3
     #: How often a variant that is vacuous, a duplicate or not valid is drawn again.
-    redraws: int = 0
+    redraws: int = 5
     #: Make no more variants of a turn once one of them breaks the relation.
     until_broken: bool = False
     only: tuple[str, ...] = ()

@@ -151,6 +151,8 @@ def _settings(config: Rq1Config, **given: Any) -> Settings:
         batch_size=config.batch_size,
         turns=None,
         variants=config.variants,
+        # As in the thesis each variant is drawn once: the valid rate is one of the figures.
+        redraws=0,
         search=config.search,
         attack=config.attack,
         max_edit_rate=config.max_edit_rate,

@@ -54,7 +54,7 @@ class Wavering(FussyBot, UnsureBot):
 def test_an_adaptive_search_is_told_what_its_attempts_showed(play: Play) -> None:
     texts = ["chaep", "cheap", "VETO", "cheap ?", "chaep", "cheap boom", "cheap north", "end"]
     spy = SpySearch()
-    run = play(talk("d", "cheap"), {"cheap": texts}, Wavering(), variants=8, by=spy)
+    run = play(talk("d", "cheap"), {"cheap": texts}, Wavering(), variants=8, redraws=0, by=spy)
     (result,) = run.campaign.run()
     ran = ["violation", "vacuous", "vetoed", "held", "duplicate", "error", "violation", "violation"]
     assert outcomes(result) == ran
@@ -95,7 +95,8 @@ def test_any_other_search_is_told_what_it_proposed_and_no_more(
 ) -> None:
     spy = SpySearch(adaptive=False)
     texts = {"cheap": ["cheap !", "cheap", "cheap ?"], "bye": ["by", "by"]}
-    run = play(talk("d", "cheap", "bye"), texts, variants=3, by=spy, until_broken=until_broken)
+    how = {"variants": 3, "redraws": 0, "until_broken": until_broken}
+    run = play(talk("d", "cheap", "bye"), texts, by=spy, **how)
     list(run.campaign.run())
     told = spy.told["d", 0, 2, 0]
     assert [item.proposal.variant.text for item in told] == ["cheap !", "cheap"]

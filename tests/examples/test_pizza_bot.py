@@ -16,6 +16,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import Context, Exchange
 
 FOLDER = Path(__file__).parents[2] / "examples" / "pizza_bot"
+README = (FOLDER / "README.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| `([^:]+): (.+) -> none` \|$", re.MULTILINE)
 
 Track = Callable[[Context], dict[str, str]]
@@ -48,6 +49,12 @@ def test_the_suite_fails_where_an_order_is_lost(tmp_path: Path) -> None:
     assert report["data"]["layout"] == "jsonl"
     assert report["data"]["normalisation"] == "plain"
     assert all(turn["label"] is None for turn in report["turns"])
+    # By default variants that are not valid are drawn again, until hardly any is left out.
+    assert all(any(v["valid"] for v in turn["variants"]) for turn in report["turns"])
+    told = re.search(r"gave (\d+) valid variants of\s(\d+) and (\d+) violations", README)
+    assert told is not None
+    names = ("valid", "generated", "violations")
+    assert [int(figure) for figure in told.groups()] == [report["summary"][n] for n in names]
 
 
 def test_the_suite_passes_under_its_gate(tmp_path: Path) -> None:
@@ -74,7 +81,7 @@ def test_the_tracker_follows_the_clean_orders(track: Track) -> None:
 
 
 def test_the_violations_of_the_readme_are_real(track: Track) -> None:
-    rows = ROW.findall((FOLDER / "README.md").read_text(encoding="utf-8"))
+    rows = ROW.findall(README)
     assert len(rows) == 5
     said = {
         turn.user: turn.system
