@@ -12,6 +12,7 @@ from pytest_dstfuzz.config.settings import (
     FAIL_ON,
     INCONCLUSIVE,
     RELATIONS,
+    SUITE,
     TRANSFORMATIONS,
     VALIDITIES,
 )
@@ -28,6 +29,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "checkpoint", parsers.text, "PATH", "weights of the tracker instead of the shipped ones"
+    ),
+    Option(
+        "suite",
+        parsers.choice("policy", SUITE),
+        "WHEN",
+        "add the built-in suite: auto (the command line names a tracker and no file, and no test "
+        "of your own is about robustness; default), yes (also for the tracker of an ini file) or "
+        "no",
     ),
     Option(
         "data",

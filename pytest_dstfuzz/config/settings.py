@@ -24,6 +24,7 @@ RELATIONS = ("metamorphic", "gold")
 FAIL_ON = ("violation", "gate")
 INCONCLUSIVE = ("warn", "fail")
 ANNOTATIONS = ("auto", "yes", "no")
+SUITE = ("auto", "yes", "no")
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
 #: Settings that say how a service is reached: its answers do not depend on them.
@@ -45,6 +46,8 @@ class Settings:
 
     model: str | None = None
     checkpoint: str | None = None
+    #: Whether the built-in suite is added to the tests; see `plugin.selection`.
+    suite: str = "auto"
     data: str = "sample"
     split: str = "test"
     #: Number of turns; ``None`` = all.

@@ -16,6 +16,7 @@ import pytest
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.marker import HELP, marker_values
 from pytest_dstfuzz.plugin.options import Given, add_options, given_options, read_settings
+from pytest_dstfuzz.plugin.selection import SELECTION, Selection
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon import Lexicon
@@ -35,6 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and listen for results of tests."""
     config.addinivalue_line("markers", HELP)
+    config.stash[SELECTION] = Selection.take(config)
     config.pluginmanager.register(_Intake(config), "dstfuzz-intake")
 
 
@@ -75,20 +77,23 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Add the built-in suite where the command line names a tracker and no test is about it.
+    """Add the built-in suite where it belongs to the run; see `Selection.adds_suite`.
 
     Not where something could not be collected: that may have been the test that is about it.
-    Not for a tracker that an ini file names: that serves runs of other tests too.
     """
-    started = config.stash.get(_SESSION, None)
+    selection = config.stash[SELECTION]
+    has_own = any(_is_ours(item) for item in items)
+    adds = not session.testsfailed and selection.adds_suite(given_options(config), has_own)
+    started = _started(config) if adds else config.stash.get(_SESSION, None)
     if started is None:
         return
-    if started.insisted and not session.testsfailed and not any(_is_ours(item) for item in items):
+    if adds:
         items.extend(started.builtin_items(session))
     started.make_selectable(items)
     started.memory.collect(session, items)
     if started.problem is not None:
         raise pytest.UsageError(str(started.problem))
+    selection.keep(items)
 
 
 @pytest.fixture(scope="session")
@@ -167,6 +172,25 @@ class _Intake:
         # robustness tests are run.
         if payload is not None:
             _started(self._config).record.add(payload)
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Say so where a tracker was named and nothing was tested: else green would mislead."""
+        config, started = self._config, self._config.stash.get(_SESSION, None)
+        idle = hasattr(config, "workerinput") or config.getoption("collectonly")
+        if idle or exitstatus not in _ORDERLY or (started is not None and started.record.tested):
+            return
+        if text := config.stash[SELECTION].untested(given_options(config)):
+            terminalreporter.write_line(f"dstfuzz: {text}", yellow=True)
+
+
+#: Exit statuses of runs that were collected and run to their end.
+_ORDERLY = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
 
 
 def _started(config: pytest.Config) -> DstSession:

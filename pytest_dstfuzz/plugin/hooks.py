@@ -25,6 +25,7 @@ from pytest_dstfuzz.plugin.outputs import (
     record_suite_properties,
     write_outputs,
 )
+from pytest_dstfuzz.plugin.selection import SELECTION
 from pytest_dstfuzz.plugin.service import contexts, total
 from pytest_dstfuzz.plugin.service import notes as tracker_notes
 from pytest_dstfuzz.plugin.session import DstSession
@@ -188,7 +189,9 @@ class SessionHooks:
         gated = dst.settings.fail_on == "gate" or dst.gate.given
         # Where the kit has checked the adapter and no test is about a turn, that was the test.
         # Likewise where remembered violations were all that was asked for.
-        others = dst.record.conformance or dst.record.regressions
+        others = dst.record.conformance or bool(dst.record.regressions)
+        # And a file that is asked for by name may be about something else.
+        others = others or bool(dst.config.stash[SELECTION].files)
         about_turns = dst.named and not (others and not dst.record.planned)
         if not (about_turns or gated):
             return pytest.ExitCode.OK

@@ -87,6 +87,12 @@ class Record:
         return len(self._found)
 
     @property
+    def tested(self) -> bool:
+        """Whether anything was asked of a tracker, or was going to be."""
+        found = self._found or self.conformance or self.regressions or self.problem
+        return bool(found or self.planned)
+
+    @property
     def missing(self) -> int:
         """How many results were asked for and did not come."""
         return max(0, self.planned - len(self))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_dstfuzz.plugin.suite import NODE
+from pytest_dstfuzz.plugin.selection import NODE
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon import Lexicon

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.plugin.selection import NODE
 from pytest_dstfuzz.plugin.turn import DstTurn
-
-#: Stands for the path in the ids of the built-in items: the same on every machine.
-NODE = "dstfuzz"
 
 
 def test_belief_state_survives(dst_turn: DstTurn) -> None:

@@ -1,0 +1,148 @@
+"""What a command line asks for by name, and whether the built-in suite is added to it.
+
+Loads nothing heavy: every run of pytest comes through here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os.path import normpath
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.errors import nearest
+from pytest_dstfuzz.plugin.options import Given
+
+#: Stands for the path in the ids of the tests that the plugin adds: the same on every machine.
+NODE = "dstfuzz"
+#: Options of pytest that leave tests out.
+_NARROWING = ("keyword", "markexpr", "lf", "deselect", "stepwise")
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the command line asks for.
+
+    Attributes:
+        ids: of tests that the plugin adds, as pytest prints them.
+        files: files and tests of the user's that are asked for by name; a folder, the
+            ``testpaths`` of an ini file, and nothing at all name none.
+        narrowed: whether some tests are left out, by ``-k`` and the like.
+    """
+
+    ids: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    narrowed: bool = False
+
+    @classmethod
+    def take(cls, config: pytest.Config) -> Selection:
+        """Read the arguments of ``config``, and take the ids out that pytest would look for.
+
+        For them there is no file: pytest would end with "file or directory not found".
+        """
+        ids = {argument: _own_id(argument, config) for argument in config.args}
+        config.args[:] = [argument for argument, node in ids.items() if node is None]
+        files: list[str] = []
+        if config.args_source is pytest.Config.ArgsSource.ARGS:
+            folder = config.invocation_params.dir
+            files = [one for one in config.args if not (folder / one).is_dir()]
+        narrowed = any(config.getoption(name, default=None) for name in _NARROWING)
+        return cls(tuple(node for node in ids.values() if node), tuple(files), narrowed)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether it is about files or tests that are named."""
+        return bool(self.ids or self.files)
+
+    def adds_suite(self, given: Sequence[Given], has_own: bool) -> bool:
+        """Return whether the built-in suite belongs to the run.
+
+        Args:
+            given: the options.
+            has_own: whether a test that was collected is about robustness.
+        """
+        named = {option.name: option for option in given}
+        suite = named.get("suite")
+        wanted = "auto" if suite is None else suite.value
+        if self.ids:
+            return True
+        if "model" not in named or wanted == "no":
+            return False
+        if wanted == "yes":
+            # What the command line says twice is meant; an ini file serves all runs.
+            return not self.files or (suite is not None and suite.on_command_line)
+        return named["model"].on_command_line and not has_own and not self.files
+
+    def keep(self, items: list[pytest.Item]) -> None:
+        """Of the tests that the plugin adds, keep those that are asked for by id.
+
+        Raises:
+            pytest.UsageError: there is none of an id; the message names the nearest.
+        """
+        if not self.ids:
+            return
+        added = [item for item in items if item.nodeid.startswith(f"{NODE}::")]
+        for node in self.ids:
+            if not any(_is_of(item, node) for item in added):
+                raise pytest.UsageError(_missing(node, [item.nodeid for item in added]))
+        items[:] = [
+            item
+            for item in items
+            if not item.nodeid.startswith(f"{NODE}::")
+            or any(_is_of(item, node) for node in self.ids)
+        ]
+
+    def untested(self, given: Iterable[Given]) -> str:
+        """Return what to say of a run without one robustness test, ``""`` where nothing is.
+
+        Such a run is green although a tracker was named.
+        """
+        named = {option.name: option for option in given}
+        model, suite = named.get("model"), named.get("suite")
+        if model is None or (suite is not None and suite.value == "no"):
+            return ""
+        if model.on_command_line and self.files:
+            return (
+                f"no robustness test was run: {', '.join(self.files[:_MOST_NAMED])} has none, and "
+                "the built-in suite is not added to files and tests that are asked for by name, "
+                "unless with --dst-suite=yes"
+            )
+        # An ini file serves runs of other tests too; those need not hear of it.
+        if model.on_command_line or self.by_name or self.narrowed:
+            return ""
+        return (
+            f"no robustness test was run: {model.shown_as} names a tracker, but no test that was "
+            "collected uses dst_turn. To add the built-in suite, write dst_suite = yes into the "
+            "ini file or give --dst-suite=yes; dst_suite = no silences this line"
+        )
+
+
+#: What the command line of a session asks for.
+SELECTION: pytest.StashKey[Selection] = pytest.StashKey()
+
+
+def _own_id(argument: str, config: pytest.Config) -> str | None:
+    """Return the id of an added test, as it is from the root folder; ``None`` for all else."""
+    path, _, name = argument.partition("::")
+    if not name:
+        return None
+    # From another folder pytest prints it relative to that: ../dstfuzz::...
+    place = Path(normpath(config.invocation_params.dir / path))
+    return f"{NODE}::{name}" if path == NODE or place == config.rootpath / NODE else None
+
+
+def _is_of(item: pytest.Item, node: str) -> bool:
+    return item.nodeid == node or item.nodeid.startswith(f"{node}[")
+
+
+def _missing(node: str, known: Sequence[str]) -> str:
+    guess = nearest(node, known)
+    hint = f" Did you mean {guess}?" if guess else ""
+    return (
+        f"not found: {node}: the turns that are drawn with these options do not have it (its run "
+        f"may have had another --dst-data, --dst-split, --dst-turns, --dst-seed or --dst-domains)."
+        f"{hint}"
+    )

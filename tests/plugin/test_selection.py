@@ -1,0 +1,182 @@
+"""Which tests a run is about: the built-in suite, files that are named, ids that are pasted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+FEW = ("--dst-turns=4", "--dst-variants=2")
+UNIT = "def test_unit(): pass"
+INI = "[pytest]\ndst_model = mybot:steady\ndst_turns = 4\ndst_variants = 2\n"
+UNTESTED = "dstfuzz: no robustness test was run: *"
+
+
+@pytest.fixture
+def unit(bot: pytest.Pytester) -> pytest.Pytester:
+    """A bot, and a test that is about something else."""
+    bot.makepyfile(test_unit=UNIT)
+    return bot
+
+
+def failed_ids(result: pytest.RunResult) -> list[str]:
+    return re.findall(r"^FAILED (\S+\]) - ", result.stdout.str(), re.MULTILINE)
+
+
+# -- ids that are printed -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "worker"])
+def test_the_id_of_a_failure_runs_when_it_is_pasted(
+    unit: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    options = ("--dst-model=mybot:fragile", *FEW)
+    first, second, *_ = failed_ids(unit.runpytest_inprocess(*options))
+    assert first.startswith("dstfuzz::test_belief_state_survives[sample-test-")
+    again = unit.runpytest_inprocess(first, *options, *workers)
+    again.assert_outcomes(failed=1)
+    assert failed_ids(again) == [first]
+    both = unit.runpytest_inprocess(second, "test_unit.py", first, *options, *workers)
+    both.assert_outcomes(failed=2, passed=1)
+    assert set(failed_ids(both)) == {first, second}
+
+
+def test_an_id_that_was_printed_in_another_folder_runs_there(unit: pytest.Pytester) -> None:
+    unit.makeini("[pytest]\npythonpath = .\n")
+    inner = unit.mkdir("inner")
+    (inner / "test_inner.py").write_text(UNIT, encoding="utf-8")
+    command = ("--rootdir=..", "-c../tox.ini", "--dst-model=mybot:fragile", *FEW)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(inner)
+        first, *_ = failed_ids(unit.runpytest_subprocess(*command))
+        assert first.startswith("../dstfuzz::")
+        again = unit.runpytest_subprocess(first, *command)
+    again.assert_outcomes(failed=1)
+    assert failed_ids(again) == [first]
+
+
+def test_the_name_of_the_test_is_the_whole_suite(unit: pytest.Pytester) -> None:
+    result = unit.runpytest_inprocess(
+        "dstfuzz::test_belief_state_survives", "--dst-model=mybot:steady", *FEW
+    )
+    result.assert_outcomes(passed=4)
+
+
+def test_a_pasted_id_asks_the_tracker_of_an_ini_file(unit: pytest.Pytester) -> None:
+    unit.makeini(INI.replace("steady", "fragile"))
+    first, *_ = failed_ids(unit.runpytest_inprocess("--dst-suite=yes"))
+    unit.runpytest_inprocess(first).assert_outcomes(failed=1)
+
+
+def test_an_id_that_is_not_there_is_named_with_the_nearest(unit: pytest.Pytester) -> None:
+    options = ("--dst-model=mybot:fragile", *FEW)
+    first, *_ = failed_ids(unit.runpytest_inprocess(*options))
+    wrong = first.replace("-t0]", "-t99]")
+    result = unit.runpytest_inprocess(wrong, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    text = result.stderr.str()
+    assert f"not found: {wrong}" in text
+    assert "--dst-turns" in text
+    assert "Did you mean dstfuzz::test_belief_state_survives[" in text
+
+
+def test_a_pasted_id_needs_a_tracker(unit: pytest.Pytester) -> None:
+    result = unit.runpytest_inprocess("dstfuzz::test_belief_state_survives", *FEW)
+    assert result.ret != 0
+    assert "no tracker to test: name one with --dst-model" in result.stdout.str()
+
+
+# -- files that are named, and folders ----------------------------------------------------
+
+
+def test_nothing_is_added_to_a_file_that_is_asked_for_by_name(unit: pytest.Pytester) -> None:
+    for words in (["test_unit.py"], ["test_unit.py::test_unit"]):
+        result = unit.runpytest_inprocess(*words, "--dst-model=mybot:fragile", *FEW)
+        result.assert_outcomes(passed=1)
+        assert result.ret == 0
+        result.stdout.fnmatch_lines([f"{UNTESTED}{words[0]} has none*--dst-suite=yes"])
+
+
+def test_a_gate_is_not_passed_by_a_file_without_a_robustness_test(unit: pytest.Pytester) -> None:
+    result = unit.runpytest_inprocess(
+        "test_unit.py", "--dst-model=mybot:steady", "--dst-max-failure-rate=5%", *FEW
+    )
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested*", UNTESTED])
+
+
+@pytest.mark.parametrize("words", [("test_unit.py", "--dst-suite=yes"), (".",), ("inner",)])
+def test_to_a_folder_it_is_added_and_to_a_file_when_that_is_said(
+    unit: pytest.Pytester, words: tuple[str, ...]
+) -> None:
+    (unit.mkdir("inner") / "test_inner.py").write_text(UNIT, encoding="utf-8")
+    result = unit.runpytest_inprocess(*words, "--dst-model=mybot:steady", *FEW)
+    result.stdout.fnmatch_lines(["turns *4 of 4*"])
+    assert result.ret == 0
+
+
+def test_the_testpaths_of_an_ini_file_name_no_file(unit: pytest.Pytester) -> None:
+    unit.makeini("[pytest]\ntestpaths = test_unit.py\n")
+    result = unit.runpytest_inprocess("--dst-model=mybot:steady", *FEW)
+    result.assert_outcomes(passed=5)
+
+
+def test_without_the_suite_a_tracker_of_the_command_line_is_not_tested(
+    unit: pytest.Pytester,
+) -> None:
+    result = unit.runpytest_inprocess("--dst-model=mybot:steady", "--dst-suite=no", *FEW)
+    result.assert_outcomes(passed=1)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested*"])
+
+
+# -- ini files ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "worker"])
+def test_an_ini_file_whose_tracker_is_not_tested_says_so(
+    unit: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    unit.makeini(INI)
+    result = unit.runpytest_inprocess(*workers)
+    result.assert_outcomes(passed=1)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([f"{UNTESTED}dst_model (ini) names a tracker*dst_suite = yes*"])
+
+
+def test_nobody_is_told_who_runs_a_part_or_said_no(unit: pytest.Pytester) -> None:
+    unit.makeini(INI)
+    for words in (["test_unit.py"], ["-k", "unit"], ["--dst-suite=no"], ["--collect-only"]):
+        unit.runpytest_inprocess(*words).stdout.no_fnmatch_line(UNTESTED)
+
+
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "worker"])
+def test_an_ini_file_may_add_the_suite(unit: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    unit.makeini(f"{INI}dst_suite = yes\n")
+    result = unit.runpytest_inprocess(*workers)
+    result.assert_outcomes(passed=5)
+    result.stdout.no_fnmatch_line(UNTESTED)
+    # Whoever works on a unit test waits for no tracker.
+    unit.runpytest_inprocess("test_unit.py", *workers).assert_outcomes(passed=1)
+
+
+def test_an_ini_file_that_adds_the_suite_tests_its_tracker_first(unit: pytest.Pytester) -> None:
+    unit.makeini(f"{INI}dst_suite = yes\n".replace("steady", "Training"))
+    result = unit.runpytest_inprocess()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    unit.runpytest_inprocess("-k", "test_unit").assert_outcomes(passed=1, deselected=4)
+
+
+def test_the_suite_that_is_asked_for_comes_with_a_suite_of_ones_own(
+    suite: pytest.Pytester,
+) -> None:
+    result = suite.runpytest_inprocess("--dst-model=mybot:steady", "--dst-suite=yes", *FEW)
+    result.assert_outcomes(passed=8)
+
+
+def test_a_value_that_it_does_not_take_is_refused(unit: pytest.Pytester) -> None:
+    unit.makeini(f"{INI}dst_suite = always\n")
+    result = unit.runpytest_inprocess()
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "dst_suite (ini)" in result.stderr.str()
+    assert "auto, no, yes" in result.stderr.str()
