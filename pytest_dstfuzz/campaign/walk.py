@@ -36,6 +36,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.smallest import Smaller, smallest
 from pytest_dstfuzz.campaign.voting import repetitions, settled_clean
 from pytest_dstfuzz.dialogue.types import Context, Dialogue
+from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 Answers = Mapping[Context, Answer]
@@ -224,6 +225,11 @@ def _turn_result(
         reason = clean.reason
     elif outcome == "inapplicable":
         reason = "the clean prediction is wrong by the label, or the turn has none"
+    elif outcome == "untested" and len(turn.user) > LONGEST_EDITED:
+        reason = (
+            f"the utterance has {len(turn.user):,} characters, and only those of at most "
+            f"{LONGEST_EDITED:,} are edited"
+        )
     return TurnResult(
         id=turn_id(rules.data, dialogue.id, turn.index),
         dialogue_id=dialogue.id,

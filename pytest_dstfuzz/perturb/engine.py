@@ -97,11 +97,15 @@ class Perturber:
     def prepare(self, utterance: str, values: Iterable[str] = (), system: str = "") -> Source:
         """Find what guards an utterance, once for all its variants.
 
+        One of more than `rates.LONGEST_EDITED` characters has nothing that may be edited.
+
         Args:
             utterance: as the user typed it; any text, empty too.
             values: slot values of the turn's state.
             system: the system utterance before it.
         """
+        if len(utterance) > rates.LONGEST_EDITED:
+            return _unedited(utterance)
         parts = take_apart(utterance)
         distances: Iterable[int] = repeat(0)
         if self._locks or self._nearest_first:
@@ -211,6 +215,8 @@ class Perturber:
     def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
         """Measure and judge a finished variant."""
         middle = source.text
+        if edits and max(len(middle), len(text) // 2) > rates.LONGEST_EDITED:
+            return Variant(middle, text, edits, 0.0, 0.0, "vetoed", "length")
         words_done = len(edits)
         while words_done and not edits[words_done - 1].transformation.startswith("word"):
             words_done -= 1
@@ -263,6 +269,13 @@ def _open_mask(parts: Parts) -> Mask:
     count = len(parts.words)
     inner = [gap[-1:].isspace() for gap in parts.gaps[1:-1]]
     return Mask((FREE,) * count, ("",) * count, (True, *inner, True) if count else (True,))
+
+
+def _unedited(utterance: str) -> Source:
+    """Return a source without any place for an edit."""
+    mask = Mask((), (), (False,))
+    draft = Draft(utterance, (), utterance, open_end=False, quota=0)
+    return Source(utterance, take_apart(""), mask, draft, frozenset(), 0.0)
 
 
 def _draft(text: str, parts: Parts, mask: Mask, distances: Iterable[int]) -> Draft:

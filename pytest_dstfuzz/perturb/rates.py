@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import jellyfish
 
 from pytest_dstfuzz.perturb.words import word_list
+
+#: Characters of the longest utterance that is edited. Jaro similarity takes time by the square
+#: of the length: a quarter of a second here, more than a minute for 164,000 characters.
+LONGEST_EDITED: Final = 10_000
+#: Letters up to which two words are compared letter by letter, likewise: so many by so many.
+_LONGEST_WORD: Final = 100
 
 
 def distinct_words(text: str) -> frozenset[str]:
@@ -25,15 +33,39 @@ def edit_w(before: frozenset[str], after: str) -> float:
 
 
 def edit_c(before: str, after: str) -> float:
-    """Return 1 - Jaro similarity of the texts, in [0, 1]; 0 for equal ones."""
+    """Return 1 - Jaro similarity of the texts, in [0, 1]; 0 for equal ones.
+
+    Takes time by the square of their lengths; see `LONGEST_EDITED`.
+    """
     if before == after:
         return 0.0
     return 1.0 - float(jellyfish.jaro_similarity(_encodable(before), _encodable(after)))
 
 
 def typing_distance(one: str, other: str) -> int:
-    """Return the Damerau-Levenshtein distance: drops, inserts, changes and swaps of letters."""
+    """Return the Damerau-Levenshtein distance: drops, inserts, changes and swaps of letters.
+
+    Of words of more than 100 letters only what is between their equal ends is compared; where
+    that is longer still, the length of the longer word is returned, which is no typing error.
+    """
+    longest = max(len(one), len(other))
+    if longest > _LONGEST_WORD:
+        one, other = _without_equal_ends(one, other)
+        if max(len(one), len(other)) > _LONGEST_WORD:
+            return longest
     return int(jellyfish.damerau_levenshtein_distance(_encodable(one), _encodable(other)))
+
+
+def _without_equal_ends(one: str, other: str) -> tuple[str, str]:
+    start = _equal_from_the_start(one, other)
+    one, other = one[start:], other[start:]
+    end = _equal_from_the_start(one[::-1], other[::-1])
+    return one[: len(one) - end], other[: len(other) - end]
+
+
+def _equal_from_the_start(one: str, other: str) -> int:
+    places = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in places if left != right), min(len(one), len(other)))
 
 
 def word_limit(source: frozenset[str], limit: float, *, flat: bool = False) -> float:

@@ -19,7 +19,8 @@ from pytest_dstfuzz.perturb.edits import apply_edits, source_spans, without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import Lexicon
 from pytest_dstfuzz.perturb.operators import OPERATORS, transform
-from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
+from pytest_dstfuzz.perturb.types import Action, Edit, Variant
 
 SPACE = ActionSpace()
 ACTIONS = st.builds(
@@ -235,3 +236,23 @@ def test_locks_on_everything_leave_no_variant_and_no_error(
             assert variant.status in {"valid", "vacuous", "vetoed", "over_rate"}
             if lock == "/.+/" and validity == "strict":
                 assert not variant.valid
+
+
+@pytest.mark.parametrize("kind", ["a large hotel in the north please ", "hotel", "? "])
+def test_an_utterance_of_more_than_so_many_characters_is_not_edited(
+    strict: Perturber, edit_rate: Perturber, kind: str
+) -> None:
+    text = (kind * (LONGEST_EDITED // len(kind) + 1))[: LONGEST_EDITED + 1]
+    edit = Edit("word_insert", "filler", 0, 0, "", "well ")
+    for perturber in (strict, edit_rate):
+        source = perturber.prepare(text, ["north"])
+        for seed in range(5):
+            variant = perturber.apply(source, SPACE.sample(np.random.default_rng(seed), 6))
+            assert (variant.status, variant.text, variant.edits) == ("vacuous", text, ())
+        assert perturber.check(source, f"well {text}", [edit]) == ("vetoed", "length")
+        assert set(perturber.menus(source)) == set(TRANSFORMATIONS)
+        shorter = perturber.prepare(text[1:], ["north"])
+        assert perturber.check(shorter, f"well {text[1:]}", [edit])[1] != "length"
+        # Edits from elsewhere do not make it long either.
+        huge = edit._replace(after=text * 2)
+        assert perturber.check(shorter, huge.after + text[1:], [huge]) == ("vetoed", "length")

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import time
 
+import jellyfish
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.perturb.rates import distinct_words, edit_c, edit_w, word_limit
+from pytest_dstfuzz.perturb.rates import (
+    distinct_words,
+    edit_c,
+    edit_w,
+    typing_distance,
+    word_limit,
+)
 from pytest_dstfuzz.perturb.words import match_case, split_words, take_apart, word_list
 
 
@@ -89,3 +96,27 @@ def test_one_substitution_is_always_within_the_limit_of_words() -> None:
     assert word_limit(few, 0.25, flat=True) == 0.25
     assert word_limit(many, 0.25) == 0.25
     assert word_limit(few, 0.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "distance"),
+    [("north", "nroth", 1), ("north", "noorth", 1), ("north", "south", 2), ("", "a", 1)],
+)
+def test_typing_distance_is_the_same_inside_a_very_long_word(
+    old: str, new: str, distance: int
+) -> None:
+    assert typing_distance(old, new) == distance
+    around = "xy" * 5_000
+    assert typing_distance(around + old + around, around + new + around) == distance
+
+
+@given(st.text("ab", max_size=12), st.text("ab", max_size=12), st.text("ab", min_size=101))
+def test_equal_ends_of_long_words_do_not_count(old: str, new: str, ends: str) -> None:
+    distance = int(jellyfish.damerau_levenshtein_distance(ends + old + ends, ends + new + ends))
+    assert typing_distance(ends + old + ends, ends + new + ends) == distance
+
+
+def test_words_that_are_long_and_unlike_are_no_typing_errors() -> None:
+    # Letter by letter this took 15 seconds and nearly a gigabyte.
+    old, new = "x" + "hotel" * 2_000, "hotel" * 2_000 + "x"
+    assert typing_distance("a" + old, new + "b") == len(old) + 1

@@ -16,7 +16,8 @@ ODD = {
     "emoji only": "🙂🙂 👍🏽 👩\u200d👩\u200d👧",
     "right to left": "أريد غرفة رخيصة في الشمال",
     "mixed directions": "a hotel called \u202bמלון צפון\u202c in the north",
-    "10,000 characters": "I would like a large hotel in the north please " * 213,
+    "10,000 characters": "I would like a large hotel in the north please " * 212,
+    "164,000 characters": "I would like a large hotel in the north please " * 3500,
     "one word of 10,000": "hotel" * 2000,
     "zero width": "a\u200bcheap\u200d hotel\ufeff in the\u2060north",
     "combining marks": "a\u0301 che\u0300ap\u0323 hote\u0308l in the no\u0302rth",
@@ -114,6 +115,24 @@ def test_utterances_are_reported_as_they_were_typed(odd: pytest.Pytester) -> Non
     report = json.loads((odd.path / "out.json").read_text(encoding="utf-8"))
     said = {turn["dialogue_id"]: turn["user"] for turn in report["turns"]}
     assert {name: said[f"{name} alone"] for name in ODD} == ODD
+
+
+def test_what_is_too_long_is_not_edited_and_said_so(odd: pytest.Pytester) -> None:
+    result = odd.runpytest_inprocess(
+        *("--dst-model=oddbot:track", "--dst-data=odd.jsonl", "--dst-turns=all", "-rs"),
+        *("--dst-report=out.json", "--dst-fail-on=gate"),
+    )
+    reason = "the utterance has 164,500 characters, and only those of at most 10,000 are edited"
+    result.stdout.fnmatch_lines([f"SKIPPED*{reason}"])
+    report = json.loads((odd.path / "out.json").read_text(encoding="utf-8"))
+    long = [turn for turn in report["turns"] if turn["dialogue_id"].startswith("164")]
+    assert [turn["outcome"] for turn in long if turn["reason"] == reason] == ["untested"] * 2
+    # Later turns see it as it was said.
+    contexts = {tuple(variant["context"][1:]) for variant in long[-1]["variants"]}
+    assert contexts == {(ODD["164,000 characters"],)}
+    # Shorter ones are edited, however long.
+    rest = [turn for turn in report["turns"] if turn["dialogue_id"] == "10,000 characters alone"]
+    assert any(variant["edits"] for variant in rest[0]["variants"])
 
 
 def test_what_has_no_word_to_change_is_said_to_be_untested(odd: pytest.Pytester) -> None:
