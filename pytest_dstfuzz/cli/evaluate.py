@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.config import ADAPTER, Settings, build_settings
+from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
 from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser
@@ -37,11 +38,19 @@ def run(arguments: Sequence[str]) -> int:
         help=f"read the data in this layout: {', '.join(LAYOUTS)} (default: the first of them "
         "that holds the split)",
     )
+    parser.value(
+        "--normalisation",
+        check_normalisation,
+        "NAME",
+        help=f"compare values in this form: {', '.join(NORMALISATIONS)} (default: plain for JSON "
+        "Lines, else multiwoz; multiwoz-codes leaves all values but codes as the labels have them)",
+    )
     parser.option("--json", action="store_true", help="print the figures as JSON")
     options = vars(parser.parse_all(arguments))
     as_json, layout = options.pop("json"), options.pop("layout")
+    normalisation = options.pop("normalisation")
     settings = build_settings({name: value for name, value in options.items() if value is not None})
-    lines = _measure(settings, layout, as_json=as_json)
+    lines = _measure(settings, layout, normalisation, as_json=as_json)
     print("\n".join(lines))
     return 0
 
@@ -52,7 +61,9 @@ def _layout(text: str) -> str:
     return text
 
 
-def _measure(settings: Settings, layout: str | None, *, as_json: bool) -> list[str]:
+def _measure(
+    settings: Settings, layout: str | None, normalisation: str | None, *, as_json: bool
+) -> list[str]:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
@@ -60,7 +71,7 @@ def _measure(settings: Settings, layout: str | None, *, as_json: bool) -> list[s
     from pytest_dstfuzz.trackers.preflight import preflight  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
 
-    data = load_dialogues(settings.data, settings.split, layout=layout)
+    data = load_dialogues(settings.data, settings.split, layout=layout, normalisation=normalisation)
     data = sample_set(data, None, settings.seed, settings.domains)
     tracker = tracker_for(settings, data)
     contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]

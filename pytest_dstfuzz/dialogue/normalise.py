@@ -1,6 +1,6 @@
 """One form for the values of labels and predictions, whatever the layout they come from.
 
-Two named normalisations. ``plain`` lower-cases, collapses blanks, leaves out the
+Three named normalisations. ``plain`` lower-cases, collapses blanks, leaves out the
 spellings of absence and unites those of ``dontcare``. ``multiwoz`` does the same and
 brings the labels of MultiWOZ 2.0 to 2.4 and of the TRADE layout to one form:
 
@@ -10,6 +10,10 @@ brings the labels of MultiWOZ 2.0 to 2.4 and of the TRADE layout to one form:
   ``hotel`` and ``guesthouse``, times ``HH:MM``, ``centre``, attraction types in the
   singular, numbers in digits, spellings of names and foods that differ between versions;
 - of alternatives (``a|b``, ``a>b``, or a list) the first is taken.
+
+``multiwoz-codes`` is ``plain`` but for what layouts encode in ways of their own: slots, the
+yes/no slots and ``hotel-type`` are as in ``multiwoz``, all other values the strings of the
+labels. It says how much of an accuracy is owed to ``multiwoz``.
 
 Absence and ``dontcare`` are never the same. Normalising twice changes nothing.
 """
@@ -27,7 +31,10 @@ from pytest_dstfuzz.dialogue.types import DONTCARE, BeliefState
 from pytest_dstfuzz.errors import DataError, unknown_name
 
 #: Names of the normalisations, for options and reports.
-NORMALISATIONS: Final = ("multiwoz", "plain")
+NORMALISATIONS: Final = ("multiwoz", "plain", "multiwoz-codes")
+
+#: Kinds of slots whose values are codes, not words of the dialogue: ``true`` for yes or hotel.
+_CODED: Final = ("yes/no", "hotel type")
 
 _ABSENT: Final = frozenset({"", "none", "not given", "not mentioned"})
 # Compared without apostrophes, so "don't care" and "do n't care" are covered.
@@ -107,9 +114,9 @@ def check_normalisation(name: str) -> str:
 def normalise_slot(slot: str, normalisation: str) -> str | None:
     """Return the canonical name of ``slot``, or ``None`` where it is out of scope.
 
-    ``plain`` lower-cases and collapses blanks. ``multiwoz`` maps the names of all
-    layouts to those of ``multiwoz.SLOTS``, leaves out the slots of the other three
-    domains, and keeps a name that it does not know.
+    ``plain`` lower-cases and collapses blanks. The others map the names of all
+    layouts to those of ``multiwoz.SLOTS``, leave out the slots of the other three
+    domains, and keep a name that they do not know.
     """
     text = _clean(slot)
     if normalisation == "plain":
@@ -125,14 +132,15 @@ def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
     """Return the canonical form of ``value``, or ``None`` where it means absence.
 
     Args:
-        slot: a canonical slot name (only ``multiwoz`` looks at it).
+        slot: a canonical slot name (``plain`` does not look at it).
         value: as the data or a tracker writes it.
         normalisation: one of ``NORMALISATIONS``.
     """
     text = _clean(value)
-    if normalisation == "plain":
+    kind = multiwoz.slot_kind(slot)
+    if normalisation == "plain" or (normalisation == "multiwoz-codes" and kind not in _CODED):
         return _special(text, ())
-    rule = _RULES[multiwoz.slot_kind(slot)]
+    rule = _RULES[kind]
     while True:
         # A rule may uncover what an earlier one handles ("the center"), so until it rests.
         parts = [part.strip() for part in _ALTERNATIVES.split(text)]

@@ -17,6 +17,7 @@ from pytest_dstfuzz import __version__, cli
 from pytest_dstfuzz.cli import evaluate, experiment, fetch, train
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.dialogue import datasets
+from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
 
@@ -53,6 +54,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         ("evaluate --model x more", "unknown argument 'more'"),
         ("evaluate --model x --split tset", "--split: unknown split 'tset'. Did you mean 'test'?"),
         ("evaluate --model x --layout shraded", "unknown layout 'shraded'. Did you mean 'sharded'"),
+        (
+            "evaluate --model x --normalisation multiwoz-code",
+            "unknown normalisation 'multiwoz-code'. Did you mean 'multiwoz-codes'?",
+        ),
         (
             "evaluate --model cli_bot:track --layout jsonl",
             "does not hold the split 'test' in the layout 'jsonl'",
@@ -121,6 +126,27 @@ def test_evaluate_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     figures = json.loads(capsys.readouterr().out)
     assert figures["slots"] == 30
     assert set(figures["domains"]) == {"attraction", "hotel", "restaurant", "taxi", "train"}
+
+
+def test_evaluate_on_the_strings_of_the_labels(
+    capsys: pytest.CaptureFixture[str], folder: Path
+) -> None:
+    state = {"hotel-area": "the north", "hotel-parking": "true"}
+    line = {"dialogue_id": "a", "turns": [{"user": "up north, I drive", "state": state}]}
+    (folder / "one.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    (folder / "other_bot.py").write_text(
+        "def track(context):\n    return {'hotel-area': 'north', 'hotel-parking': 'yes'}\n",
+        encoding="utf-8",
+    )
+    command = ["evaluate", "--model", "other_bot:track", "--data", "one.jsonl", "--json"]
+    wrong = {}
+    for name in NORMALISATIONS:
+        assert cli.main([*command, "--normalisation", name]) == 0
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["normalisation"] == name
+        wrong[name] = round((1 - figures["slot_accuracy"]) * figures["slots"])
+    # The default of JSON Lines is plain: `true` is no yes, and `the north` not north.
+    assert wrong == {"multiwoz": 0, "plain": 2, "multiwoz-codes": 1}
 
 
 def test_evaluate_says_how_the_data_was_read(

@@ -129,6 +129,26 @@ def test_state_takes_values_of_json_and_leaves_out_absence():
     assert state == {"hotel-area": "centre", "hotel-parking": "yes", "hotel-stars": "4"}
 
 
+@pytest.mark.parametrize(
+    ("value", "plain", "codes"),
+    [
+        ({"hotel-semi-internet": "true"}, {"hotel-semi-internet": "true"}, "yes"),
+        ({"hotel-type": "false"}, {"hotel-type": "false"}, "guesthouse"),
+        ({"hotel-name": "El Shaddia  Guest House"}, None, "el shaddia guest house"),
+        ({"hotel-area": "City Center"}, None, "city center"),
+        ({"train-leaveAt": "9:15"}, {"train-leaveat": "9:15"}, "9:15"),
+        ({"hotel-stars": "four"}, None, "four"),
+        ({"hotel-area": "do nt care"}, None, "dontcare"),
+    ],
+)
+def test_codes_are_united_and_words_left_alone(
+    value: dict[str, str], plain: dict[str, str] | None, codes: str
+):
+    (slot,) = normalise_state(value, "multiwoz")
+    assert normalise_state(value, "multiwoz-codes") == {slot: codes}
+    assert normalise_state(value, "plain") == (plain or {slot: codes})
+
+
 def test_none_and_dontcare_are_never_the_same():
     for name in NORMALISATIONS:
         assert normalise_state({"hotel-area": "none"}, name) == {}
