@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.audit.decoys import KINDS
 from pytest_dstfuzz.audit.sample import Row, Sample
-from pytest_dstfuzz.campaign.summary import ratio_interval
-from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.campaign.intervals import FEWEST_DIALOGUES, interval_name, ratio_interval
 
 #: What a judge may say: the perturbed dialogue asks for the same, as far as the slots go, or not.
 KEEPS: Final = "keeps"
@@ -32,10 +31,13 @@ class Precision:
     #: Violations judged, and those that keep the meaning.
     violations: int
     keeps: int
-    #: 95 % interval of the precision; ``None`` where nothing can be said.
+    #: 95 % interval of the precision; ``None`` where nothing can be said: no violation was
+    #: judged, or several of a dialogue and of fewer than `FEWEST_DIALOGUES` dialogues.
     interval: tuple[float, float] | None
-    #: ``wilson``, or ``bootstrap`` over dialogues where one gave several of the violations.
+    #: ``wilson``, or ``dialogues`` (`ratio_interval`) where one gave several of the violations.
     method: str
+    #: Those that gave the violations.
+    dialogues: int
     decoys: int
     caught: int
     #: Kind of decoy -> (caught, judged).
@@ -58,6 +60,7 @@ class Precision:
             "precision": self.precision,
             "interval": None if self.interval is None else list(self.interval),
             "method": self.method,
+            "dialogues": self.dialogues,
             "decoys": self.decoys,
             "caught": self.caught,
             "by_kind": {kind: list(pair) for kind, pair in self.by_kind.items()},
@@ -128,12 +131,13 @@ def precision(sample: Sample, judgements: Judgements) -> Precision:
     caught = [row for row in fake if judgements[row.id] == CHANGES]
     kinds = Counter(row.kind for row in fake)
     hits = Counter(row.kind for row in caught)
-    interval, method = _interval(sample, real, keeps)
+    interval, method = _interval(real, keeps)
     return Precision(
         violations=len(real),
         keeps=len(keeps),
         interval=interval,
         method=method,
+        dialogues=len({row.dialogue for row in real}),
         decoys=len(fake),
         caught=len(caught),
         by_kind={kind: (hits[kind], kinds[kind]) for kind in KINDS if kinds[kind]},
@@ -190,20 +194,20 @@ def agreement_lines(result: Agreement) -> list[str]:
     return lines
 
 
-def _interval(
-    sample: Sample, real: Sequence[Row], keeps: Sequence[Row]
-) -> tuple[tuple[float, float] | None, str]:
+def _interval(real: Sequence[Row], keeps: Sequence[Row]) -> tuple[tuple[float, float] | None, str]:
     whole = Counter(row.dialogue for row in real)
     if all(count == 1 for count in whole.values()):
         return (wilson(len(keeps), len(real)) if real else None), "wilson"
     part = Counter(row.dialogue for row in keeps)
     pairs = [(part[dialogue], whole[dialogue]) for dialogue in sorted(whole)]
-    return ratio_interval(pairs, stream(sample.draw.seed, "audit", "bootstrap")), "bootstrap"
+    return ratio_interval(pairs), "dialogues"
 
 
 def _bounds(result: Precision) -> str:
     if result.interval is None:
-        return ""
-    names = {"wilson": "Wilson interval", "bootstrap": "bootstrap interval over dialogues"}
+        return f" (no interval: {result.dialogues} dialogues, and it takes {FEWEST_DIALOGUES})"
     low, high = result.interval
-    return f" (95 % {names[result.method]} {100 * low:.1f} to {100 * high:.1f} %)"
+    name = "95 % Wilson interval"
+    if result.method != "wilson":
+        name = f"{interval_name(result.dialogues)} over dialogues"
+    return f" ({name} {100 * low:.1f} to {100 * high:.1f} %)"

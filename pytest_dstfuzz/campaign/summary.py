@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column, count
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.seeding import stream
-
-RESAMPLES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +33,8 @@ class Summary:
     valid_rate: float | None
     #: Violations / valid; ``None`` without a valid variant.
     failure_rate: float | None
-    #: 95 % bootstrap interval over dialogues; ``None`` without valid variants of at
-    #: least two dialogues, as one dialogue says nothing about another.
+    #: 95 % interval over dialogues; ``None`` with valid variants of fewer than
+    #: `intervals.FEWEST_DIALOGUES`, as too few say too little about others.
     failure_rate_interval: tuple[float, float] | None
     #: Violations / generated (``yield`` in JSON).
     yield_rate: float | None
@@ -49,8 +44,9 @@ class Summary:
     minimiser_calls: int
     #: Turns with at least one violation.
     turns_broken: int
-    #: Turns with at least one valid variant.
+    #: Turns with at least one valid variant, and dialogues with one: the intervals' units.
     turns_tested: int
+    dialogues_tested: int
     #: Turns broken / turns tested; ``None`` without any that was tested.
     turn_failure_rate: float | None
     #: Its interval, as that of the failure rate.
@@ -71,16 +67,16 @@ class Summary:
         return values
 
 
-def summarise(results: Iterable[TurnResult], seed: int) -> Summary:
+def summarise(results: Iterable[TurnResult]) -> Summary:
     """Return the figures of ``results``; their order does not matter.
 
     Args:
         results: turns of one campaign, or of several taken together.
-        seed: seed of the bootstrap.
     """
     turns = list(results)
     counts = count(variant for turn in turns for variant in turn.variants)
     tested = sum(turn.tested for turn in turns)
+    dialogues = {turn.dialogue_id for turn in turns if turn.tested}
     broken = sum(bool(turn.violations) for turn in turns)
     return Summary(
         turns=sum(turn.outcome != "skipped" for turn in turns),
@@ -97,36 +93,35 @@ def summarise(results: Iterable[TurnResult], seed: int) -> Summary:
         errors=counts.errors,
         valid_rate=counts.valid_rate,
         failure_rate=counts.failure_rate,
-        failure_rate_interval=failure_rate_interval(turns, seed),
+        failure_rate_interval=failure_rate_interval(turns),
         yield_rate=counts.yield_rate,
         calls=sum(turn.calls for turn in turns),
         minimiser_calls=sum(turn.minimiser_calls for turn in turns),
         turns_broken=broken,
         turns_tested=tested,
+        dialogues_tested=len(dialogues),
         turn_failure_rate=broken / tested if tested else None,
-        turn_failure_rate_interval=turn_failure_rate_interval(turns, seed),
+        turn_failure_rate_interval=turn_failure_rate_interval(turns),
     )
 
 
 def failure_rate_interval(
-    results: Iterable[TurnResult], seed: int, level: float = 0.95
+    results: Iterable[TurnResult], level: float = 0.95
 ) -> tuple[float, float] | None:
-    """Return the bootstrap interval of the failure rate, or ``None``; see `Summary`.
+    """Return the interval of the failure rate, or ``None``; see `intervals.ratio_interval`.
 
-    Dialogues are drawn with replacement, each with all of its variants: those of one
-    dialogue are not independent. Without any violation the interval reaches up to what
-    that many dialogues cannot exclude; see `bootstrap_ratio`.
+    Dialogues are its units: the variants of one are not independent.
     """
     by_dialogue: dict[str, Counts] = {}
     for turn in results:
         counts = count(turn.variants)
         by_dialogue[turn.dialogue_id] = by_dialogue.get(turn.dialogue_id, Counts()) + counts
-    parts = [(counts.violations, counts.valid) for _, counts in sorted(by_dialogue.items())]
-    return ratio_interval(parts, stream(seed, "bootstrap"), level)
+    parts = [(counts.violations, counts.valid) for counts in by_dialogue.values()]
+    return ratio_interval(parts, level)
 
 
 def turn_failure_rate_interval(
-    results: Iterable[TurnResult], seed: int, level: float = 0.95
+    results: Iterable[TurnResult], level: float = 0.95
 ) -> tuple[float, float] | None:
     """Return the interval of the share of the tested turns that are broken, or ``None``.
 
@@ -136,67 +131,7 @@ def turn_failure_rate_interval(
     for turn in results:
         broken, tested = by_dialogue.get(turn.dialogue_id, (0, 0))
         by_dialogue[turn.dialogue_id] = (broken + bool(turn.violations), tested + turn.tested)
-    parts = [pair for _, pair in sorted(by_dialogue.items())]
-    return ratio_interval(parts, stream(seed, "bootstrap", "turns"), level)
-
-
-def ratio_interval(
-    pairs: Sequence[tuple[int, int]], rng: np.random.Generator, level: float = 0.95
-) -> tuple[float, float] | None:
-    """Return the bootstrap interval of a ratio; see `bootstrap_ratio`.
-
-    Args:
-        pairs: numerator and denominator of each dialogue, in an order that is always the same.
-        rng: source of the draws.
-        level: coverage, between 0 and 1.
-
-    Returns:
-        The interval, or ``None`` where fewer than two dialogues have a denominator above 0.
-    """
-    tested = [pair for pair in pairs if pair[1]]
-    if len(tested) < 2:
-        return None
-    parts, wholes = np.array(tested, dtype=np.int64).T
-    low, high = bootstrap_ratio(parts, wholes, rng, level)
-    return low, high
-
-
-def bootstrap_ratio(
-    parts: npt.NDArray[np.int64],
-    wholes: npt.NDArray[np.int64],
-    rng: np.random.Generator,
-    level: float = 0.95,
-) -> tuple[float, float]:
-    """Return the percentile interval of ``sum(parts) / sum(wholes)`` over units.
-
-    Where no unit has any part, every resample is 0, and "0 to 0" would claim a certainty
-    that no sample gives. The upper bound is then Clopper and Pearson's for 0 of n units,
-    ``1 - ((1 - level) / 2) ** (1 / n)``: of a share of units with any part as high as that,
-    n units without one are still as likely as (1 - level) / 2, and the ratio is no higher
-    than that share as long as units are of like size. For 95 % that is about 3.7 / n.
-    Likewise below 1 where every unit is all part. It is wide on purpose: a single part in
-    one unit tells more, and may well narrow the interval.
-
-    Args:
-        parts: [units], numerators.
-        wholes: [units], denominators, each above 0.
-        rng: source of the draws.
-        level: coverage, between 0 and 1.
-    """
-    units = len(parts)
-    most = 1.0 - float(((1 - level) / 2) ** (1 / units))
-    if not parts.any():
-        return 0.0, most
-    if (parts == wholes).all():
-        return 1.0 - most, 1.0
-    rates = np.empty(RESAMPLES)
-    # In slices: 2,000 resamples of 1,000 dialogues at once would be 16 MB of indices.
-    for start in range(0, RESAMPLES, 250):
-        drawn = rng.integers(0, units, size=(min(250, RESAMPLES - start), units))
-        rates[start : start + len(drawn)] = parts[drawn].sum(axis=1) / wholes[drawn].sum(axis=1)
-    edge = 50 * (1 - level)
-    low, high = np.percentile(rates, [edge, 100 - edge])
-    return float(low), float(high)
+    return ratio_interval(list(by_dialogue.values()), level)
 
 
 def yields_by_slot(results: Iterable[TurnResult]) -> dict[str, Counts]:

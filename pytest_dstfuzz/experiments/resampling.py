@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_dstfuzz.campaign.summary import bootstrap_ratio
+from pytest_dstfuzz.campaign.intervals import binomial_interval
 from pytest_dstfuzz.seeding import stream
 
 RESAMPLES: Final = 2_000
@@ -50,7 +50,6 @@ class Resamples:
 
     def __init__(self, dialogues: Sequence[str], seed: int) -> None:
         self._dialogues = tuple(dialogues)
-        self._seed = seed
         count = len(self._dialogues)
         drawn = stream(seed, "resamples").integers(0, count, size=(RESAMPLES, count))
         # The first row is no resample but the dialogues themselves.
@@ -62,7 +61,7 @@ class Resamples:
         """Return the mean over runs of sum(part) / sum(whole).
 
         Where no dialogue has any part, or every one is all part, the interval reaches as
-        far as that many dialogues cannot exclude; see `bootstrap_ratio`.
+        far as that many dialogues cannot exclude; see `binomial_interval`.
         """
         parts, wholes = self._columns(runs)
         rates = self._rates(parts, wholes)
@@ -72,10 +71,8 @@ class Resamples:
         if used.sum() < 2:
             return Rate(float(rates[0]))
         if not parts.any() or (parts == wholes).all():
-            whole = used[used].astype(np.int64)
-            certain = whole if parts.any() else np.zeros_like(whole)
-            rng = stream(self._seed, "resamples", "bound")
-            return Rate(float(rates[0]), bootstrap_ratio(certain, whole, rng))
+            count = float(used.sum())
+            return Rate(float(rates[0]), binomial_interval(rates[0] * count, count))
         return Rate(float(rates[0]), _interval(rates[1:]))
 
     def ratio(self, runs: Sequence[Tally], others: Sequence[Tally]) -> Rate:

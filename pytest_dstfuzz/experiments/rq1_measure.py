@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
+from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, count
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import bootstrap_ratio, summarise
+from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
@@ -188,7 +187,7 @@ def _row(
 
 def measure(settings: Settings, results: Sequence[TurnResult], actions: Sequence[Action]) -> Rq1Row:
     """Return the figures of one campaign and of the actions that its search took."""
-    summary = summarise(results, settings.seed)
+    summary = summarise(results)
     total = Counts()
     by_dialogue: dict[str, Counts] = {}
     for result in results:
@@ -197,15 +196,8 @@ def measure(settings: Settings, results: Sequence[TurnResult], actions: Sequence
         by_dialogue[result.dialogue_id] = by_dialogue.get(result.dialogue_id, Counts()) + counts
     units = list(by_dialogue.values())
 
-    def interval(
-        name: str, part: Callable[[Counts], int], whole: Callable[[Counts], int]
-    ) -> Interval:
-        used = [unit for unit in units if whole(unit)]
-        if len(used) < 2:
-            return None
-        parts = np.array([part(unit) for unit in used], dtype=np.int64)
-        wholes = np.array([whole(unit) for unit in used], dtype=np.int64)
-        return bootstrap_ratio(parts, wholes, stream(settings.seed, "rq1", name))
+    def interval(part: Callable[[Counts], int], whole: Callable[[Counts], int]) -> Interval:
+        return ratio_interval([(part(unit), whole(unit)) for unit in units])
 
     spread = inertia(actions)
     return Rq1Row(
@@ -215,10 +207,10 @@ def measure(settings: Settings, results: Sequence[TurnResult], actions: Sequence
         counts=total,
         calls=summary.calls,
         turns_broken=summary.turns_broken,
-        valid_interval=interval("valid", _valid, _generated),
+        valid_interval=interval(_valid, _generated),
         failure_interval=summary.failure_rate_interval,
-        thesis_interval=interval("thesis", lambda unit: unit.violations + unit.carried, _valid),
-        yield_interval=interval("yield", lambda unit: unit.violations, _generated),
+        thesis_interval=interval(lambda unit: unit.violations + unit.carried, _valid),
+        yield_interval=interval(lambda unit: unit.violations, _generated),
         inertia=spread,
         inertia_share=spread / uniform_inertia(ActionSpace().dimension),
     )

@@ -153,8 +153,7 @@ def _header(table: Rq1Table) -> list[str]:
             f"{uniform_inertia(table.dimension):.2f}"
         ),
         (
-            "- in brackets 95 % intervals, bootstrapped over dialogues (at 0 and 100 % the exact "
-            "binomial bound for as many dialogues); failure rate = violations "
+            "- in brackets 95 % intervals over dialogues; failure rate = violations "
             "/ valid, counted the thesis' way = (violations + carried) / valid, yield = "
             "violations / generated"
         ),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
@@ -66,7 +67,8 @@ def _judge_rates(session: Session, gates: Gates) -> list[Finding]:
     summary, limit = session.summary, gates.whole.max_failure_rate
     if limit is not None and summary.failure_rate is not None:
         rate, interval = summary.failure_rate, summary.failure_rate_interval
-        found.append(judge_rate(None, limit, rate, interval))
+        name = interval_name(summary.dialogues_tested)
+        found.append(judge_rate(None, limit, rate, interval, name))
     limits = {part: each.max_failure_rate for part, each in gates.parts.items()}
     if any(limit is not None for limit in limits.values()):
         rows = _rows(session.results)

@@ -103,7 +103,11 @@ class Judgement:
 
 
 def judge_rate(
-    part: Part | None, limit: float, rate: float | None, interval: Sequence[float] | None = None
+    part: Part | None,
+    limit: float,
+    rate: float | None,
+    interval: Sequence[float] | None = None,
+    name: str = "95 % interval",
 ) -> Finding:
     """Judge a failure rate by its limit.
 
@@ -112,13 +116,14 @@ def judge_rate(
         limit: highest rate that is allowed.
         rate: violations over valid variants; ``None`` without a valid variant.
         interval: of the rate, 95 %.
+        name: what the interval is called.
     """
     gate: Literal["max-failure-rate"] = "max-failure-rate"
     if rate is None:
         return Finding(part, gate, limit, "inconclusive", f"no valid variant{_of(part)} was tested")
     over = rate > limit
     bounds = None if interval is None else (interval[0], interval[1])
-    known = "" if bounds is None else f" (95 % interval {bounds[0]:.2%} to {bounds[1]:.2%})"
+    known = "" if bounds is None else f" ({name} {bounds[0]:.2%} to {bounds[1]:.2%})"
     where = "is over" if over else "is within"
     reason = f"the failure rate{_of(part)} {rate:.2%}{known} {where} the limit of {limit:.2%}"
     return Finding(part, gate, limit, "regression" if over else "pass", reason, rate, bounds)

@@ -181,7 +181,7 @@ class SessionHooks:
 
     @cached_property
     def _summary(self) -> Summary:
-        return summarise(self._results, self._dst.settings.seed)
+        return summarise(self._results)
 
     def _judge(self) -> int:
         """Judge the session, and return the exit status that follows."""

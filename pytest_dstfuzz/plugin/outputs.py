@@ -117,6 +117,8 @@ def record_suite_properties(
         "dst_violations": summary.violations,
         "dst_valid": summary.valid,
         "dst_turns": summary.turns,
+        # Without bounds above, why: there were too few.
+        "dst_dialogues": summary.dialogues_tested,
         "dst_turns_broken": summary.turns_broken,
         "dst_errors": summary.errors,
         "dst_seed": settings.seed,

@@ -114,7 +114,7 @@ class DstReport:
     @property
     def summary(self) -> Summary:
         """The figures of these turns."""
-        return summarise(self.results, self.settings.seed)
+        return summarise(self.results)
 
 
 def repeat_command(item: pytest.Item, seed: int) -> str:

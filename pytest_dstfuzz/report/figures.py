@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import ratio_interval, yields_by_domain, yields_by_slot
-from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
 
 Interval = tuple[float, float]
 
@@ -43,7 +43,7 @@ class HeatMap:
     rows: tuple[tuple[str, tuple[Counts | None, ...]], ...]
 
 
-def by_transformation(turns: Sequence[TurnResult], seed: int) -> list[RateRow]:
+def by_transformation(turns: Sequence[TurnResult]) -> list[RateRow]:
     """Return the rates of each transformation, by name.
 
     A variant is counted once for each transformation that edited it; its violation only
@@ -53,10 +53,10 @@ def by_transformation(turns: Sequence[TurnResult], seed: int) -> list[RateRow]:
     def transformations(variant: VariantResult) -> Iterable[str]:
         return {edit.transformation for edit in variant.edits}
 
-    return sorted(_rates(turns, seed, "transformation", transformations), key=lambda row: row.name)
+    return sorted(_rates(turns, transformations), key=lambda row: row.name)
 
 
-def by_edit_rate(turns: Sequence[TurnResult], seed: int) -> dict[str, dict[str, RateRow]]:
+def by_edit_rate(turns: Sequence[TurnResult]) -> dict[str, dict[str, RateRow]]:
     """Return the rates of valid variants by range of their edit rate.
 
     Returns:
@@ -75,7 +75,7 @@ def by_edit_rate(turns: Sequence[TurnResult], seed: int) -> dict[str, dict[str, 
         ) -> Iterable[str]:
             return (edit_rate_range(rate(variant)),) if variant.valid else ()
 
-        rows = {row.name: row for row in _rates(turns, seed, level, group)}
+        rows = {row.name: row for row in _rates(turns, group)}
         found[level] = {name: rows[name] for name in EDIT_RATE_RANGES if name in rows}
     return found
 
@@ -106,8 +106,6 @@ def heat_map(turns: Sequence[TurnResult]) -> HeatMap:
 
 def _rates(
     turns: Sequence[TurnResult],
-    seed: int,
-    kind: str,
     groups: Callable[[VariantResult], Iterable[str]],
 ) -> list[RateRow]:
     """Return a row for each group that ``groups`` puts a variant in."""
@@ -120,15 +118,15 @@ def _rates(
                 dialogues.setdefault(turn.dialogue_id, Counter())[credited] += 1
     rows = []
     for name, dialogues in found.items():
-        parts = [Counts(**counts) for _, counts in sorted(dialogues.items())]
+        parts = [Counts(**counts) for counts in dialogues.values()]
         valid = [(part.valid, part.generated) for part in parts]
         failed = [(part.violations, part.valid) for part in parts]
         rows.append(
             RateRow(
                 name,
                 sum(parts, Counts()),
-                ratio_interval(valid, stream(seed, "bootstrap", kind, "valid")),
-                ratio_interval(failed, stream(seed, "bootstrap", kind, "failure")),
+                ratio_interval(valid),
+                ratio_interval(failed),
             )
         )
     return rows

@@ -8,10 +8,11 @@ Schema):
 ``tool``
     ``name`` and ``version`` of this package.
 ``summary``
-    Counts of turns and variants, rates, interval; see `campaign.summary`. A rate is
-    null where nothing was counted that it could be a rate of. ``generated = vacuous +
-    duplicate + vetoed + over_rate + valid`` and ``valid = held + violations + carried +
-    improved + errors``.
+    Counts of turns and variants, rates, intervals; see `campaign.summary`. A rate is
+    null where nothing was counted that it could be a rate of, an interval where fewer than 6
+    dialogues were tested (``dialogues_tested``); below 20 it is approximate.
+    ``generated = vacuous + duplicate + vetoed + over_rate + valid`` and ``valid = held +
+    violations + carried + improved + errors``.
 ``gate``
     The verdict on the session, null where it has neither limits nor a baseline:
     ``verdict`` (pass, regression, inconclusive, infrastructure), ``troubles`` (why the

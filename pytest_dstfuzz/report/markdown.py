@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import Span, needed_context, shorten, shown_spans, visible
-from pytest_dstfuzz.report.figures import Interval, by_transformation
+from pytest_dstfuzz.report.figures import by_transformation
 from pytest_dstfuzz.report.tally import plainest
 from pytest_dstfuzz.report.terminal import between, interval_text, percent, points
 from pytest_dstfuzz.report.view import View
@@ -81,6 +82,8 @@ def escape(text: str) -> str:
 
 def _head(view: View) -> Iterator[str]:
     verdict, summary = view.verdict, view.summary
+    dialogues = summary.dialogues_tested
+    failed, broken = summary.failure_rate_interval, summary.turn_failure_rate_interval
     yield f"## {_MARKS[verdict.kind]} {escape(verdict.headline)}"
     yield ""
     yield f"Robustness of {escape(view.title)}."
@@ -91,8 +94,8 @@ def _head(view: View) -> Iterator[str]:
     yield from _table(
         ("", "", ""),
         [
-            _rate("failure rate", summary.failure_rate, summary.failure_rate_interval),
-            _rate("turns broken", summary.turn_failure_rate, summary.turn_failure_rate_interval),
+            ("failure rate", percent(summary.failure_rate), interval_text(failed, dialogues)),
+            ("turns broken", percent(summary.turn_failure_rate), interval_text(broken, dialogues)),
             ("violations", f"{summary.violations:,}", f"of {summary.valid:,} valid variants"),
             (
                 "valid rate",
@@ -104,17 +107,14 @@ def _head(view: View) -> Iterator[str]:
     )
 
 
-def _rate(name: str, rate: float | None, interval: Interval | None) -> tuple[str, str, str]:
-    return name, percent(rate), interval_text(interval)
-
-
 def _transformations(view: View) -> Iterator[str]:
-    rows = by_transformation(view.turns, view.seed)
+    rows = by_transformation(view.turns)
+    interval = interval_name(view.summary.dialogues_tested)
     if rows:
         yield "### By transformation"
         yield ""
         yield from _table(
-            ("transformation", "valid rate", "failure rate", "95 % interval", "violations"),
+            ("transformation", "valid rate", "failure rate", interval, "violations"),
             [
                 (
                     row.name,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES, interval_name
 from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
@@ -70,11 +71,13 @@ def percent(rate: float | None, decimals: int = 2) -> str:
     return "n/a" if rate is None else f"{100 * rate:.{decimals}f} %"
 
 
-def interval_text(interval: tuple[float, float] | None) -> str:
-    """Return a 95 % interval as text."""
+def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
+    """Return a 95 % interval over so many dialogues as text, or why there is none."""
     if interval is None:
-        return "no interval: fewer than two dialogues"
-    return f"95 % interval {percent(interval[0])} to {percent(interval[1])}, dialogues as unit"
+        counted = f"{dialogues} dialogue{'' if dialogues == 1 else 's'}"
+        return f"no interval: {counted}, and it takes {FEWEST_DIALOGUES}"
+    unit = "dialogues as unit" if dialogues >= FEW_DIALOGUES else f"{dialogues} dialogues as unit"
+    return f"{interval_name(dialogues)} {percent(interval[0])} to {percent(interval[1])}, {unit}"
 
 
 def how_text(settings: Settings) -> str:
@@ -111,7 +114,8 @@ def points(difference: float | None) -> str:
 def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
     outcomes: Counter[str] = Counter(result.outcome for result in results)
     bounds = summary.failure_rate_interval
-    between = "" if bounds is None else f" ({percent(bounds[0])} to {percent(bounds[1])})"
+    about = "about " if summary.dialogues_tested < FEW_DIALOGUES else ""
+    between = "" if bounds is None else f" ({about}{percent(bounds[0])} to {percent(bounds[1])})"
     text = (
         f"dstfuzz: {summary.violations:,} violations in {summary.turns_broken:,} of "
         f"{summary.turns:,} turns; failure rate {percent(summary.failure_rate)}{between}, "
@@ -167,7 +171,7 @@ def _figures(
     page.field(
         _label("failure rate"),
         f"{percent(summary.failure_rate)} of the valid variants "
-        f"({interval_text(summary.failure_rate_interval)})",
+        f"({interval_text(summary.failure_rate_interval, summary.dialogues_tested)})",
         "bad" if summary.violations else "good",
     )
     page.field(_label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
@@ -176,7 +180,7 @@ def _figures(
         _label("turns broken"),
         f"{summary.turns_broken:,} of {summary.turns_tested:,} with a valid variant: "
         f"{percent(summary.turn_failure_rate)} "
-        f"({interval_text(summary.turn_failure_rate_interval)})",
+        f"({interval_text(summary.turn_failure_rate_interval, summary.dialogues_tested)})",
     )
     if rate is not None:
         page.field(_label(""), f"{rate:.1f} for every 1,000 of {summary.calls:,} calls")

@@ -75,15 +75,10 @@ class View:
         settings, gate = _settings(report["settings"]), _gate(report.get("gate"))
         return cls(report, settings, gate, report_turns(report))
 
-    @property
-    def seed(self) -> int:
-        """The seed of the run, and of the intervals."""
-        return self.settings.seed
-
     @cached_property
     def summary(self) -> Summary:
         """The figures of the run."""
-        return summarise(self.turns, self.seed)
+        return summarise(self.turns)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -182,7 +177,7 @@ def _verdict(view: View) -> Verdict:
         return Verdict(kind, headline, (*reasons, *more))
     if not summary.valid:
         return Verdict("warning", "Nothing was tested", ("No valid variant was run.", *more))
-    bounds = interval_text(summary.failure_rate_interval)
+    bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
     rate = f"The failure rate is {percent(summary.failure_rate)} ({bounds})."
     if summary.violations:
         headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"

@@ -105,17 +105,20 @@ def test_rows_without_a_verdict_do_not_count() -> None:
 
 
 def test_violations_of_one_dialogue_are_not_independent() -> None:
-    # One dialogue gave all the false alarms: a resample has it 0 to 5 times.
-    audited = sample(*["violation"] * 10, dialogues="aabbccddee")
-    result = precision(audited, said("cckkkkkkkk"))
-    assert result.method == "bootstrap"
-    assert result.interval is not None
-    low, high = result.interval
-    assert (low, high) == (pytest.approx(0.4), 1.0)
-    assert low < wilson(8, 10)[0]
-    assert "bootstrap interval over dialogues 40.0 to 100.0 %" in precision_lines("a", result)[0]
-    # Two of a dialogue are no interval.
-    assert precision(sample("violation", "violation", dialogues="aa"), said("kk")).interval is None
+    # One dialogue gave all the false alarms.
+    audited = sample(*["violation"] * 12, dialogues="aabbccddeeff")
+    result = precision(audited, said("cckkkkkkkkkk"))
+    assert result.method == "dialogues"
+    low, high = result.interval or (1.0, 0.0)
+    assert low < wilson(10, 12)[0] < wilson(10, 12)[1] < high
+    shown = f"(approximate 95 % interval over dialogues {100 * low:.1f} to {100 * high:.1f} %)"
+    assert shown in precision_lines("a", result)[0]
+
+
+def test_several_violations_of_few_dialogues_have_no_interval() -> None:
+    result = precision(sample(*["violation"] * 10, dialogues="aabbccddee"), said("k" * 10))
+    assert result.interval is None
+    assert "(no interval: 5 dialogues, and it takes 6)" in precision_lines("a", result)[0]
 
 
 def test_agreement_counts_rows_that_both_judged() -> None:

@@ -47,8 +47,8 @@ def test_calls_are_spent_on_whole_turns(lexicon: Lexicon) -> None:
         if skipped:
             assert [type(event) for event in events].count(BudgetReached) == 1
             assert events[-1] == CampaignFinished(60, len(skipped), len(bot.asked))
-        assert summarise(results, 0).turns == len(tested)
-        assert summarise(results, 0).calls == len(bot.asked)
+        assert summarise(results).turns == len(tested)
+        assert summarise(results).calls == len(bot.asked)
         # Little is spent on dialogues that cannot be finished.
         assert len(tested) >= min(60, limit / (1 + 3 * 3) - 6)
 

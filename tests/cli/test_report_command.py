@@ -20,7 +20,7 @@ from pytest_dstfuzz.report.json_report import build_report, write_report
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a report in it, as the working folder."""
     info = RunInfo("sample", "test", "multiwoz", "original", 72, 366)
-    report = build_report([], summarise([], 0), Settings(), info)
+    report = build_report([], summarise([]), Settings(), info)
     write_report(tmp_path / "report.json", report)
     monkeypatch.chdir(tmp_path)
     return tmp_path

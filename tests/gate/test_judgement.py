@@ -29,7 +29,7 @@ HELD, WORSE = ("hhhhh",) * 40, ("hhhhv",) * 40
 
 def session(groups: Groups, **given: object) -> Session:
     results = [result for turns in groups.values() for result in turns]
-    made = Session(groups, summarise(results, 0), CAMPAIGN, seed=0)
+    made = Session(groups, summarise(results), CAMPAIGN, seed=0)
     return replace(made, **given)  # type: ignore[arg-type]  # fields of its own
 
 

@@ -69,8 +69,8 @@ def suite_properties(path: Path) -> dict[str, str]:
 
 
 def test_junit_properties_of_the_session(bot: pytest.Pytester) -> None:
-    # Enough turns for a second dialogue: one has no interval.
-    more = ("--dst-turns=8", "--junitxml=junit.xml", "--dst-report=report.json")
+    # Enough turns for a sixth dialogue.
+    more = ("--dst-turns=40", "--junitxml=junit.xml", "--dst-report=report.json")
     bot.runpytest_inprocess(*FRAGILE, *more)
     summary = json.loads((bot.path / "report.json").read_text(encoding="utf-8"))["summary"]
     found = suite_properties(bot.path / "junit.xml")
@@ -78,6 +78,7 @@ def test_junit_properties_of_the_session(bot: pytest.Pytester) -> None:
     assert float(found["dst_failure_rate"]) == summary["failure_rate"]
     bounds = [float(found[f"dst_failure_rate_{end}"]) for end in ("low", "high")]
     assert bounds == summary["failure_rate_interval"]
+    assert int(found["dst_dialogues"]) == summary["dialogues_tested"] >= 6
     assert int(found["dst_violations"]) == summary["violations"] > 0
     bot.runpytest_inprocess("--dst-model=mybot:steady", *FEW, "--junitxml=junit.xml")
     assert suite_properties(bot.path / "junit.xml")["dst_verdict"] == "held"

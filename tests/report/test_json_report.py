@@ -30,7 +30,7 @@ INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 def build(
     results: list[TurnResult], info: RunInfo = INFO, settings: Settings | None = None
 ) -> dict[str, Any]:
-    return build_report(results, summarise(results, 0), settings or Settings(), info)
+    return build_report(results, summarise(results), settings or Settings(), info)
 
 
 def test_the_report_keeps_its_schema(results: list[TurnResult]) -> None:
@@ -70,6 +70,7 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "minimiser_calls",
         "turns_broken",
         "turns_tested",
+        "dialogues_tested",
         "turn_failure_rate",
         "turn_failure_rate_interval",
     }

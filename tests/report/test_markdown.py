@@ -33,7 +33,7 @@ NASTY = (
 
 
 def build(results: list[TurnResult], settings: Settings | None = None) -> dict[str, Any]:
-    return build_report(results, summarise(results, 0), settings or Settings(), INFO)
+    return build_report(results, summarise(results), settings or Settings(), INFO)
 
 
 def rendered(text: str) -> tuple[list[str], str]:

@@ -72,16 +72,16 @@ Tested = tuple[Settings, list[TurnResult]]
 
 def test_schema_and_bytes(campaign: Tested, data: DialogueSet, tmp_path: Path) -> None:
     settings, results = campaign
-    report = build_report(results, summarise(results, 0), settings, RunInfo.of(data))
+    report = build_report(results, summarise(results), settings, RunInfo.of(data))
     assert report["summary"]["violations"] >= 5
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert problems(report, schema, schema) == []
     again = run(settings, data)[::-1]
-    other = build_report(again, summarise(again, 0), settings, RunInfo.of(data, seconds=1.0))
+    other = build_report(again, summarise(again), settings, RunInfo.of(data, seconds=1.0))
     assert report_text({**report, "run": {}}) == report_text({**other, "run": {}})
     write_report(tmp_path / "r.json", report)
     turns = report_turns(read_report(tmp_path / "r.json"))
-    assert summarise(turns, 0) == summarise(results, 0)
+    assert summarise(turns) == summarise(results)
 
 
 def test_edits_lead_from_the_clean_utterance_to_the_variant(campaign: Tested) -> None:
@@ -125,7 +125,7 @@ def test_every_failed_turn_is_explained(campaign: Tested) -> None:
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_the_terminal_shows_it(campaign: Tested, data: DialogueSet, encoding: str) -> None:
     settings, results = campaign
-    summary = summarise(results, 0)
+    summary = summarise(results)
     for width in (60, 100):
         lines = terminal_lines(
             summary, results, settings, RunInfo.of(data), verbosity=1, width=width,

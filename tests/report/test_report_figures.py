@@ -26,16 +26,18 @@ INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
 
 def test_rates_by_transformation(results: list[TurnResult]) -> None:
-    rows = {row.name: row for row in by_transformation(results, 0)}
+    rows = {row.name: row for row in by_transformation(results)}
     assert list(rows) == ["char_drop", "char_replace", "word_drop", "word_insert"]
     assert rows["word_insert"].counts.failure_rate == 0.0
     assert rows["word_drop"].counts.valid_rate == 0.0
     assert rows["char_replace"].counts.failure_rate == 1.0
     # Of one dialogue alone: nothing says how much another would differ.
     assert rows["char_replace"].failure_interval is None
+    assert by_transformation(results[::-1]) == list(rows.values())
+    more = [replace(turn, dialogue_id=f"{turn.dialogue_id} {n}") for turn in results for n in "abc"]
+    rows = {row.name: row for row in by_transformation(more)}
     low, high = rows["word_insert"].failure_interval or (1.0, 0.0)
     assert low == 0.0 < high
-    assert by_transformation(results[::-1], 0) == list(rows.values())
 
 
 def test_a_violation_of_the_context_is_not_that_of_its_edits(broken: TurnResult) -> None:
@@ -43,7 +45,7 @@ def test_a_violation_of_the_context_is_not_that_of_its_edits(broken: TurnResult)
         replace(item, cause="context") if item.outcome == "violation" else item
         for item in broken.variants
     )
-    rows = {row.name: row for row in by_transformation([replace(broken, variants=variants)], 0)}
+    rows = {row.name: row for row in by_transformation([replace(broken, variants=variants)])}
     assert rows["char_replace"].counts.violations == 0
     assert rows["char_replace"].counts.uncredited == 1
 
@@ -66,7 +68,7 @@ def test_ranges_of_edit_rates(rate: float, name: str) -> None:
 
 
 def test_rates_by_edit_rate(results: list[TurnResult]) -> None:
-    found = by_edit_rate(results, 0)
+    found = by_edit_rate(results)
     words, characters = found["words"], found["characters"]
     assert list(words) == ["none", "10 to 15 %"]
     assert (words["none"].counts.valid, words["10 to 15 %"].counts.valid) == (2, 5)
@@ -105,7 +107,7 @@ def test_slots_of_several_domains_and_of_none(broken: TurnResult) -> None:
 
 def view(results: list[TurnResult], gate: dict[str, Any] | None = None, ended: str = "") -> View:
     info = replace(INFO, ended=ended)
-    return View.of(build_report(results, summarise(results, 0), Settings(), info, gate=gate))
+    return View.of(build_report(results, summarise(results), Settings(), info, gate=gate))
 
 
 def judged(verdict: str, reason: str, **other: Any) -> dict[str, Any]:
@@ -117,7 +119,7 @@ def judged(verdict: str, reason: str, **other: Any) -> dict[str, Any]:
 def test_verdict_without_a_gate(results: list[TurnResult]) -> None:
     whole = view(results, ended="interrupted").verdict
     assert (whole.kind, whole.headline) == ("bad", "1 of 3 turns broken")
-    assert whole.reasons[0].startswith("The failure rate is 14.29 % (95 % interval")
+    assert whole.reasons[0].startswith("The failure rate is 14.29 % (no interval: 2 dialogues")
     assert whole.reasons[1:] == (
         "The run ended early: interrupted.",
         "The tracker failed on 1 of 7 variants.",

@@ -40,7 +40,7 @@ def test_the_summary_has_a_line_each() -> None:
 
 @pytest.mark.parametrize("info", [INFO, SERVED], ids=["plain", "served"])
 def test_only_the_run_differs(info: RunInfo, results: list[TurnResult]) -> None:
-    summary = summarise(results, 0)
+    summary = summarise(results)
     report = build_report(results, summary, Settings(model="m"), info)
     plain = build_report(results, summary, Settings(model="m"), INFO)
     assert {**report, "run": None} == {**plain, "run": None}

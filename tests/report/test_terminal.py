@@ -14,7 +14,7 @@ from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.keyword import keyword
 from pytest_dstfuzz.report.page import Line, Page
 from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
-from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.terminal import interval_text, terminal_lines
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -26,7 +26,7 @@ def shown(
     **options: Any,
 ) -> str:
     lines = terminal_lines(
-        summarise(results, 0), results, settings or Settings(model="trade"), info, **options
+        summarise(results), results, settings or Settings(model="trade"), info, **options
     )
     return "\n".join(line.text for line in lines)
 
@@ -39,8 +39,8 @@ def test_the_summary(results: list[TurnResult]) -> None:
         "turns         3 of 3, in 2 dialogues: 1 held, 1 violation, 1 error",
         "9 = 0 vacuous + 0 duplicate + 2 vetoed + 0 over the rate + 7 valid",
         "7 = 5 held + 1 violations + 0 carried + 0 improved + 1 errors",
-        "failure rate  14.29 % of the valid variants (95 % interval",
-        "turns broken  1 of 3 with a valid variant: 33.33 % (95 % interval",
+        "failure rate  14.29 % of the valid variants (no interval: 2 dialogues, and it takes 6)",
+        "turns broken  1 of 3 with a valid variant: 33.33 % (no interval: 2 dialogues, and it",
         "              111.1 for every 1,000 of 9 calls",
         "caused by     turn 1",
         "vetoed by     value 2",
@@ -63,10 +63,10 @@ def test_verbose_has_operators(results: list[TurnResult]) -> None:
 
 
 def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> None:
-    lines = terminal_lines(summarise(results, 0), results, Settings(), INFO, verbosity=-1)
+    lines = terminal_lines(summarise(results), results, Settings(), INFO, verbosity=-1)
     assert lines == [
         Line(
-            "dstfuzz: 1 violations in 1 of 3 turns; failure rate 14.29 % (0.00 % to 25.00 %), "
+            "dstfuzz: 1 violations in 1 of 3 turns; failure rate 14.29 %, "
             "valid rate 77.78 %; 1 turns with errors",
             "bad",
         )
@@ -96,10 +96,27 @@ def test_what_the_budget_left_out(broken: TurnResult) -> None:
     assert "not tested    1 turns of 1 dialogues\n" in shown([replace(skipped, reason="")]) + "\n"
 
 
+@pytest.mark.parametrize(
+    ("dialogues", "expected"),
+    [
+        (5, "no interval: 5 dialogues, and it takes 6"),
+        (6, "approximate 95 % interval 0.00 % to 45.93 %, 6 dialogues as unit"),
+        (20, "95 % interval 0.00 % to 16.84 %, dialogues as unit"),
+    ],
+)
+def test_few_dialogues(results: list[TurnResult], dialogues: int, expected: str) -> None:
+    held = next(result for result in results if result.outcome == "held")
+    many = [replace(held, dialogue_id=f"{number}") for number in range(dialogues)]
+    assert interval_text(summarise(many).failure_rate_interval, dialogues) == expected
+    assert expected in " ".join(shown(many, width=300).split())
+    (line,) = terminal_lines(summarise(many), many, Settings(), INFO, verbosity=-1)
+    assert ("(about 0.00 % to 45.93 %)" in line.text) == (dialogues == 6)
+
+
 def test_nothing_at_all() -> None:
     text = shown([], settings=Settings(only=("char_drop",)))
-    assert "failure rate  n/a of the valid variants (no interval: fewer than two" in text
-    assert "turns broken  0 of 0 with a valid variant: n/a (no interval: fewer than two" in text
+    assert "failure rate  n/a of the valid variants (no interval: 0 dialogues, and" in text
+    assert "turns broken  0 of 0 with a valid variant: n/a (no interval: 0 dialogues, and" in text
     assert "the suite's own tracker on" in text
     assert "transformations each of char_drop" in text
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment
 
+from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.figures import (
     EDIT_RATE_RANGES,
@@ -73,6 +74,8 @@ def _environment() -> Environment:
         address=_address,
         between=between,
         chance=_chance,
+        few_dialogues=FEW_DIALOGUES,
+        fewest_dialogues=FEWEST_DIALOGUES,
         counted=lambda part, whole: f"{part:,} of {whole:,}",
         heat_level=heat_level,
         interval_text=interval_text,
@@ -89,8 +92,8 @@ def _environment() -> Environment:
 
 def _figures(view: View) -> dict[str, Any]:
     """Return figures and plots, by their names in the template."""
-    transformations = by_transformation(view.turns, view.seed)
-    edit_rates = by_edit_rate(view.turns, view.seed)
+    transformations = by_transformation(view.turns)
+    edit_rates = by_edit_rate(view.turns)
     rates = "Valid rate and failure rate by transformation"
     ranges = "Failure rate by edit rate of words and of characters"
     return {

@@ -36,7 +36,7 @@ def build(
     info: RunInfo = INFO,
 ) -> dict[str, Any]:
     """Return the JSON report of ``results``."""
-    return build_report(results, summarise(results, 0), settings or Settings(), info, gate=gate)
+    return build_report(results, summarise(results), settings or Settings(), info, gate=gate)
 
 
 def nasty_turn(text: str, index: int = 0) -> TurnResult:
