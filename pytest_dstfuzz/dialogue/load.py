@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -22,7 +23,6 @@ from pytest_dstfuzz.garbage import uncollected
 
 _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = MappingProxyType(
     {
-        "jsonl": jsonl.read,
         "original": original.read,
         "sharded": sharded.read,
         "trade": trade.read_json,
@@ -68,7 +68,8 @@ def load_dialogues(
     files = catalogue(location.path, location.lists)
     choice = choose(files, wanted, layout)
     rules = normalisation or ("plain" if choice.layout == "jsonl" else "multiwoz")
-    dialogues = _read(choice, rules)
+    told: list[str] = []
+    dialogues = _read(choice, rules, told.append)
     if not dialogues:
         raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
     known, notes = _ontology(files, choice, ontology, rules)
@@ -79,16 +80,17 @@ def load_dialogues(
         ontology=complete_ontology(known, dialogues, rules),
         normalisation=rules,
         layout=choice.layout,
-        notes=(*choice.notes, *notes),
+        notes=(*choice.notes, *notes, *told),
         cue_words=multiwoz.CUE_WORDS if rules == "multiwoz" else (),
     )
 
 
-def _read(choice: Choice, rules: str) -> tuple[Dialogue, ...]:
+def _read(choice: Choice, rules: str, tell: Callable[[str], None]) -> tuple[Dialogue, ...]:
     """Read the chosen files in order; every dialogue has turns and an id of its own."""
     found: dict[str, tuple[Dialogue, str]] = {}
     for kind, file in choice.files:
-        for dialogue in _READERS[kind](file, rules):
+        reader = partial(jsonl.read, tell=tell) if kind == "jsonl" else _READERS[kind]
+        for dialogue in reader(file, rules):
             if not choice.takes(dialogue.id):
                 continue
             if not dialogue.turns:

@@ -21,6 +21,7 @@ Absence and ``dontcare`` are never the same. Normalising twice changes nothing.
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -165,7 +166,8 @@ def _as_text(slot: str, value: object) -> str:
     if isinstance(value, str | int | float):
         return str(value)
     raise DataError(
-        f"the value of slot {slot!r} must be a string, found {type(value).__name__} {value!r}"
+        f"the value of slot {slot!r} must be a string, found {type(value).__name__} "
+        f"{reprlib.repr(value)}"
     )
 
 

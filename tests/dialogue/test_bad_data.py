@@ -1,5 +1,8 @@
 import json
+import math
 import os
+import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +34,13 @@ BAD = [
     ("test.json", " \n ", r"test\.json is empty"),
     ("test.json", '{"X": {"goal": {}, "log": [', r"not valid JSON, perhaps cut off"),
     ("test.json", "[" * 100_000 + '"dialogue_idx"', r"no dialogues in a layout that is known"),
-    ("test.json", '["dialogue_idx",' + "[" * 100_000, r"not valid JSON, perhaps cut off"),
+    ("test.json", '["dialogue_idx",' + "[" * 100_000, r"test\.json is nested too deeply"),
+    ("test.json", '{"X": {"log": [{"text": ' + "[" * 900 + "]" * 900 + "}]}}", r"'text' must be a"),
+    (
+        "test.json",
+        '{"X": {"log": [{"text": "a"}]}, "X": {"log": [{"text": "b"}]}}',
+        r"test\.json has two values for the key 'X': leave one out",
+    ),
     ("test.json", {"a": 1}, r"no dialogues in a layout that is known; expected"),
     ("test.json", "hello", r"no dialogues in a layout that is known"),
     ("test.json", b'{"X": {"log": [\n"\xff"]}}', r"line 2 is not UTF-8 \(byte 0xff\)"),
@@ -104,10 +113,36 @@ BAD = [
     ("test.tsv", HEADER + ROW + ROW, r"line 3: turn 0 of dialogue A stands where turn 1 should"),
     ("test.tsv", HEADER + ROW + ROW.replace("A", "B") + ROW, r"the id A is not unique"),
     # JSON Lines
-    ("a.jsonl", line(utterances=["hi"]) + "\n{", r"line 2 is not valid JSON .*one dialogue a line"),
+    (
+        "a.jsonl",
+        line(utterances=["hi"]) + "\n{",
+        r"line 2 is not valid JSON, perhaps.*one dialogue a line",
+    ),
     ("a.jsonl", line(utterances=["hi"]) + "\n3", r"line 2 must be an object, found int 3"),
     ("a.jsonl", line(utterances=["hi"]) + "\n" + line(), r"line 2 needs either 'turns' or 'utt"),
     ("a.jsonl", line(turns=[], utterances=[]), r"line 1 needs either 'turns' or 'utterances'"),
+    ("a.jsonl", line(users=["hi"], utterances=[]), r"'users' \(the user's alone\)"),
+    ("a.jsonl", line(users=["hi", "ho"], states=[{}]), r"has 1 states for 2 user utterances"),
+    ("a.jsonl", '{"dialogue_id": "a", "x": ' + "[" * 100_000, r"line 1 is nested too deeply"),
+    ("a.jsonl", '{"dialogue_id": ' + '{"a": ' * 100_000, r"line 1 is nested too deeply"),
+    ("a.jsonl", '{"a": ' * 100_000, r"no dialogues in a layout that is known"),
+    (
+        "a.jsonl",
+        line(turns=[{"user": "x", "state": {"a": [[]]}}]).replace("[[]]", "[" * 900 + "]" * 900),
+        r"the value of slot 'a' must be a string, found list",
+    ),
+    (
+        "a.jsonl",
+        '{"dialogue_id": "a", "turns": [{"user": "x", "state": {"s": "big", "s": "small"}}]}',
+        r"line 1 has two values for the key 's': leave one out; expected one dialogue a line",
+    ),
+    ("a.jsonl", line(users=["a"], states=[{"s": math.nan}]), r"line 1 holds NaN, which is no val"),
+    ("a.jsonl", line(users=["a"], states=[{"s": -math.inf}]), r"line 1 holds -Infinity"),
+    (
+        "a.jsonl",
+        line(users=["a"], states=[{"s": 1}]).replace("1}", "1e999}"),
+        r"line 1, state 0: the value of slot 's' is no number \(inf\)",
+    ),
     ("a.jsonl", '{"turns": []}', r"line 1: 'dialogue_id' must be a string, found nothing"),
     ("a.jsonl", line(turns=[]), r"dialogue a has no turns"),
     ("a.jsonl", line(utterances=[]), r"dialogue a has no turns"),
@@ -153,6 +188,11 @@ def test_bad_data_is_one_clear_message(
         ("", "is empty"),
         ('{"pizza', "not valid JSON"),
         ("3", "the ontology must be an object"),
+        ("[" * 100_000, "nested too deeply"),
+        ('{"a": ' * 100_000, "nested too deeply"),
+        ('{"pizza-size": ["big"], "pizza-size": ["small"]}', "two values for the key 'pizza-size'"),
+        ('{"pizza-size": [NaN]}', "holds NaN"),
+        ('{"pizza-size": [1e999]}', "is no number"),
     ],
 )
 def test_bad_ontology_of_ones_own(
@@ -161,6 +201,23 @@ def test_bad_ontology_of_ones_own(
     write("bot.ontology.json", content)
     with pytest.raises(DataError, match=message):
         load_dialogues(write("bot.jsonl", pizza))
+
+
+@pytest.mark.parametrize("name", ["ontology.json", "z.json", "z.jsonl", "testListFile.json"])
+@pytest.mark.parametrize("content", ["[" * 100_000, '{"a": ' * 100_000], ids=["lists", "objects"])
+def test_a_neighbour_that_is_nested_deeply_is_passed_over(
+    write: Callable[[str, Any], Path], pizza: str, name: str, content: str
+):
+    write(name, content)
+    data = load_dialogues(write("bot.jsonl", pizza))
+    assert data.dialogues
+    noted = [note for note in data.notes if "nested too deeply" in note]
+    assert len(noted) == (content[0] == "{" and name == "ontology.json")
+
+
+def test_the_same_twice_is_no_contradiction(write: Callable[[str, Any], Path]):
+    path = write("a.jsonl", '{"dialogue_id": "a", "dialogue_id": "a", "users": ["hi"]}')
+    assert load_dialogues(path).dialogues[0].id == "a"
 
 
 def test_missing_ontology(write: Callable[[str, Any], Path], pizza: str):
@@ -210,6 +267,61 @@ def test_split_that_a_single_file_does_not_hold(
 ):
     with pytest.raises(DataError, match=r"split 'val'. It holds original: test"):
         load_dialogues(write("test.json", original), "val")
+
+
+def bomb(path: Path, size: int, method: int) -> Path:
+    """Write a zip of dialogues that are followed by ``size`` blanks."""
+    with (
+        zipfile.ZipFile(path, "w", method) as archive,
+        archive.open("test.jsonl", "w", force_zip64=True) as member,
+    ):
+        member.write(line(users=["hi"]).encode() + b"\n")
+        for _ in range(size >> 20):
+            member.write(b" " * (1 << 20))
+    return path
+
+
+def test_a_zip_that_would_fill_the_memory_is_refused(tmp_path: Path):
+    path = bomb(tmp_path / "bomb.zip", 256 << 20, zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 1 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            DataError, match=r"bomb\.zip:test\.jsonl would unpack to 268 MB from 0\.3"
+        ):
+            load_dialogues(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_zip_that_lies_about_its_size_gives_no_more_than_it_says(tmp_path: Path):
+    path = bomb(tmp_path / "lies.zip", 64 << 20, zipfile.ZIP_DEFLATED)
+    honest = (64 << 20) + len(line(users=["hi"])) + 1
+    content = path.read_bytes()
+    said = struct.pack("<L", 1000)
+    # In the directory at the end, which is what counts.
+    place = content.rindex(struct.pack("<L", honest))
+    path.write_bytes(content[:place] + said + content[place + 4 :])
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"lies\.zip:test\.jsonl cannot be unpacked"):
+            load_dialogues(path)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_small_zip_may_be_of_one_sentence(tmp_path: Path, method: int):
+    data = load_dialogues(bomb(tmp_path / "small.zip", 1 << 20, method))
+    assert data.dialogues[0].turns[0].user == "hi"
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_whose_pieces_have_no_bound_is_refused(tmp_path: Path, method: int):
+    with pytest.raises(DataError, match=r"packed with bzip2 or lzma.*\(deflate\), or unpack it"):
+        load_dialogues(bomb(tmp_path / "odd.zip", 1 << 20, method))
 
 
 def test_damaged_member_of_a_zip(tmp_path: Path, original: dict[str, Any]):

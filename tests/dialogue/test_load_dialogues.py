@@ -145,6 +145,25 @@ def test_json_lines_in_both_forms(write: Callable[[str, Any], Path], pizza: str)
     }
 
 
+def test_lines_of_the_user_alone_are_not_halved_silently(write: Callable[[str, Any], Path]):
+    said = ["I want a pizza", "a large one", "with ham", "that's all"]
+    alternating = {"dialogue_id": "x", "utterances": said}
+    found = load_dialogues(write("a.jsonl", json.dumps(alternating)))
+    assert [turn.user for turn in found.dialogues[0].turns] == said[::2]
+    (note,) = (note for note in found.notes if "utterances" in note)
+    assert "(of x, 2 are the user's)" in note
+    assert "call them 'users'" in note
+    # States tell how many utterances are the user's.
+    labelled = {**alternating, "states": [{}, {"order-size": "large"}]}
+    assert not load_dialogues(write("b.jsonl", json.dumps(labelled))).notes
+    alone = {"dialogue_id": "x", "users": said, "states": [{}, {}, {}, {"order-size": "large"}]}
+    found = load_dialogues(write("c.jsonl", json.dumps(alone)))
+    assert [turn.user for turn in found.dialogues[0].turns] == said
+    assert {turn.system for turn in found.dialogues[0].turns} == {""}
+    assert found.dialogues[0].turns[3].state == {"order-size": "large"}
+    assert not found.notes
+
+
 def test_unlabelled_json_lines_have_no_ontology(write: Callable[[str, Any], Path]):
     found = load_dialogues(write("a.jsonl", '{"dialogue_id": "x", "utterances": ["hi"]}'))
     assert found.ontology is None
@@ -196,7 +215,8 @@ def test_neighbours_that_are_no_ontology_are_ignored(
 ):
     write(name, content)
     found = load_dialogues(write("bot.jsonl", pizza))
-    assert found.notes == ()
+    # How the utterances without states were taken, and nothing of the neighbour.
+    assert [note for note in found.notes if "'utterances'" not in note] == []
     assert found.ontology is not None
     assert found.ontology.values["pizza-size"] == ("big",)
     assert not found.ontology.complete

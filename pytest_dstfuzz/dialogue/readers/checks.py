@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -42,6 +44,9 @@ def as_state(
     values: Mapping[str, object], place: str, field: str, normalisation: str
 ) -> BeliefState:
     """Return the normalised state, or raise ``DataError`` naming ``field``."""
+    for slot, value in values.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise DataError(f"{place}: {field}: the value of slot {slot!r} is no number ({value})")
     try:
         return normalise_state(values, normalisation)
     except DataError as error:
@@ -54,5 +59,6 @@ def strip_json(dialogue_id: str) -> str:
 
 
 def _wrong(value: object, place: str, field: str, expected: str) -> DataError:
-    found = "nothing" if value is None else f"{type(value).__name__} {value!r:.60}"
+    # Not repr: of what is nested deeply it fails.
+    found = "nothing" if value is None else f"{type(value).__name__} {reprlib.repr(value)}"
     return DataError(f"{place}: {field} must be {expected}, found {found}")

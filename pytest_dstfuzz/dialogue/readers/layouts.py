@@ -80,8 +80,8 @@ def _of_object(head: str) -> str | None:
 def _has_dialogue_keys(line: str) -> bool:
     try:
         first = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         # A first line that is longer than the head, or broken: named when it is read.
-        return bool(re.match(r'\{\s*"(dialogue_id|turns|utterances)"\s*:', line))
+        return bool(re.match(r'\{\s*"(dialogue_id|turns|utterances|users)"\s*:', line))
     keys = set(first)
-    return "dialogue_id" in keys or bool(keys & {"turns", "utterances"})
+    return "dialogue_id" in keys or bool(keys & {"turns", "utterances", "users"})

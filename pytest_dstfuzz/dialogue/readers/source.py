@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pytest_dstfuzz.dialogue.readers.strict_json import parse_json
 from pytest_dstfuzz.errors import DataError
 
 #: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
@@ -17,6 +17,11 @@ SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt")
 
 _MAX_DEPTH: Final = 4  # Deep enough for every published archive, short enough for a home folder.
 _MAX_FILES: Final = 2000
+#: Bytes of one member of a zip, and how many times its packed size. All of MultiWOZ is one file
+#: of some 300 MB, at 18 times; small files may be of one sentence a thousand times.
+_MOST_BYTES: Final = 1 << 30
+_MOST_RATIO: Final = 100
+_ANY_RATIO: Final = 1 << 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +68,15 @@ class SourceFile:
         """Return the parsed JSON.
 
         Raises:
-            DataError: unreadable, empty, truncated or no JSON; with line and column.
+            DataError: unreadable, empty, truncated or no sound JSON; see `parse_json`.
         """
         text = self.text()
         if not text.strip():
             raise DataError(f"{self.place} is empty")
         try:
-            parsed: object = json.loads(text)
-        except (ValueError, RecursionError) as error:  # ValueError: also numbers without end.
-            raise DataError(
-                f"{self.place} is not valid JSON, perhaps cut off: {error}; get the file again"
-            ) from None
-        return parsed
+            return parse_json(text)
+        except DataError as error:
+            raise DataError(f"{self.place} {error}") from None
 
     def _read(self, size: int) -> bytes:
         try:
@@ -163,13 +165,36 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 def _in_zip(path: Path, prefix: str) -> Iterator[SourceFile]:
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
+            members = archive.infolist()
     except zipfile.BadZipFile as error:
         raise DataError(f"{path} is no zip or is cut off ({error}); get it again") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     for member in members:
-        parts = PurePosixPath(member).parts
+        name = member.filename
+        parts = PurePosixPath(name).parts
         hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
-        if not hidden and PurePosixPath(member).suffix.lower() in SUFFIXES:
-            yield SourceFile(prefix + member, path, member)
+        if not hidden and PurePosixPath(name).suffix.lower() in SUFFIXES:
+            _refuse_bomb(path, member)
+            yield SourceFile(prefix + name, path, name)
+
+
+def _refuse_bomb(path: Path, member: zipfile.ZipInfo) -> None:
+    """Refuse a member that would take more memory than dialogues do.
+
+    Unpacking ends at the length that a member states, but only of deflate are pieces unpacked
+    no further than that.
+    """
+    size, packed = member.file_size, max(member.compress_size, 1)
+    if member.compress_type in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        raise DataError(
+            f"{path}:{member.filename} is packed with bzip2 or lzma, which may take any amount of "
+            "memory: pack it in the usual way (deflate), or unpack it"
+        )
+    if size > _MOST_BYTES or (size > _ANY_RATIO and size > _MOST_RATIO * packed):
+        raise DataError(
+            f"{path}:{member.filename} would unpack to {size / 1e6:,.0f} MB from "
+            f"{packed / 1e6:,.1f} MB; of a zip up to {_MOST_BYTES / 1e6:,.0f} MB a file are read, "
+            f"and no more than {_MOST_RATIO} times what they are packed. If it does hold "
+            "dialogues, unpack it and name the file"
+        )

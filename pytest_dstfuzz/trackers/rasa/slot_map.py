@@ -148,6 +148,8 @@ def _parsed(file: SourceFile) -> Mapping[str, object]:
             return tomllib.loads(file.text())
         except tomllib.TOMLDecodeError as error:
             raise UserError(f"{file.place} is no valid TOML: {error}") from None
+        except RecursionError:
+            raise UserError(f"{file.place} is nested too deeply to be read") from None
     if file.path.suffix.lower() == ".json":
         parsed = file.json()
         if isinstance(parsed, dict):

@@ -87,6 +87,9 @@ def test_names_of_multiwoz_are_known_in_all_their_spellings() -> None:
         ("m.toml", "", r"maps nothing"),
         ("m.json", "[]", r"a slot map is an object, the bot's slot -> the data's, not list \[\]"),
         ("m.json", '{"area": ', r"is not valid JSON"),
+        ("m.json", '{"area": "a", "area": "b"}', r"two values for the key 'area'"),
+        ("m.json", '{"area": ' * 50_000, r"is nested too deeply"),
+        ("m.toml", "area = " + "[" * 50_000, r"is nested too deeply"),
         ("m.yaml", "area: hotel-area", r"a slot map is a .toml or a .json file"),
     ],
 )
