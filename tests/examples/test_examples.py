@@ -70,3 +70,40 @@ def test_the_quickstart_tests_the_shipped_tracker(run: Run, tmp_path: Path) -> N
 
 def variants(report: Any) -> list[Any]:
     return [variant for turn in report["turns"] for variant in turn["variants"]]
+
+
+def test_violations_that_hang_on_unlikely_edits_are_counted(tmp_path: Path) -> None:
+    def edit(operator: str, before: str, after: str) -> dict[str, str]:
+        return {"operator": operator, "before": before, "after": after}
+
+    def violation(edits: list[Any], context: list[Any], needed: list[Any] | None) -> Any:
+        minimal = None if needed is None else {"edits": needed, "context_edits": []}
+        past = [{"turn_index": 0, "edits": context}]
+        return {
+            "outcome": "violation",
+            "edits": edits,
+            "context_edits": past,
+            "minimal": minimal,
+        }
+
+    swapped, mistyped = edit("swap", "th", "ht"), edit("keyboard", "I", "J")
+    letter, emoji = edit("look_alike", "I", "Ι"), edit("emoji", "", ":)")
+    variants = [
+        violation([swapped, letter], [emoji], [swapped]),
+        violation([mistyped, edit("repeat", "i", "ii")], [], [mistyped]),
+        violation([swapped], [], None),
+        # Dropped or doubled, it is a slip like any other.
+        violation([edit("any", "I", ""), edit("repeat", "i", "I")], [], []),
+        {**violation([emoji], [], [emoji]), "outcome": "held"},
+    ]
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps({"turns": [{"variants": variants}]}), encoding="utf-8")
+    script = EXAMPLES / "precision" / "unlikely_edits.py"
+    command = [sys.executable, str(script), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    somewhere, needed = done.stdout.splitlines()
+    assert somewhere.startswith("with such an edit: 2 of 4 {'I as another letter': 1, 'a look-")
+    assert needed == "that need one: 1 of 3 {'I as another letter': 1}"
+    path.write_text(json.dumps({"turns": []}), encoding="utf-8")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "the report has no violations\n")

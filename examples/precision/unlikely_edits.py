@@ -1,0 +1,48 @@
+"""How many violations of a JSON report hang on edits that hardly anybody types.
+
+    python unlikely_edits.py report.json
+
+Those are a look-alike letter of another alphabet or with an accent, an emoji, and `I` mistyped as
+another letter. Counted twice: violations that have such an edit somewhere, in their turn or in
+its context, and those that need one: it is left when all edits are gone that can be spared (the
+minimal version; of a report made with --dst-minimise=no there is none).
+"""
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+NAMES = {"look_alike": "a look-alike letter", "emoji": "an emoji"}
+MISTYPED_I = "I as another letter"
+
+
+def kind(edit):
+    """Name what is unlikely about an edit; None for all others."""
+    if edit["operator"] in NAMES:
+        return NAMES[edit["operator"]]
+    other_letter = edit["after"].isalpha() and edit["after"].lower() != "i"
+    return MISTYPED_I if edit["before"] in ("I", "i") and other_letter else None
+
+
+def kinds(version):
+    edits = [*version["edits"], *(e for past in version["context_edits"] for e in past["edits"])]
+    return {name for edit in edits if (name := kind(edit))}
+
+
+def main(path):
+    turns = json.loads(path.read_text(encoding="utf-8"))["turns"]
+    found = [v for turn in turns for v in turn["variants"] if v["outcome"] == "violation"]
+    if not found:
+        sys.exit("the report has no violations")
+    for what, versions in (
+        ("with such an edit", found),
+        ("that need one", [v["minimal"] for v in found if v["minimal"]]),
+    ):
+        counts = Counter(name for version in versions for name in kinds(version))
+        some = sum(bool(kinds(version)) for version in versions)
+        print(f"{what}: {some} of {len(versions)}", dict(sorted(counts.items())))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
