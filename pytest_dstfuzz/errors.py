@@ -26,8 +26,20 @@ class NoAnswerError(UserError):
     """A tracker that gave no sound answer at all before a run: its service may be down."""
 
 
+class OutOfReachError(NoAnswerError):
+    """Its time was over, or nobody answered, before a tracker was tested: no mistake of a user."""
+
+
 class TrackerError(DstFuzzError):
     """A tracker raised, or answered with something that is no prediction."""
+
+
+class GivenUpError(TrackerError):
+    """The run does not wait for this answer: its time is over, or nobody answers any more.
+
+    It is no failure of the tracker on this context, which counts as not asked for. The message
+    says why, as a clause without a full stop: it is told once, for all that was not asked for.
+    """
 
 
 class MissingExtraError(UserError):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.protocol import Usage, usage_of
 
 #: Below so many contexts a measured speed says little.
@@ -17,11 +18,17 @@ class Budget:
     """Counts what was spent, and says how much is left.
 
     Args:
-        max_seconds: end after so many seconds from the first use; ``None`` = no limit.
+        max_seconds: end after so many seconds from the first use, or from the moment that
+            `deadline` is started; ``None`` = no limit.
         max_calls: end after so many contexts; ``None`` = no limit.
         max_tokens: end after so many tokens of trackers that count them; ``None`` = no limit.
         max_cost: end after so much money, likewise.
         clock: monotonic clock in seconds.
+        spent_seconds: of those, which were over before.
+
+    Attributes:
+        deadline: when the seconds are over; trackers that wait for a service are given it.
+        calls: contexts that were asked for so far.
     """
 
     def __init__(
@@ -31,7 +38,13 @@ class Budget:
         max_tokens: int | None = None,
         max_cost: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        spent_seconds: float = 0.0,
     ) -> None:
+        what = "" if max_seconds is None else f"the budget of {max_seconds:g} seconds"
+        self.deadline = Deadline(max_seconds, what, spent=spent_seconds, clock=clock)
+        #: Why nothing more may be asked although there is budget left.
+        self._stopped = ""
         self._max_seconds = max_seconds
         self._max_calls = max_calls
         self._max_tokens = max_tokens
@@ -40,6 +53,11 @@ class Budget:
         self._clock = clock
         self._started: float | None = None
         self.calls = 0
+
+    @property
+    def stopped(self) -> str:
+        """Why it was stopped although there was something left, or ``""``."""
+        return self._stopped
 
     @property
     def limited(self) -> bool:
@@ -79,14 +97,24 @@ class Budget:
     @property
     def ended(self) -> str:
         """Why nothing more may be asked, or ``""``."""
+        if self._stopped:
+            return self._stopped
         if self._max_calls is not None and self.calls >= self._max_calls:
             return f"the budget of {self._max_calls} calls ended"
-        if self._max_seconds is not None and self._elapsed() >= self._max_seconds:
-            return f"the budget of {self._max_seconds:g} seconds ended"
+        if ended := self.deadline.ended:
+            return ended
         for limit, used, what in self._metered_limits():
             if used >= limit:
                 return f"the budget of {limit:,.12g} {what} ended"
         return ""
+
+    def stop(self, reason: str) -> None:
+        """Grant nothing more, whatever is left.
+
+        Args:
+            reason: why, as a clause without a full stop.
+        """
+        self._stopped = self._stopped or reason
 
     def grant(self, wanted: int) -> int:
         """Return how many of ``wanted`` contexts may be asked now, as one batch.
@@ -116,7 +144,7 @@ class Budget:
             elapsed = self._elapsed()
             if self.calls < _ENOUGH_TO_MEASURE or elapsed <= 0.0:
                 return min(left, float(_ENOUGH_TO_MEASURE))
-            left = min(left, self.calls / elapsed * (self._max_seconds - elapsed))
+            left = min(left, self.calls / elapsed * self.deadline.left)
         return max(min(left, self._affordable()), 0.0)
 
     def _metered_limits(self) -> Iterator[tuple[float, float, str]]:
@@ -140,6 +168,7 @@ class Budget:
 
     def _elapsed(self) -> float:
         """Seconds since the first use."""
+        self.deadline.start()
         now = self._clock()
         if self._started is None:
             self._started = now

@@ -9,6 +9,7 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.types import Context, Ontology
+from pytest_dstfuzz.errors import GivenUpError
 from pytest_dstfuzz.trackers.checks import as_list, describe_error, passes_through
 from pytest_dstfuzz.trackers.protocol import Interrupted, Tracker
 
@@ -94,7 +95,8 @@ class Predictor:
         Contexts that are missing from the answer were not asked for, because the
         budget ended; those of a tracker that never answers fail without being asked. A
         batch on which the tracker raises is halved until the contexts that it fails on
-        are found; what is no failure of the tracker (``KeyboardInterrupt``, see
+        are found, and where it says that it gave up (`GivenUpError`), nothing more is asked;
+        what is no failure of the tracker (``KeyboardInterrupt``, see
         `passes_through`) passes through, and what was answered until then is kept.
         An answer from the cache costs nothing, and the listener is not told.
         """
@@ -194,15 +196,18 @@ class Predictor:
             raw = as_list(self._tracker.predict(list(batch)), len(batch))
         except Interrupted as stopped:
             for place, answer in stopped.answers.items():
-                answered[batch[place]] = self._checked(answer)
+                self._take(batch[place], answer, answered)
             raise KeyboardInterrupt from None
+        except GivenUpError as error:
+            self._give_up(error)
+            return
         except BaseException as error:
             if passes_through(error):
                 raise
             reason = describe_error(error)
         else:
             for context, answer in zip(batch, raw, strict=True):
-                answered[context] = self._checked(answer)
+                self._take(context, answer, answered)
             return
         if len(batch) == 1:
             answered[batch[0]] = self._noted(Failure(reason))
@@ -210,6 +215,18 @@ class Predictor:
         middle = len(batch) // 2
         self._answer(batch[:middle], answered)
         self._answer(batch[middle:], answered)
+
+    def _take(self, context: Context, answer: object, answered: dict[Context, Answer]) -> None:
+        """Add what a tracker said to one context, unless it said that it gave up."""
+        if isinstance(answer, GivenUpError):
+            self._give_up(answer)
+        else:
+            answered[context] = self._checked(answer)
+
+    def _give_up(self, error: GivenUpError) -> None:
+        """Ask for nothing more; of a budget that ended, its own words are the reason."""
+        if not self.budget.ended:
+            self.budget.stop(str(error))
 
     def _checked(self, answer: object) -> Answer:
         return self._noted(check_answer(answer, self._ontology, self._normalisation))

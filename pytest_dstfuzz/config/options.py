@@ -186,6 +186,13 @@ OPTIONS: tuple[Option, ...] = (
         "more attempts where a service is busy, fails or does not answer (default: 4)",
     ),
     Option(
+        "dead_after",
+        parsers.integer(0, 1_000_000),
+        "N",
+        "after so many requests in a row that nobody answers, for all their attempts, the service "
+        "is taken for dead: nothing more is asked, exit status 6 (default: 20; 0: never)",
+    ),
+    Option(
         "concurrency",
         parsers.integer(1, 1024),
         "N",
@@ -250,7 +257,13 @@ OPTIONS: tuple[Option, ...] = (
         "max_seconds",
         parsers.positive("seconds"),
         "S",
-        "end the campaign in order after so many seconds",
+        "end the run in order after so many seconds; no answer is waited for beyond that",
+    ),
+    Option(
+        "preflight_seconds",
+        parsers.positive("seconds"),
+        "S",
+        "seconds that testing the tracker before the run may take (default: 300)",
     ),
     Option(
         "max_calls", parsers.integer(1), "N", "end it in order after so many predicted contexts"

@@ -28,7 +28,7 @@ SUITE = ("auto", "yes", "no")
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
 #: Settings that say how a service is reached: its answers do not depend on them.
-SERVICE = ("timeout", "retries", "concurrency", "rate_limit", "header")
+SERVICE = ("timeout", "retries", "dead_after", "concurrency", "rate_limit", "header")
 #: Settings of a tracker that is a service: what an experiment takes over beside its name.
 ADAPTER = (*SERVICE, "slot_map", "service_model", "prompt")
 SPLITS = ("train", "val", "test")
@@ -80,6 +80,8 @@ class Settings:
     #: Of a tracker that is a service; see `trackers.web.settings`.
     timeout: float = 30.0
     retries: int = 4
+    #: Requests in a row that nobody answered, after which it is taken for dead; 0 = never.
+    dead_after: int = 20
     concurrency: int = 16
     rate_limit: float | None = None
     header: tuple[Header, ...] = ()
@@ -94,6 +96,8 @@ class Settings:
     #: Megabytes that it may take.
     cache_size: int = 500
     max_seconds: float | None = None
+    #: Seconds that the tests of a tracker before a run may take.
+    preflight_seconds: float = 300.0
     max_calls: int | None = None
     #: Limits of what a chat model's answers take; money in the currency of the prices.
     max_tokens: int | None = None

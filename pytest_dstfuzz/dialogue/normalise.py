@@ -20,6 +20,7 @@ Absence and ``dontcare`` are never the same. Normalising twice changes nothing.
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 from collections.abc import Callable, Mapping
@@ -98,7 +99,7 @@ def normalise_state(state: Mapping[str, object], normalisation: str) -> BeliefSt
         slot = normalise_slot(raw_slot, normalisation)
         if slot is None:
             continue
-        value = normalise_value(slot, _as_text(raw_slot, raw_value), normalisation)
+        value = normalise_value(slot, value_text(raw_slot, raw_value), normalisation)
         if value is not None:
             values[slot] = value
     return BeliefState(values)
@@ -155,15 +156,24 @@ def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
         text = settled
 
 
-def _as_text(slot: str, value: object) -> str:
-    """Return a raw value as a string; of a list, the first alternative."""
+def value_text(slot: str, value: object) -> str:
+    """Return a raw value as a text, as trackers and services may give them.
+
+    Args:
+        slot: that has it, for the message.
+        value: a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a
+            list of alternatives, of which the first counts.
+
+    Raises:
+        DataError: it is something else, or a number that is not finite.
+    """
     if isinstance(value, list | tuple):
         value = value[0] if value else None
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str | int | float):
+    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return str(value)
     raise DataError(
         f"the value of slot {slot!r} must be a string, found {type(value).__name__} "

@@ -41,7 +41,7 @@ _CODE: Final = (
     "trackers",
 )
 #: Settings that say where something lies, or how it is reached; what it is, is in the key.
-_PLACES: Final = ("checkpoint", "data", "report", "search", *SERVICE)
+_PLACES: Final = ("checkpoint", "data", "report", "search", "preflight_seconds", *SERVICE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import DialogueSet
-from pytest_dstfuzz.errors import NoAnswerError, UserError
+from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.gate import require_statistics
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
@@ -104,7 +104,11 @@ class SessionGate:
     def status_of(self, error: UserError) -> int:
         """Return the exit status of a session that cannot be run."""
         gone = isinstance(error, NoAnswerError) and self._settings.baseline is not None
-        return INFRASTRUCTURE if gone else pytest.ExitCode.USAGE_ERROR
+        return (
+            INFRASTRUCTURE
+            if gone or isinstance(error, OutOfReachError)
+            else pytest.ExitCode.USAGE_ERROR
+        )
 
     def end(self, error: UserError) -> BaseException:
         """Return what ends a session that cannot be run, with one message."""

@@ -18,6 +18,7 @@ from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import masked_words
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
+from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.caching import cache_problems, remove_shared
 from pytest_dstfuzz.plugin.gate import Judged
 from pytest_dstfuzz.plugin.outputs import (
@@ -26,7 +27,7 @@ from pytest_dstfuzz.plugin.outputs import (
     write_outputs,
 )
 from pytest_dstfuzz.plugin.selection import SELECTION
-from pytest_dstfuzz.plugin.service import contexts, total
+from pytest_dstfuzz.plugin.service import contexts, gone, total
 from pytest_dstfuzz.plugin.service import notes as tracker_notes
 from pytest_dstfuzz.plugin.session import DstSession
 from pytest_dstfuzz.plugin.turn import session_command
@@ -152,6 +153,10 @@ class SessionHooks:
             status = status or pytest.ExitCode.TESTS_FAILED
         if exitstatus == pytest.ExitCode.OK:
             session.exitstatus = status or session.exitstatus
+        if why := gone(facts):
+            self._last_lines.append(Line(f"failed: {why}; nothing more was asked", "bad"))
+            if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+                session.exitstatus = INFRASTRUCTURE
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the figures, and why the session failed."""

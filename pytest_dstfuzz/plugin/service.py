@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
@@ -39,7 +42,16 @@ class Service:
         self._redact = settings.redact
         self._caches = Caches(config, settings)
         self._predictors: list[Predictor] = []
-        self.budget = _budget(settings, _usage(self._given), workers)
+        self._preflight_seconds = settings.preflight_seconds
+        self.budget = _budget(settings, self._given, workers)
+        # A run has so many seconds as a whole, whatever it spends them on.
+        self.budget.deadline.start()
+
+    def bounded(self) -> AbstractContextManager[None]:
+        """Let making and testing a tracker end in time."""
+        seconds = self._preflight_seconds
+        what = f"the {seconds:g} seconds for testing the tracker (--dst-preflight-seconds)"
+        return self.budget.deadline.within(seconds, what)
 
     def test(
         self,
@@ -69,7 +81,8 @@ class Service:
         refuse_training_mode(tracker)
         measure = partial(preflight, tracker, contexts, ontology=data.ontology)
         try:
-            measured = measure() if cache is None else cache.preflight(contexts, measure)
+            with self.bounded():
+                measured = measure() if cache is None else cache.preflight(contexts, measure)
         except UserError as error:
             if not self._redact:
                 raise
@@ -118,6 +131,7 @@ class Service:
         return {
             "usage": None if usage is None else usage.to_json(),
             "disagreement": sum(measured[1:], measured[0]).to_json() if measured else None,
+            "gone": self.budget.stopped,
             "notes": [note for one, _ in self._measured.values() for note in notes_of(one)],
             "asked": self.budget.calls,
             "recalled": sum(predictor.recalled for predictor in self._predictors),
@@ -126,7 +140,9 @@ class Service:
 
     def tell(self, workerinput: dict[str, Any]) -> None:
         """Tell a worker of xdist, which does not test again the tracker that was tested here."""
-        workerinput[_KEY] = self.facts()
+        # Its clock need not be this one, but for the time of day.
+        ends = time.time() + self.budget.deadline.left
+        workerinput[_KEY] = {**self.facts(), "ends": ends if math.isfinite(ends) else None}
 
 
 def total(processes: Iterable[Mapping[str, Any]]) -> tuple[Usage | None, Disagreement | None]:
@@ -151,15 +167,23 @@ def contexts(processes: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
     return sum(one["asked"] for one in facts), sum(one["recalled"] for one in facts)
 
 
-def _budget(settings: Settings, spent: Usage | None, workers: int) -> Budget:
+def gone(processes: Iterable[Mapping[str, Any]]) -> str:
+    """Return why a tracker was not asked any more although there was budget left, or ``""``."""
+    return next((one["gone"] for one in processes if one.get("gone")), "")
+
+
+def _budget(settings: Settings, given: Mapping[str, Any], workers: int) -> Budget:
     """Return what all trackers of this process may cost together."""
+    seconds, ends = 0.0, given.get("ends")
+    if settings.max_seconds is not None and ends is not None:
+        seconds = settings.max_seconds - (ends - time.time())
     calls, tokens, cost = settings.max_calls, settings.max_tokens, settings.max_cost
     if workers:
-        before = spent or Usage()
+        before = _usage(given) or Usage()
         calls = calls and max(1, calls // workers)
         tokens = tokens and max(1, (tokens - before.tokens) // workers)
         cost = cost and max(0.0, (cost - (before.cost or 0.0)) / workers)
-    return Budget(settings.max_seconds, calls, tokens, cost)
+    return Budget(settings.max_seconds, calls, tokens, cost, spent_seconds=seconds)
 
 
 def _usage(facts: Mapping[str, Any]) -> Usage | None:

@@ -157,7 +157,9 @@ class DstSession:
         if self._tracker is None:
             folders = (self.config.invocation_params.dir, self.config.rootpath)
             search_path = tuple(dict.fromkeys(map(str, folders)))
-            self._tracker = tracker_for(self.settings, self.data, search_path)
+            deadline = self.service.budget.deadline
+            with self.service.bounded():
+                self._tracker = tracker_for(self.settings, self.data, search_path, deadline)
         return self._tracker
 
     def parametrise(self, metafunc: pytest.Metafunc, values: Mapping[str, Any]) -> None:

@@ -102,7 +102,7 @@ OUTPUTS = ("report", "html", "annotations", "remember", "regressions", "replay")
 #: difference in results.
 _PLACES = (
     *("data", "checkpoint", "slot_map", "prompt", "device"),
-    *(*SERVICE, *OUTPUTS, "baseline", "cache", "cache_size"),
+    *(*SERVICE, "preflight_seconds", *OUTPUTS, "baseline", "cache", "cache_size"),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from pytest_dstfuzz.dialogue.types import Context, diff_states
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
 from pytest_dstfuzz.trackers.checks import (
     as_list,
     check_predictions,
@@ -33,18 +33,23 @@ def ask_raw(tracker: Tracker, batch: Sequence[Context]) -> list[object]:
 
     Raises:
         TrackerRaisedError: it raised.
+        GivenUpError: it is not waited for any more.
         TrackerError: it said itself that it failed, or returned no sequence of so many.
         UserError: it cannot work as it was set up.
     """
     try:
         # A list of its own: a tracker may take contexts off it, or sort it.
-        return as_list(tracker.predict(list(batch)), len(batch))
+        answers = as_list(tracker.predict(list(batch)), len(batch))
     except (UserError, TrackerError):
         raise
     except BaseException as error:
         if passes_through(error):
             raise
         raise TrackerRaisedError(f"the tracker raised {describe_error(error)}") from error
+    for answer in answers:
+        if isinstance(answer, GivenUpError):
+            raise answer
+    return answers
 
 
 def ask(

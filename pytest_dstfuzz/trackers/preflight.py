@@ -7,7 +7,13 @@ from functools import partial
 from typing import TypeVar
 
 from pytest_dstfuzz.dialogue.types import Context, Ontology
-from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.errors import (
+    GivenUpError,
+    NoAnswerError,
+    OutOfReachError,
+    TrackerError,
+    UserError,
+)
 from pytest_dstfuzz.trackers.asking import (
     TrackerRaisedError,
     ask,
@@ -45,6 +51,7 @@ def preflight(
         all others: those are refused where they do.
 
     Raises:
+        OutOfReachError: its time was over, or nobody answered any more.
         NoAnswerError: it has a sound answer to none of the contexts.
         UserError: the tracker is in training mode, raises, returns nonsense, is not
             deterministic, or answers differently in another order or batch.
@@ -138,6 +145,8 @@ def _answered_alone(
     for place in (place for place in _MIXED if place < len(contexts)):
         try:
             (answers[place],) = _predict(tracker, [contexts[place]], normalisation)
+        except OutOfReachError:
+            raise
         except UserError as error:
             failure = failure or error
     if failure is not None and not answers:
@@ -158,6 +167,8 @@ def _asked(way: Callable[[], list[T]], size: int) -> list[T]:
         some = "a clean context" if size == 1 else f"a batch of {size} clean contexts"
         what = f"{describe_error(cause)}{raised_at(cause)}"
         raise UserError(f"the tracker raised on {some}: {what}") from cause
+    except GivenUpError as error:
+        raise OutOfReachError(f"the tracker was not tested: {error}") from error
     except (UserError, TrackerError) as error:
         raise UserError(f"the tracker cannot be tested: {error}") from error
 

@@ -8,11 +8,19 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from pytest_dstfuzz.config import Settings, masked, revealed
+from pytest_dstfuzz.config import Address, Settings, revealed
 from pytest_dstfuzz.dialogue.types import DialogueSet
-from pytest_dstfuzz.errors import MissingExtraError, UserError, nearest, unknown_name
+from pytest_dstfuzz.errors import (
+    GivenUpError,
+    MissingExtraError,
+    OutOfReachError,
+    UserError,
+    nearest,
+    unknown_name,
+)
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.checks import passes_through, raised_at
+from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 
@@ -34,14 +42,14 @@ class _Adapter(NamedTuple):
 
     module: str
     extra: str
-    needs: tuple[str, ...] = ("httpx",)
+    needs: tuple[str, ...] = ("httpx", "httpcore")
 
 
 #: What comes before ``+http(s)`` in an address -> the adapter; nothing is the own contract.
 _ADAPTERS = {
     "": _Adapter("pytest_dstfuzz.trackers.web.tracker", "http"),
     "rasa": _Adapter("pytest_dstfuzz.trackers.rasa", "http"),
-    "openai": _Adapter("pytest_dstfuzz.trackers.chat", "chat", ("httpx", "jinja2")),
+    "openai": _Adapter("pytest_dstfuzz.trackers.chat", "chat", ("httpx", "httpcore", "jinja2")),
 }
 _SCHEMES = {
     f"{kind}+{protocol}" if kind else protocol: kind
@@ -57,7 +65,10 @@ _OPTIONS_OF_ONE = {
 
 
 def tracker_for(
-    settings: Settings, data: DialogueSet, search_path: tuple[str, ...] = ()
+    settings: Settings,
+    data: DialogueSet,
+    search_path: tuple[str, ...] = (),
+    deadline: Deadline | None = None,
 ) -> Tracker:
     """Return the tracker that settings name, for the dialogues that it is asked about.
 
@@ -65,8 +76,10 @@ def tracker_for(
         settings: of the run; its ``model`` is a name or an address.
         data: the dialogues, whose slots and normalisation an adapter may need.
         search_path: see `resolve_tracker`.
+        deadline: when a service is not waited for any more; ``None`` = there is none.
 
     Raises:
+        OutOfReachError: a service does not say what it is in time.
         UserError: no tracker is named, there is no such one, or it cannot be made.
     """
     if settings.model is None:
@@ -82,7 +95,8 @@ def tracker_for(
                 f"{shown} is for {what} ({prefix}http://...), not for {settings.model!r}"
             )
     if "://" in name:
-        return _at_address(name, settings, data)
+        # No argument of any call holds credentials: pytest --full-trace shows arguments.
+        return _at_address(Address(name), settings, data, deadline)
     return resolve_tracker(
         name,
         checkpoint=settings.checkpoint,
@@ -93,15 +107,17 @@ def tracker_for(
     )
 
 
-def _at_address(address: str, settings: Settings, data: DialogueSet) -> Tracker:
+def _at_address(
+    address: Address, settings: Settings, data: DialogueSet, deadline: Deadline | None
+) -> Tracker:
     """Return the tracker of a service."""
-    scheme, _, rest = address.partition("://")
+    scheme, _, rest = address.full.partition("://")
     kind = _SCHEMES.get(scheme.lower())
     if kind is None:
         raise unknown_name("kind of address", f"{scheme}://", (f"{s}://" for s in _SCHEMES))
     if settings.checkpoint is not None or settings.device != _DEFAULT_DEVICE:
         raise UserError(
-            f"checkpoint and device are for registered trackers; the service at {masked(address)} "
+            f"checkpoint and device are for registered trackers; the service at {address} "
             "chooses them itself"
         )
     adapter = _ADAPTERS[kind]
@@ -113,8 +129,12 @@ def _at_address(address: str, settings: Settings, data: DialogueSet) -> Tracker:
             raise
         feature = f"a tracker at {scheme}://..."
         raise MissingExtraError(feature, adapter.extra, missing) from error
-    url = f"{scheme.lower().removeprefix(f'{kind}+')}://{rest}"
-    return cast("Tracker", create(url, ServiceSettings.of(settings), data, settings))
+    url = Address(f"{scheme.lower().removeprefix(f'{kind}+')}://{rest}")
+    service = ServiceSettings.of(settings, deadline)
+    try:
+        return cast("Tracker", create(url, service, data, settings))
+    except GivenUpError as error:
+        raise OutOfReachError(f"the tracker was not tested: {error}") from error
 
 
 def resolve_tracker(

@@ -62,6 +62,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "gensim": ("perturb/lexicon", "trackers/trade"),
     "jellyfish": ("perturb/rates",),
     "httpx": ("trackers/web/",),
+    "httpcore": ("trackers/web/bounded",),
     "starlette": ("trackers/web/server",),
     "uvicorn": ("trackers/web/server",),
     "numpy": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit, urlunsplit
 
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.trackers.chat.models import model_name
 from pytest_dstfuzz.trackers.chat.prompt import Prompt, prompt_slots
@@ -19,7 +19,7 @@ _DEFAULT_PATH = "/v1"
 
 
 def create(
-    url: str, service: ServiceSettings, data: DialogueSet, settings: Settings
+    url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> ChatTracker:
     """Return a tracker that asks the chat model at an address.
 
@@ -47,10 +47,12 @@ def create(
     )
 
 
-def _with_path(url: str) -> str:
+def _with_path(url: Address) -> Address:
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url.full)
     except ValueError:
         # The transport says what is wrong with it.
         return url
-    return urlunsplit(parts._replace(path=_DEFAULT_PATH)) if parts.path in ("", "/") else url
+    if parts.path not in ("", "/"):
+        return url
+    return Address(urlunsplit(parts._replace(path=_DEFAULT_PATH)))

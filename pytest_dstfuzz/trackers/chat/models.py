@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
 from pytest_dstfuzz.trackers.web.transport import Reply, Transport
 
 #: Names that a message lists.
@@ -20,6 +20,8 @@ def model_name(transport: Transport) -> str:
     which = "name the model with --dst-service-model"
     try:
         names = transport.ask("GET", "models", read=_names)
+    except GivenUpError:
+        raise
     except TrackerError as error:
         raise UserError(f"{which}: the service does not list its models ({error})") from None
     if len(names) == 1:

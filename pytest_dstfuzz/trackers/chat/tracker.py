@@ -13,6 +13,7 @@ from pytest_dstfuzz.trackers.chat.parse import NoStateError, parse_answer
 from pytest_dstfuzz.trackers.chat.prompt import Prompt
 from pytest_dstfuzz.trackers.chat.schema import AnswerFormat
 from pytest_dstfuzz.trackers.chat.usage import Meter
+from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.protocol import Prediction, Usage
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
@@ -127,7 +128,12 @@ def _completion(reply: Reply) -> tuple[object, Mapping[str, Any]]:
     choices = body.get("choices") if isinstance(body, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
-        raise MalformedReply("answered with no chat completion: it has no choices[0].message")
+        # Some put a failure that will pass into an answer of status 200.
+        passing = isinstance(body, Mapping) and "error" in body
+        raise MalformedReply(
+            f"answered with no chat completion, {describe(body)}: it has no choices[0].message",
+            passing=passing,
+        )
     return body.get("usage"), choice
 
 

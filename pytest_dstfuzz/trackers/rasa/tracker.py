@@ -32,9 +32,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_prediction
 from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -132,7 +132,7 @@ class RasaTracker:
 
 
 def create(
-    url: str, service: ServiceSettings, data: DialogueSet, settings: Settings
+    url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> RasaTracker:
     """Return the tracker of the bot at an address.
 
@@ -150,6 +150,8 @@ def create(
     try:
         version = transport.ask("GET", "status", read=_read_version)
         slots = transport.ask("GET", "domain", read=_read_slots)
+    except GivenUpError:
+        raise
     except TrackerError as error:
         raise UserError(f"{error}{_hint(error)}") from error
     if not slots:

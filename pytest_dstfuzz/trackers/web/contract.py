@@ -7,8 +7,9 @@ system said nothing, as at the start::
     {"version": 1, "dialogue": [{"system": "", "user": "a room in the north"},
                                 {"system": "For when?", "user": "tuesday, please"}]}
 
-The answer is the belief state after the last user utterance. A slot that is absent was not
-mentioned; ``"dontcare"`` is a value::
+The answer is the belief state after the last user utterance. A slot that is absent, or null,
+was not mentioned; ``"dontcare"`` is a value. Values may be what a Python tracker may return too,
+by `normalise.value_text`: numbers, booleans, and lists of which the first value counts::
 
     {"state": {"hotel-area": "north", "hotel-day": "tuesday"}}
 
@@ -19,8 +20,9 @@ distributions, 0 to 1. They tell searches how sure the tracker was.
 
 Any other status than 200 says that there is no answer: 408, 425, 429 and those from 500 on,
 and a broken connection, are for a while, and the same is asked again a little later, or when
-``Retry-After`` says; all others are for good. A tracker that fails on a dialogue answers 422.
-The body of such an answer is shown to the user.
+``Retry-After`` says (at most ten minutes); all others are for good. After an answer of another
+shape, or a page for people, the same is asked once more. A tracker that fails on a dialogue
+answers 422. The body of such an answer is shown to the user.
 
 A service may also say what it is; where its version is declared, and only there, answers may
 be used again in a later run. With ``dialogues`` it also takes requests for so many dialogues at
@@ -38,8 +40,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_dstfuzz.dialogue.normalise import value_text
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
-from pytest_dstfuzz.errors import DstFuzzError, nearest
+from pytest_dstfuzz.errors import DataError, DstFuzzError, nearest
 from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.protocol import Prediction
 
@@ -172,13 +175,20 @@ def read_answer(body: object) -> Prediction:
             f'answered with {describe(state)} as "state"; it must be an object '
             '{"domain-slot": "value"}'
         )
-    for slot, value in state.items():
-        if not isinstance(value, str):
-            raise ContractError(
-                f'answered with {describe(value)} as the value of "{slot}"; values are texts, and '
-                "a slot that was not mentioned is left out"
-            )
-    return _with_probabilities(BeliefState(state), body)
+    texts = {slot: _value(slot, value) for slot, value in state.items() if value is not None}
+    return _with_probabilities(BeliefState(texts), body)
+
+
+def _value(slot: str, value: object) -> str:
+    """Return the value of a slot as a text, by the rules for all trackers."""
+    try:
+        return value_text(slot, value)
+    except DataError:
+        raise ContractError(
+            f'answered with {describe(value)} as the value of "{slot}"; values are texts, numbers, '
+            "true or false, or a list of alternatives of which the first counts, and a slot that "
+            "was not mentioned is null or left out"
+        ) from None
 
 
 def shown_without(body: object, key: str) -> str:

@@ -9,6 +9,9 @@ from typing import Any
 
 from pytest_dstfuzz.errors import TrackerError
 
+#: Characters of a page that a message shows.
+_SHOWN = 60
+
 
 class ServiceError(TrackerError):
     """A service did not do what it was asked for.
@@ -25,7 +28,16 @@ class ServiceError(TrackerError):
 
 
 class MalformedReply(TrackerError):  # noqa: N818 - the reply is what is malformed
-    """An answer that is not what was asked for; asked again, as it may be an accident."""
+    """An answer that is not what was asked for.
+
+    Attributes:
+        passing: whether it may well be an accident, so that the same is asked again as often as
+            after other failures. For a whole answer of another shape that is once more.
+    """
+
+    def __init__(self, message: str, *, passing: bool = False) -> None:
+        super().__init__(message)
+        self.passing = passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +63,26 @@ class Reply:
         """Return the body's JSON value.
 
         Raises:
-            MalformedReply: it is none.
+            MalformedReply: it is none: a page for people, or half of one perhaps.
         """
+        if self._is_page:
+            text = " ".join(self.text.split())
+            shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+            raise MalformedReply(
+                f"answered with a page for people ({shown}) where JSON is expected: is the "
+                "address that of the tracker itself?"
+            )
         try:
             return json.loads(self.content, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
-            raise MalformedReply(f"answered with a body that is no JSON ({error})") from None
+            raise MalformedReply(
+                f"answered with a body that is no JSON ({error})", passing=True
+            ) from None
+
+    @property
+    def _is_page(self) -> bool:
+        """Whether the body is HTML or XML."""
+        return self.content.lstrip()[:1] == b"<"
 
 
 def _refuse_constant(name: str) -> None:

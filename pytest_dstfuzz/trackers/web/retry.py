@@ -11,8 +11,10 @@ from typing import Final
 #: Seconds: the longest wait before the second attempt; each further one doubles it.
 _FIRST: Final = 0.25
 _LONGEST: Final = 8.0
-#: However long a service asks to be left alone, it is asked again after so many seconds.
-_LONGEST_ASKED_FOR: Final = 60.0
+#: However long a service asks to be left alone, it is asked again after so many seconds; where
+#: it asks for more than the second number, it is not: that is for another day.
+LONGEST_WAIT: Final = 60.0
+_HOPELESS: Final = 600.0
 
 
 def backoff(failures: int, jitter: random.Random) -> float:
@@ -33,7 +35,7 @@ def retry_after(value: str, now: datetime | None = None) -> float:
         now: by default that of the clock.
 
     Returns:
-        From 0 to 60; 0 for what is neither.
+        0 or more; 0 for what is neither.
     """
     try:
         seconds = float(value)
@@ -45,4 +47,9 @@ def retry_after(value: str, now: datetime | None = None) -> float:
         # HTTP's dates are in UTC, also where they do not say so.
         date = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
         seconds = (date - (now or datetime.now(UTC))).total_seconds()
-    return min(max(seconds, 0.0), _LONGEST_ASKED_FOR) if math.isfinite(seconds) else 0.0
+    return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
+
+
+def worth_waiting(seconds: float) -> bool:
+    """Whether a request is made again that is to be made so many seconds later."""
+    return seconds <= _HOPELESS

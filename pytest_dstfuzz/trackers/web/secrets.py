@@ -32,6 +32,9 @@ class Secrets:
         forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST}
         # The longest first: a credential may be part of another one.
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        self._sure = [
+            (form.encode(), MASK.encode()) for form in self._forms if _is_unmistakable(form)
+        ]
 
     def __repr__(self) -> str:
         return f"Secrets({len(self._forms)} texts)"
@@ -41,6 +44,17 @@ class Secrets:
         for form in self._forms:
             text = text.replace(form, MASK)
         return text
+
+    def scrub(self, body: bytes) -> bytes:
+        """Return what a service answered with what can only be a credential masked.
+
+        A service may repeat what it is sent, as the value of a slot even, and that would go into
+        reports. A word that dialogues may have is left as it is: answers must not change.
+        """
+        for form, mask in self._sure:
+            if form in body:
+                body = body.replace(form, mask)
+        return body
 
 
 def header_values(headers: Iterable[Header], *, signed: bool) -> dict[str, str]:
@@ -98,6 +112,12 @@ def _sendable(value: str, what: str) -> str:
             "around it"
         )
     return value
+
+
+def _is_unmistakable(form: str) -> bool:
+    """Whether a text is no word, name, number or date that a dialogue may have."""
+    kinds = any(map(str.isalpha, form)) + any(map(str.isdigit, form))
+    return len(form) >= 16 or (len(form) >= 8 and kinds == 2)
 
 
 def _forms(value: str) -> set[str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pytest_dstfuzz.config import Header, Settings
+from pytest_dstfuzz.trackers.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +19,9 @@ class ServiceSettings:
         concurrency: requests in flight at once.
         rate_limit: requests a second of this process; ``None`` = no limit.
         headers: sent with every request; see `Header` on their values.
+        dead_after: requests in a row that nobody answered, after which the service is taken for
+            dead; 0 = never.
+        deadline: when nobody waits any more.
     """
 
     timeout: float = 30.0
@@ -25,14 +29,23 @@ class ServiceSettings:
     concurrency: int = 16
     rate_limit: float | None = None
     headers: tuple[Header, ...] = ()
+    dead_after: int = 20
+    deadline: Deadline = field(default_factory=Deadline)
 
     @classmethod
-    def of(cls, settings: Settings) -> ServiceSettings:
-        """Take from the settings of a run what concerns the service."""
+    def of(cls, settings: Settings, deadline: Deadline | None = None) -> ServiceSettings:
+        """Take from the settings of a run what concerns the service.
+
+        Args:
+            settings: of the run.
+            deadline: of the run; ``None`` = it has none.
+        """
         return cls(
             settings.timeout,
             settings.retries,
             settings.concurrency,
             settings.rate_limit,
             settings.header,
+            settings.dead_after,
+            deadline or Deadline(),
         )

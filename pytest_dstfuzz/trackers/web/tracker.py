@@ -8,7 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet, Ontology
 from pytest_dstfuzz.errors import TrackerError, UserError
@@ -144,7 +144,7 @@ class WebTracker:
 
 
 def create(
-    url: str,
+    url: Address,
     service: ServiceSettings,
     data: DialogueSet,
     settings: Settings,  # noqa: ARG001 - what every adapter of an address is given

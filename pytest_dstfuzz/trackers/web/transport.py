@@ -1,10 +1,14 @@
 """Requests to a service that may be busy, slow or broken for a while.
 
 Every adapter of a service asks through a `Transport`: connections are kept, a bounded
-number of requests is in flight, and what may pass (429, 5xx, a time-out, a broken
-connection, a body that is cut off) is tried again after exponential backoff with full
+number of requests is in flight, and what may pass (429, 502 to 504 and other 5xx, a time-out,
+a broken connection, a body that is cut off) is tried again after exponential backoff with full
 jitter [1]_, or after what ``Retry-After`` says. What does not pass is a `ServiceError`
 of one line, without any credential.
+
+Nobody waits for ever: an attempt as a whole has its time-out, the run its deadline, and a
+service that nobody reaches any more is taken for dead (`Breaker`). Of the last two, a
+`GivenUpError` stands in the place of every answer that is missing.
 
 .. [1] M. Brooker, "Exponential Backoff And Jitter", AWS Architecture Blog, 2015.
 """
@@ -12,24 +16,29 @@ of one line, without any credential.
 from __future__ import annotations
 
 import json
+import math
 import queue
 import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Generic, TypeVar
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 import httpx
 
-from pytest_dstfuzz.config import masked
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.config import masked, revealed
+from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.protocol import Interrupted
+from pytest_dstfuzz.trackers.web.body import BodyError, read_body
+from pytest_dstfuzz.trackers.web.bounded import Attempts
+from pytest_dstfuzz.trackers.web.breaker import Breaker
+from pytest_dstfuzz.trackers.web.client import make_client, masking, service_url
+from pytest_dstfuzz.trackers.web.failure import AWAY, LATER, ONCE_MORE, Failed, Failure
 from pytest_dstfuzz.trackers.web.reply import MalformedReply, Reply, ServiceError
-from pytest_dstfuzz.trackers.web.retry import backoff, retry_after
+from pytest_dstfuzz.trackers.web.retry import LONGEST_WAIT, backoff, retry_after, worth_waiting
 from pytest_dstfuzz.trackers.web.secrets import Secrets, header_values, secrets_of
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 
@@ -37,26 +46,10 @@ __all__ = ["MalformedReply", "Reply", "ServiceError", "Transport"]
 
 T = TypeVar("T")
 
-#: Statuses below 500 that say "later".
-_LATER: Final = (408, 425, 429)
 #: Characters of a body that a message shows.
 _SHOWN: Final = 120
-#: Bytes; no belief state is as long, and a body without an end would fill the memory.
-_LONGEST_BODY: Final = 64 * 1024 * 1024
-
-
-class _Passing(Exception):  # noqa: N818 - no error yet: it is tried again
-    """An attempt that failed and may succeed later.
-
-    Attributes:
-        after: seconds that the service asks to wait.
-    """
-
-    def __init__(self, what: str, status: int | None = None, text: str = "") -> None:
-        super().__init__(what)
-        self.status = status
-        self.text = text
-        self.after = 0.0
+#: Seconds after which it is looked whether there is anything left to wait for.
+_LOOK: Final = 0.2
 
 
 class _Run(Generic[T]):
@@ -99,26 +92,21 @@ class Transport:
             over all requests, so that it may be more than the time that passed.
 
     Raises:
-        UserError: the address or a header is none.
+        UserError: the address or a header is none, or proxies or certificates will not do.
     """
 
     def __init__(self, base_url: str, service: ServiceSettings) -> None:
-        self.address = masked(base_url)
+        full = revealed(base_url)
+        self.address = masked(full)
         self.concurrency = service.concurrency
-        url = _url(base_url, self.address)
+        url = service_url(full, self.address)
         self._service = service
         headers = header_values(service.headers, signed=bool(url.userinfo))
-        self.secrets: Secrets = secrets_of(base_url, headers.values())
+        self.secrets: Secrets = secrets_of(full, headers.values())
         self._base = url.copy_with(userinfo=b"")
-        client = httpx.Client(
-            auth=_auth(url, headers),
-            headers=headers,
-            # None is kept: by a session's cookie, contexts would be one dialogue to the service.
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            limits=httpx.Limits(
-                max_connections=service.concurrency, max_keepalive_connections=service.concurrency
-            ),
-        )
+        self._attempts = Attempts()
+        self._breaker = Breaker(service.dead_after)
+        client = make_client(url, headers, service.concurrency, self._attempts)
         self._client = client
         weakref.finalize(self, client.close)
         self._lock = threading.Lock()
@@ -145,38 +133,45 @@ class Transport:
             method: of HTTP.
             path: below the address, percent-encoded, and a query; ``""`` is the address.
             body: JSON value; ``None`` sends no body.
-            read: called with the reply. A `MalformedReply` that it raises is an attempt that
-                failed like others.
+            read: called with the reply. A `MalformedReply` that it raises is a failed attempt.
             worth: requests that this one stands for; an attempt may take so many times as long.
 
         Raises:
-            ServiceError: the service refused, or failed at every attempt.
+            ServiceError: the service refused, failed at every attempt, or answered with
+                something else.
+            GivenUpError: the run is over, or the service is dead.
             TrackerError: whatever else ``read`` raises.
         """
         content = None if body is None else json.dumps(body).encode("ascii")
-        stop: threading.Event | None = getattr(self._running, "stop", None)
-        tries = self._service.retries + 1
-        timeout = self._service.timeout * worth
-        for number in range(tries):
-            try:
-                self._wait_for_slot(stop)
-                reply = self._attempt(method, path, content, timeout, again=number > 0)
+        tries, last = self._service.retries + 1, ""
+        try:
+            for number in range(tries):
+                self._refuse_if_over(last)
+                self._wait_for_slot()
                 try:
-                    return read(reply)
-                except MalformedReply:
-                    failure = self._malformed(reply, read)
-            except _Passing as error:
-                failure = error
-            if number + 1 < tries:
+                    reply = self._attempt(method, path, content, worth, again=number > 0)
+                    return self._read(reply, read)
+                except Failed as error:
+                    failure = error.failure
+                last = failure.what
+                self._refuse_if_over(last)
+                if number + 1 >= min(tries, failure.tries):
+                    break
                 with self._lock:
                     drawn = backoff(number, self._jitter)
-                _pause(max(drawn, failure.after), stop)
-        raise self._error(str(failure), failure.status, failure.text, tries)
+                self._pause(max(drawn, failure.after))
+        except KeyboardInterrupt:
+            # Its frames hold whole addresses, which pytest --full-trace would show.
+            raise KeyboardInterrupt from None
+        if failure.away:
+            self._breaker.failed(self.secrets.redact(failure.what))
+        raise self._error(failure, number + 1)
 
     def map(self, jobs: Sequence[Callable[[], T]]) -> list[T | TrackerError]:
         """Do jobs, several at once, and return their results in the order of the jobs.
 
-        A `TrackerError` stands in the place of the result of the job that raised it.
+        A `TrackerError` stands in the place of the result of the job that raised it, and of
+        each job that was not done when the run was over or the service dead.
 
         Raises:
             Interrupted: Ctrl-C; it has the results that were there.
@@ -187,13 +182,29 @@ class Transport:
                 # Daemons: an interrupted run must not wait for a service that does not answer.
                 threading.Thread(target=self._work, args=(run,), daemon=True).start()
             for _ in jobs:
-                if (error := run.done.get()) is not None:
-                    raise error
+                if not self._wait_for_one(run):
+                    break
         except KeyboardInterrupt:
             raise Interrupted(dict(run.results)) from None
         finally:
             run.stop.set()
-        return [run.results[place] for place in range(len(jobs))]
+        found = dict(run.results)
+        over = GivenUpError(self._over())
+        return [found.get(place, over) for place in range(len(jobs))]
+
+    def _wait_for_one(self, run: _Run[T]) -> bool:
+        """Wait until one more job is done; return whether there is any sense in going on."""
+        while True:
+            try:
+                error = run.done.get(timeout=min(_LOOK, self._service.deadline.left))
+            except queue.Empty:
+                # A thread may hang where nothing bounds it, as in the look-up of a name.
+                if self._over():
+                    return False
+                continue
+            if error is not None:
+                raise error
+            return True
 
     def _work(self, run: _Run[T]) -> None:
         """Do jobs in this thread until there are none left."""
@@ -213,80 +224,103 @@ class Transport:
                 failure = error
             run.done.put(failure)
 
+    def _over(self) -> str:
+        """Return why nothing more is asked, as a clause, or ``""``."""
+        if opened := self._breaker.opened:
+            return f"the service at {self.address} is taken for dead ({opened})"
+        return self._service.deadline.ended
+
+    def _refuse_if_over(self, last: str) -> None:
+        if over := self._over():
+            dead = self._breaker.opened or not last
+            shown = "" if dead else f" (the last time, the service {self.secrets.redact(last)})"
+            raise GivenUpError(over + shown)
+
     def _attempt(
-        self, method: str, path: str, content: bytes | None, timeout: float, *, again: bool
+        self, method: str, path: str, content: bytes | None, worth: int, *, again: bool
     ) -> Reply:
         """Make one request once.
 
         Raises:
-            _Passing: it failed in a way that may pass.
-            ServiceError: the service refused it.
+            Failed: there was no answer with a status below 300.
         """
         headers = {} if content is None else {"Content-Type": "application/json"}
+        timeout = self._service.timeout * worth
+        granted = min(timeout, self._service.deadline.left)
+        connecting = min(self._service.timeout, granted)
         started = time.monotonic()
         try:
-            with self._client.stream(
-                method,
-                self._url_of(path),
-                content=content,
-                headers=headers,
-                timeout=httpx.Timeout(timeout, connect=self._service.timeout, pool=None),
-            ) as response:
-                parts, size = [], 0
-                for part in response.iter_bytes():
-                    parts.append(part)
-                    size += len(part)
-                    # The client's own limit is one for each read: a body may drip for ever.
-                    if time.monotonic() - started > timeout:
-                        raise _Passing(_too_late(timeout))
-                    if size > _LONGEST_BODY:
-                        raise _Passing("answered with a body that does not end")
+            with (
+                masking(self.secrets),
+                self._attempts.ending_in(granted),
+                self._client.stream(
+                    method,
+                    self._url_of(path),
+                    content=content,
+                    headers=headers,
+                    timeout=httpx.Timeout(granted, connect=connecting),
+                ) as response,
+            ):
+                body = read_body(response.iter_raw(), response.headers)
         except httpx.TimeoutException:
-            raise _Passing(_too_late(timeout)) from None
-        except httpx.TransportError as error:
-            raise _Passing(f"cannot be reached: {_reason(error)}") from None
-        except httpx.DecodingError as error:
-            raise _Passing(f"answered with a body that is no such one: {_reason(error)}") from None
+            raise Failed(Failure(f"did not answer within {granted:.4g} s")) from None
+        except (httpx.TransportError, OSError) as error:
+            why = str(error) or type(error).__name__
+            raise Failed(Failure(f"cannot be reached: {why}")) from None
+        except BodyError as error:
+            status = response.status_code
+            tries = math.inf if error.passing else 1
+            raise Failed(Failure(str(error), status, tries=tries)) from None
         finally:
             with self._lock:
                 self.requests += 1
                 self.retries += again
                 self.seconds += time.monotonic() - started
-        reply = Reply(response.status_code, b"".join(parts), dict(response.headers))
+        reply = Reply(response.status_code, self.secrets.scrub(body), {**response.headers})
+        if reply.status not in AWAY:
+            self._breaker.answered()
         if reply.status >= 300:
-            self._raise_status(reply, response.reason_phrase)
+            raise Failed(self._refusal(reply, response.reason_phrase))
         return reply
 
-    def _malformed(self, reply: Reply, read: Callable[[Reply], T]) -> _Passing:
-        """Return what is wrong with a reply, said about one that holds no credentials.
+    def _read(self, reply: Reply, read: Callable[[Reply], T]) -> T:
+        """Return what is read in a reply.
 
-        The message may show the beginning of a text, and half a credential is one that
-        `Secrets` does not find.
+        What is wrong with one is said about a reply that holds no credentials: the message may
+        show the beginning of a text, and half a credential is one that `Secrets` does not find.
         """
+        try:
+            return read(reply)
+        except MalformedReply as error:
+            what, passing = "answered with a malformed body", error.passing
         clean = replace(reply, content=self.secrets.redact(reply.text).encode())
         try:
             read(clean)
         except MalformedReply as error:
-            return _Passing(str(error), reply.status, clean.text)
-        return _Passing("answered with a malformed body", reply.status, clean.text)
+            what = str(error)
+        tries = math.inf if passing else ONCE_MORE
+        raise Failed(Failure(what, reply.status, clean.text, tries=tries))
 
-    def _raise_status(self, reply: Reply, phrase: str) -> None:
+    def _refusal(self, reply: Reply, phrase: str) -> Failure:
+        """Return what a status says that is no success."""
         text = self.secrets.redact(reply.text)
         shown = " ".join(text.split())
         head = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
         what = " ".join(f"answered {reply.status} {phrase}".split()) + (
             f" ({head})" if head else ""
         )
-        if reply.status < 500 and reply.status not in _LATER:
-            raise self._error(what, reply.status, text, 1)
-        failure = _Passing(what, reply.status, text)
-        failure.after = retry_after(reply.headers.get("retry-after", ""))
-        raise failure
+        if reply.status < 500 and reply.status not in LATER:
+            return Failure(what, reply.status, text, tries=1)
+        after = retry_after(reply.headers.get("retry-after", ""))
+        if not worth_waiting(after):
+            what += f" and wants to be left alone for {after:,.0f} s"
+            return Failure(what, reply.status, text, tries=1)
+        return Failure(what, reply.status, text, min(after, LONGEST_WAIT))
 
-    def _error(self, what: str, status: int | None, text: str, tries: int) -> ServiceError:
+    def _error(self, failure: Failure, tries: int) -> ServiceError:
         after = "" if tries == 1 else f" after {tries} tries"
-        line = " ".join(f"the service at {self.address} {what}{after}".split())
-        return ServiceError(self.secrets.redact(line), status, text)
+        line = " ".join(f"the service at {self.address} {failure.what}{after}".split())
+        return ServiceError(self.secrets.redact(line), failure.status, failure.text)
 
     def _url_of(self, path: str) -> httpx.URL:
         below, _, query = path.partition("?")
@@ -297,14 +331,19 @@ class Transport:
             url = url.copy_with(raw_path=start + b"/" + below.lstrip("/").encode("ascii") + rest)
         return url.copy_merge_params(dict(parse_qsl(query))) if query else url
 
-    def _wait_for_slot(self, stop: threading.Event | None) -> None:
+    def _wait_for_slot(self) -> None:
         """Wait until the rate limit allows one more request."""
         if self._service.rate_limit is None:
             return
         with self._lock:
             slot = max(time.monotonic(), self._next_slot)
             self._next_slot = slot + 1.0 / self._service.rate_limit
-        _pause(slot - time.monotonic(), stop)
+        self._pause(slot - time.monotonic())
+
+    def _pause(self, seconds: float) -> None:
+        """Wait, but not beyond the end of the run."""
+        stop: threading.Event | None = getattr(self._running, "stop", None)
+        _pause(min(seconds, self._service.deadline.left), stop)
 
 
 def _pause(seconds: float, stop: threading.Event | None) -> None:
@@ -317,34 +356,3 @@ def _pause(seconds: float, stop: threading.Event | None) -> None:
         time.sleep(max(0.0, seconds))
     elif stop.wait(max(0.0, seconds)):
         raise TrackerError("the run was ended")
-
-
-def _url(address: str, shown: str) -> httpx.URL:
-    try:
-        url = httpx.URL(address)
-        # As sockets do it, where it would be too late for a message.
-        url.raw_host.decode("ascii").encode("idna")
-    except (httpx.InvalidURL, UnicodeError):
-        url = httpx.URL("")
-    known = url.scheme in ("http", "https") and url.host
-    if not known or not 0 < (1 if url.port is None else url.port) < 65536:
-        raise UserError(
-            f"{shown!r} is no address of a service: write http://HOST:PORT/PATH or https://..."
-        )
-    return url
-
-
-def _auth(url: httpx.URL, headers: Mapping[str, str]) -> httpx.BasicAuth | None:
-    """Return user and password of the address, where no header says who asks."""
-    if not url.userinfo or "authorization" in map(str.lower, headers):
-        return None
-    user, _, password = url.userinfo.decode("ascii").partition(":")
-    return httpx.BasicAuth(unquote(user), unquote(password))
-
-
-def _too_late(timeout: float) -> str:
-    return f"did not answer within {timeout:g} s"
-
-
-def _reason(error: httpx.RequestError) -> str:
-    return str(error) or type(error).__name__

@@ -28,8 +28,9 @@ class Asked:
 class Says:
     """One answer.
 
-    ``how``: whole, cut (half of the body that was promised), drip (a byte at a time), silence
-    (nothing until the service ends) or hang-up (the connection is closed without an answer).
+    ``how``: whole, cut (half of the body that was promised), drip (a byte at a time), slow head
+    (so are status and headers), continue (100 Continue without end), silence (nothing until the
+    service ends) or hang-up (the connection is closed without an answer).
     """
 
     body: object = None
@@ -52,6 +53,13 @@ class Service(ThreadingHTTPServer):
         self.times: dict[str, int] = {}
         self.connections = self.in_flight = self.most_in_flight = 0
         self.ended = threading.Event()
+        self.dead = threading.Event()
+
+    def die(self) -> None:
+        """Take no more connections, and close those that there are with the next request."""
+        self.dead.set()
+        self.shutdown()
+        self.server_close()
 
     @property
     def url(self) -> str:
@@ -88,7 +96,7 @@ class _Handler(BaseHTTPRequestHandler):
             service.in_flight += 1
             service.most_in_flight = max(service.most_in_flight, service.in_flight)
         try:
-            self._say(service.answer(asked))
+            self._say(Says(how="hang-up") if service.dead.is_set() else service.answer(asked))
         finally:
             with service.lock:
                 service.in_flight -= 1
@@ -98,7 +106,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _say(self, says: Says) -> None:
         if says.how == "silence":
             self.server.ended.wait()
-        if says.how in ("silence", "hang-up"):
+        while says.how == "continue" and not self.server.ended.wait(0.001):
+            self.wfile.write(b"HTTP/1.1 100 Continue\r\n\r\n" * 64)
+        if says.how == "slow head":
+            self._drip(b"HTTP/1.1 200 OK\r\nX-Filler: " + b"x" * 65_000)
+        if says.how in ("silence", "continue", "slow head", "hang-up"):
             self.close_connection = True
             return
         body = says.body if isinstance(says.body, bytes) else json.dumps(says.body).encode()
@@ -111,12 +123,15 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body[: len(body) // 2])
             self.close_connection = True
         elif says.how == "drip":
-            for place in range(len(body)):
-                self.wfile.write(body[place : place + 1])
-                if self.server.ended.wait(0.05):
-                    return
+            self._drip(body)
         else:
             self.wfile.write(body)
+
+    def _drip(self, content: bytes) -> None:
+        for place in range(len(content)):
+            self.wfile.write(content[place : place + 1])
+            if self.server.ended.wait(0.05):
+                return
 
 
 @contextmanager
@@ -129,7 +144,8 @@ def serving(answer: Callable[[Asked], Says]) -> Iterator[Service]:
         yield service
     finally:
         service.ended.set()
-        service.shutdown()
+        if not service.dead.is_set():
+            service.shutdown()
         thread.join()
         service.server_close()
 

@@ -84,8 +84,9 @@ STATE = {"state": {"a-b": "c"}}
         ({"States": {}}, "answered with dict {'States': {}} (there is a key \"States\"); it must"),
         ({"a-b": "c"}, "answered with dict {'a-b': 'c'}; it must be"),
         ({"state": ["a-b"]}, "answered with list ['a-b'] as \"state\"; it must be an object"),
-        ({"state": {"a-b": None}}, 'answered with None as the value of "a-b"; values are texts'),
-        ({"state": {"a-b": 3}}, 'answered with int 3 as the value of "a-b"; values are texts'),
+        ({"state": {"a-b": {}}}, 'answered with dict {} as the value of "a-b"; values are texts'),
+        ({"state": {"a-b": [["x"]]}}, "answered with list [['x']] as the value of \"a-b\"; values"),
+        ({"state": {"a-b": 1e999}}, 'answered with float inf as the value of "a-b"; values are'),
         (
             {**STATE, "impurity": {}},
             'answered with a key "impurity"; did it mean "impurities"?',

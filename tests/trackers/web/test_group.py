@@ -78,8 +78,8 @@ def test_a_request_of_another_shape(body: Any, message: str) -> None:
         ({"answers": [STATE]}, 'answered with 1 "answers" to 2 dialogues; there must be one for'),
         ({"answers": [STATE] * 3}, 'answered with 3 "answers" to 2 dialogues; there must be one'),
         (
-            {"answers": [STATE, {"state": {"a-b": 3}}]},
-            'in "answers"[1] answered with int 3 as the value of "a-b"; values are texts',
+            {"answers": [STATE, {"state": {"a-b": {}}}]},
+            'in "answers"[1] answered with dict {} as the value of "a-b"; values are texts',
         ),
         ({"answers": [STATE, None]}, 'in "answers"[1] answered with None; it must be {"state"'),
         (

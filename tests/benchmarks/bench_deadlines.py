@@ -1,0 +1,64 @@
+"""How long whole runs of pytest take against services that make them wait.
+
+    python tests/benchmarks/bench_deadlines.py [SECONDS]
+
+Each line is one process of pytest with ``--dst-max-seconds=SECONDS`` (default: 5), from before
+its start until it is gone: the start of Python, of pytest and of the plugin is part of it. The
+first line is a run that ends by itself; what it takes is what everything but waiting takes.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "trackers" / "web"))
+
+from loopback import Asked, Says, Service
+from stuck import STUCK, answering, run_pytest
+
+OPTIONS = ("--dst-turns=60", "--dst-minimise=no", "--dst-fail-on=gate")
+
+
+def healthy(_: Service, asked: Asked) -> Says:
+    """Answer at once."""
+    if asked.method == "GET":
+        return Says({"name": "bot"})
+    return Says({"state": {"hotel-name": asked.body["dialogue"][-1]["user"]}})
+
+
+def measure(answer: Callable[[Service, Asked], Says], seconds: float) -> tuple[float, int, str]:
+    """Run pytest against a service once."""
+    service = answering(answer)
+    thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            options = (f"--dst-model={service.url}", f"--dst-max-seconds={seconds:g}", *OPTIONS)
+            return run_pytest(Path(folder), *options)
+    finally:
+        service.ended.set()
+        if not service.dead.is_set():
+            service.shutdown()
+            service.server_close()
+        thread.join()
+
+
+def main() -> None:
+    """Print the table."""
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
+    print(f"--dst-max-seconds={seconds:g}: wall time of the whole process")
+    for name, answer in {"answers at once": healthy, **STUCK}.items():
+        wall, status, said = measure(answer, seconds)
+        why = next(
+            (line for line in said.splitlines()[::-1] if "ended" in line or "dead" in line), ""
+        )
+        within = "" if wall <= seconds + 2 else "  LATE"
+        print(f"{name:30} {wall:6.1f} s  status {status}{within}  {why[:150]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
