@@ -153,10 +153,7 @@ class SessionHooks:
             status = status or pytest.ExitCode.TESTS_FAILED
         if exitstatus == pytest.ExitCode.OK:
             session.exitstatus = status or session.exitstatus
-        if why := gone(facts):
-            self._last_lines.append(Line(f"failed: {why}; nothing more was asked", "bad"))
-            if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-                session.exitstatus = INFRASTRUCTURE
+        self._tell_gone(session, gone(facts), exitstatus)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the figures, and why the session failed."""
@@ -177,6 +174,13 @@ class SessionHooks:
             terminalreporter.write_line(command)
 
     # -- steps of the end -------------------------------------------------------------
+
+    def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
+        """Say that nobody answered any more, where that is why nothing more was asked."""
+        if why:
+            self._last_lines.append(Line(f"failed: {why}; nothing more was asked", "bad"))
+            if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+                session.exitstatus = INFRASTRUCTURE
 
     @cached_property
     def _results(self) -> tuple[TurnResult, ...]:
