@@ -5,9 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from pytest_dstfuzz.printable import printable
+
 
 class DstFuzzError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose; its text is fit for a terminal."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UserError(DstFuzzError):

@@ -10,6 +10,7 @@ from typing import Final, TextIO
 from pytest_dstfuzz.audit.figures import CHANGES, KEEPS
 from pytest_dstfuzz.audit.record import Audit
 from pytest_dstfuzz.audit.sample import Row
+from pytest_dstfuzz.printable import without_commands
 from pytest_dstfuzz.report.edits import legend, mark_edits, undo_edits, visible
 from pytest_dstfuzz.report.page import encodable, hanging
 
@@ -123,4 +124,4 @@ def _typed(source: TextIO) -> str:
 
 def _print(out: TextIO, lines: list[str]) -> None:
     encoding = getattr(out, "encoding", None) or sys.getdefaultencoding()
-    out.write("\n" + "".join(f"{encodable(line, encoding)}\n" for line in lines))
+    out.write("\n" + "".join(f"{without_commands(encodable(line, encoding))}\n" for line in lines))

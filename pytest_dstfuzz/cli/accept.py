@@ -7,6 +7,7 @@ from functools import partial
 
 from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
 from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.printable import printable
 
 SUMMARY = "keep a remembered violation from failing the build, for a reason"
 KEPT = "the regressions are as they were"
@@ -31,5 +32,5 @@ def run(arguments: Sequence[str]) -> int:
 
     for path, names in find_ids(read_corpora(given.regressions), [given.id]).items():
         update_corpus(path, partial(accepted, name=names[0], reason=given.reason))
-        print(f"accepted {names[0]} in {path}")
+        print(printable(f"accepted {names[0]} in {path}"))
     return 0

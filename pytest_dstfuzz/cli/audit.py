@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.experiments.arguments import Parser, whole_number
+from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -86,7 +87,7 @@ def _do(given: Namespace) -> None:
     if not elsewhere:
         _ask(audit, given.judge)
     if not elsewhere or given.judgements is not None:
-        print("\n".join(audit.lines(given.judge)))
+        print(printable("\n".join(audit.lines(given.judge))))
 
 
 def _announce(audit: Audit) -> None:

@@ -11,6 +11,7 @@ from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisatio
 from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.printable import printable
 
 SUMMARY = "joint goal accuracy, slot accuracy and figures by domain of a tracker"
 KEPT = "nothing was kept"
@@ -51,7 +52,7 @@ def run(arguments: Sequence[str]) -> int:
     normalisation = options.pop("normalisation")
     settings = build_settings({name: value for name, value in options.items() if value is not None})
     lines = _measure(settings, layout, normalisation, as_json=as_json)
-    print("\n".join(lines))
+    print(printable("\n".join(lines)))
     return 0
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
 from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.printable import printable
 
 SUMMARY = "let go of remembered violations, those that are fixed"
 KEPT = "those named before are retired, the others are as they were"
@@ -31,5 +32,5 @@ def run(arguments: Sequence[str]) -> int:
     for path, names in find_ids(read_corpora(given.regressions), given.ids).items():
         update_corpus(path, partial(without, names=names))
         for name in names:
-            print(f"retired {name} from {path}")
+            print(printable(f"retired {name} from {path}"))
     return 0

@@ -7,6 +7,7 @@ import pytest
 from pytest_dstfuzz.dialogue.sampling import sample_set
 from pytest_dstfuzz.plugin.record import conformance_payload
 from pytest_dstfuzz.plugin.session import DstSession
+from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.conformance import Conformance, Finding, check_tracker
 
@@ -31,7 +32,7 @@ class DstConformance:
         """Fail when a check failed, and say which, why, and what to do; warnings may be."""
         __tracebackhide__ = True
         if not self.report.passed:
-            pytest.fail(self.report.explain(), pytrace=False)
+            pytest.fail(printable(self.report.explain()), pytrace=False)
 
 
 def conformance(dst: DstSession, model: object) -> DstConformance:

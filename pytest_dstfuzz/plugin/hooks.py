@@ -31,6 +31,7 @@ from pytest_dstfuzz.plugin.service import contexts, gone, total
 from pytest_dstfuzz.plugin.service import notes as tracker_notes
 from pytest_dstfuzz.plugin.session import DstSession
 from pytest_dstfuzz.plugin.turn import session_command
+from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import build_report
 from pytest_dstfuzz.report.page import Line, Style
@@ -65,7 +66,7 @@ class SessionHooks:
             f"{turns} turns x {settings.variants} variants, {settings.search} search, "
             f"{settings.validity}, {settings.attack}, {settings.relation}, seed {settings.seed}"
         )
-        return [f"dstfuzz: {what}"]
+        return [printable(f"dstfuzz: {what}")]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let campaigns know which turns will be asked for, and test an ini file's tracker."""
@@ -165,10 +166,10 @@ class SessionHooks:
             if self._dst.record.missing:
                 why = f" ({self._ended})" if self._ended else ""
                 text = f"dstfuzz: {self._dst.record.missing:,} selected turns have no result{why}"
-                terminalreporter.write_line(text, yellow=True)
+                terminalreporter.write_line(printable(text), yellow=True)
         for line in self._last_lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
-            terminalreporter.write_line(f"dstfuzz: {line.text}", **markup)
+            terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
         new = [result for result in self._results if not self._dst.memory.why_accepted(result)]
         for command in annotation_lines(new, self._dst.settings, _encoding()):
             terminalreporter.write_line(command)
@@ -287,6 +288,7 @@ class SessionHooks:
         if len(lines) > 1:
             reporter.section("dstfuzz", "=", bold=True)
         for line in lines:
+            # A `Page` made it printable.
             reporter.write_line(line.text, **_MARKUP[line.style])
 
 

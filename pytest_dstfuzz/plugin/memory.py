@@ -25,6 +25,7 @@ from pytest_dstfuzz.memory.regression import Regression, Replayed
 from pytest_dstfuzz.plugin.origins import brings_its_own
 from pytest_dstfuzz.plugin.record import regression_payload
 from pytest_dstfuzz.plugin.regressions import regression_items
+from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.page import Line
 from pytest_dstfuzz.report.redact import blotted
 
@@ -175,7 +176,7 @@ class DstRegression:
             pytest.fail(f"the tracker failed on regression {self.entry.id}", pytrace=False)
         if self.outcome == "broken":
             if self.entry.status == "accepted" and self._settings.replay is None:
-                pytest.xfail(f"accepted: {self.entry.reason}")
+                pytest.xfail(printable(f"accepted: {self.entry.reason}"))
             if self._settings.fail_on == "gate" and self._settings.replay is None:
                 pytest.xfail("still broken; the session is judged by its gate")
             pytest.fail(self._explained(), pytrace=False)
@@ -192,7 +193,7 @@ class DstRegression:
             before, after = (show(v) if v else "none" for v in (change.before, change.after))
             lines.append(f"  changed: {change.slot}: {before} -> {after}")
         lines += ["", f"  to accept it: dstfuzz accept {self.entry.id} --reason '...'"]
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
 
 def _fixtures(item: pytest.Item) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, Event, WindowStarted
+from pytest_dstfuzz.printable import printable
 
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0
@@ -50,7 +51,7 @@ class Progress:
             return
         with self._uncaptured():
             reporter.ensure_newline()
-            reporter.write_line(f"dstfuzz: {text}")
+            reporter.write_line(printable(f"dstfuzz: {text}"))
             reporter.flush()
 
     def _uncaptured(self) -> AbstractContextManager[None]:

@@ -16,6 +16,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Dialogue, Turn
 from pytest_dstfuzz.plugin.items import KEYWORD
 from pytest_dstfuzz.plugin.options import repeat_options
+from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
 
@@ -72,18 +73,18 @@ class DstTurn:
         gate = self.settings.fail_on == "gate"
         if result.outcome == "violation" and not gate:
             if reason := self._why_accepted(result):
-                pytest.xfail(f"accepted: {reason}")
+                pytest.xfail(printable(f"accepted: {reason}"))
             self._fail()
         elif result.outcome == "error":
             if not gate:
                 self._fail()
-            pytest.skip(f"the tracker failed: {self._shown(_reason(result))}")
+            pytest.skip(printable(f"the tracker failed: {self._shown(_reason(result))}"))
         elif result.outcome == "skipped":
-            pytest.skip(result.reason or "the budget ended before this turn was run")
+            pytest.skip(printable(result.reason) or "the budget ended before this turn was run")
         elif result.outcome == "untested":
-            pytest.skip(result.reason or "no valid variant was made of this turn")
+            pytest.skip(printable(result.reason) or "no valid variant was made of this turn")
         elif result.outcome == "inapplicable":
-            pytest.skip(result.reason or "the relation says nothing about this turn")
+            pytest.skip(printable(result.reason) or "the relation says nothing about this turn")
 
     def _shown(self, reason: str) -> str:
         return KEPT_BACK if self.settings.redact else reason

@@ -10,6 +10,7 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.edits import MARGIN, mark_edits, needed_context, shorten
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import encodable
@@ -54,5 +55,5 @@ def command(level: str, title: str, message: str) -> str:
     >>> command("error", "a: b", "50 %\nmore")
     '::error title=a%3A b::50 %25%0Amore'
     """
-    escaped = title.translate(str.maketrans(_PROPERTY))
-    return f"::{level} title={escaped}::{message.translate(str.maketrans(_DATA))}"
+    escaped = printable(title).translate(str.maketrans(_PROPERTY))
+    return f"::{level} title={escaped}::{printable(message).translate(str.maketrans(_DATA))}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pytest_dstfuzz.campaign.results import Cause, ChangedSlot, Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.printable import printable, without_commands
 from pytest_dstfuzz.report.edits import (
     MARGIN,
     earlier_edits,
@@ -46,7 +47,8 @@ def explain(
         blocks.append(f"... and {len(failed) - MOST_SHOWN} more variants, in the JSON report.")
     plainest = failed[0].index if failed and settings.variant is None else None
     blocks.append("\n".join(_circumstances(settings, command, plainest)))
-    return "\n\n".join(blocks)
+    # Also what was wrapped to the start of a line.
+    return without_commands("\n\n".join(blocks))
 
 
 def plainness(variant: VariantResult) -> tuple[int, int, float, int]:
@@ -66,13 +68,14 @@ def blame(minimal: Minimal) -> str:
 def change_lines(changes: Sequence[ChangedSlot]) -> list[str]:
     """Return one line a slot, marking those that had changed at an earlier turn."""
     return [
-        str(change) + ("  (carried: had changed at an earlier turn)" if change.carried else "")
+        printable(str(change))
+        + ("  (carried: had changed at an earlier turn)" if change.carried else "")
         for change in changes
     ]
 
 
 def _headline(result: TurnResult) -> str:
-    place = f"turn {result.turn_index} of dialogue {result.dialogue_id}"
+    place = f"turn {result.turn_index} of dialogue {printable(result.dialogue_id)}"
     tested = [item for item in result.variants if item.valid]
     broken = len(result.violations)
     errors = sum(item.outcome == "error" for item in result.variants)
@@ -95,7 +98,7 @@ def _said(result: TurnResult) -> Iterator[str]:
     yield from _field("  system", shorten(result.system) if result.system else "(nothing yet)")
     yield from _field("  user", shorten(result.user))
     if result.clean_state is not None:
-        pairs = [f"{slot} = {value}" for slot, value in result.clean_state.items()]
+        pairs = [printable(f"{slot} = {value}") for slot, value in result.clean_state.items()]
         yield from _field("  state", ", ".join(pairs) or "(empty)")
 
 
@@ -147,7 +150,7 @@ def _circumstances(settings: Settings, command: str | None, plainest: int | None
     yield f"  {what}, {settings.search} search, {settings.relation} relation"
     if command:
         only = "" if plainest is None else f" --dst-variant={plainest}"
-        yield f"  repeat with: {command}{only}"
+        yield f"  repeat with: {printable(command)}{only}"
 
 
 def _field(name: str, text: str) -> Iterator[str]:

@@ -6,10 +6,14 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from pytest_dstfuzz.printable import printable, without_commands
+
 #: What a line is, for whoever colours it.
 Style = Literal["plain", "heading", "good", "bad", "warning", "dim"]
 
 _NARROWEST = 40
+#: Of the number of a character over the character itself.
+_GROWTH = len("<U+003A>") - 1
 
 
 class Line(NamedTuple):
@@ -34,10 +38,13 @@ class Page:
 
     def field(self, head: str, text: str, style: Style = "plain") -> None:
         """Add a paragraph whose lines start after ``head``."""
-        head = encodable(head, self._encoding)
-        body = encodable(text, self._encoding)
-        for line in hanging(head, body, self.width, break_words=True):
-            self.lines.append(Line(line, style))
+        head = encodable(printable(head), self._encoding)
+        body = encodable(printable(text), self._encoding)
+        lines = list(hanging(head, body, self.width, break_words=True))
+        if any(line != without_commands(line) for line in lines):
+            # A line that would begin with a command grows by a few characters.
+            lines = list(hanging(head, body, self.width - _GROWTH, break_words=True))
+        self.lines += [Line(without_commands(line), style) for line in lines]
 
     def gap(self) -> None:
         """Add an empty line, but never two."""
@@ -46,7 +53,7 @@ class Page:
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Add rows, the first of them headings: names to the left, figures to the right."""
-        texts = [[encodable(cell, self._encoding) for cell in row] for row in rows]
+        texts = [[encodable(printable(cell), self._encoding) for cell in row] for row in rows]
         sizes = [max(len(cell) for cell in column) for column in zip(*texts, strict=True)]
         sizes[0] = min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:]))
         for number, row in enumerate(texts):

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "pytest_dstfuzz"
-BASE = {"errors", "config", "seeding", "garbage"}
+BASE = {"errors", "config", "seeding", "garbage", "printable"}
 
 #: Room -> rooms it may import. A name with a dot is one module of a room.
 ALLOWED: dict[str, set[str]] = {
-    "errors": set(),
+    "printable": set(),
+    "errors": {"printable"},
     "config": {"errors"},
     "seeding": set(),
     "garbage": set(),

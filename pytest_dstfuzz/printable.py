@@ -1,0 +1,43 @@
+r"""Text of others on a terminal: nothing in it moves the cursor, hides or gives commands.
+
+Ids, slots, values, utterances and the bodies of errors come from data and from services. All
+that is written to a terminal goes through `printable`: every message of this package's errors,
+the texts of failed tests, the summary, and what the commands print.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+#: Controls but for line ends and tabs (C0, DEL, C1), those that turn the direction of writing,
+#: separators of lines and paragraphs, lone surrogates.
+_CONTROLS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]"
+)
+#: What runners of continuous integration take for commands in the output of a step: GitHub's at
+#: the start of a line, blanks before it or not, its older ones and Azure's anywhere.
+_COMMANDS: Final = re.compile(r"(?m)^(?P<blanks>[^\S\n]*):(?=:)|#(?=#\[|#vso\[|#teamcity\[)")
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` with all that a terminal or a runner would obey written by its number.
+
+    Line ends and tabs stay. What is returned is left as it is when it comes here again.
+
+    >>> printable("to \x1b[31mEly\n::error::no")
+    'to <U+001B>[31mEly\n<U+003A>:error::no'
+    """
+    return without_commands(_CONTROLS.sub(lambda found: _code(found.group()), text))
+
+
+def without_commands(text: str) -> str:
+    """Return ``text`` without commands to a runner; what colours it stays."""
+    return _COMMANDS.sub(
+        lambda found: (found["blanks"] or "") + _code(found.group()[-1]),
+        text,
+    )
+
+
+def _code(char: str) -> str:
+    return f"<U+{ord(char):04X}>"
