@@ -84,7 +84,7 @@ class Budget:
             self._metered.append(tracker)
         if self._max_tokens is None and self._max_cost is None:
             return
-        limit = "max-tokens" if self._max_tokens is not None else "max-cost"
+        limit = "--dst-max-tokens" if self._max_tokens is not None else "--dst-max-cost"
         if usage is None:
             raise UserError(f"{limit} cannot be kept: the tracker does not count tokens")
         if usage.uncounted == usage.answers > 0:
@@ -92,7 +92,10 @@ class Budget:
                 f"{limit} cannot be kept: the service does not say how many tokens its answers took"
             )
         if self._max_cost is not None and usage.cost is None:
-            raise UserError("max-cost cannot be kept: the tracker knows no prices")
+            raise UserError(
+                "--dst-max-cost cannot be kept: the tracker knows no prices; of a chat model "
+                "(openai+http://...), --dst-prices=IN,OUT says them"
+            )
 
     @property
     def ended(self) -> str:

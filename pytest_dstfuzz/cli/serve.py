@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 
 from pytest_dstfuzz.config import Settings
@@ -12,6 +13,11 @@ from pytest_dstfuzz.experiments.arguments import Parser
 SUMMARY = "answer for a tracker over HTTP, so that it can be tested from elsewhere"
 KEPT = "every request that had come was answered"
 
+#: What is said where everybody may ask.
+_OPEN = (
+    "dstfuzz: warning: whoever reaches {host} can ask the tracker: --token-env NAME answers only "
+    "those who send the token in that environment variable"
+)
 _SHARED = ("model", "checkpoint", "device", "batch_size")
 _EXAMPLES = """\
   dstfuzz serve --model trade --device cuda --host 0.0.0.0 --token-env SERVE_TOKEN
@@ -34,6 +40,7 @@ def run(arguments: Sequence[str]) -> int:
         from pytest_dstfuzz.trackers.web.contract import About  # noqa: PLC0415 - needs the extra
         from pytest_dstfuzz.trackers.web.server import (  # noqa: PLC0415 - needs the extra
             address_of,
+            is_loopback,
             listen,
             make_app,
             make_server,
@@ -52,7 +59,9 @@ def run(arguments: Sequence[str]) -> int:
         tracker = resolve_tracker(name, **given)
         about = About(name, fingerprint_of(tracker))
         batch_size = given.get("batch_size", Settings().batch_size)
-        app = make_app(tracker, about, batch_size=batch_size, token=token)
+        app = make_app(tracker, about, batch_size=batch_size, token=token, host=options.host)
+        if not (token or is_loopback(options.host)):
+            print(_OPEN.format(host=options.host), file=sys.stderr, flush=True)
         print(f"{name} answers at {address_of(listening)} (Ctrl-C ends it)", flush=True)
         make_server(app).run(sockets=[listening])
     return 0

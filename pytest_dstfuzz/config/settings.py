@@ -139,7 +139,10 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
     if gated and "fail_on" not in given:
         settings = replace(settings, fail_on="gate")
     if settings.max_cost is not None and settings.prices is None:
-        raise UserError("max-cost needs prices: money for a million tokens in and out")
+        raise UserError(
+            "--dst-max-cost needs --dst-prices=IN,OUT: money for a million tokens of prompts and "
+            "of answers"
+        )
     if settings.remember and settings.redact:
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:

@@ -20,7 +20,6 @@ Absence and ``dontcare`` are never the same. Normalising twice changes nothing.
 
 from __future__ import annotations
 
-import math
 import re
 import reprlib
 from collections.abc import Callable, Mapping
@@ -165,7 +164,7 @@ def value_text(slot: str, value: object) -> str:
             list of alternatives, of which the first counts.
 
     Raises:
-        DataError: it is something else, or a number that is not finite.
+        DataError: it is something else.
     """
     if isinstance(value, list | tuple):
         value = value[0] if value else None
@@ -173,7 +172,7 @@ def value_text(slot: str, value: object) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+    if isinstance(value, str | int | float):
         return str(value)
     raise DataError(
         f"the value of slot {slot!r} must be a string, found {type(value).__name__} "

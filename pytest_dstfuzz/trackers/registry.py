@@ -90,7 +90,7 @@ def tracker_for(
     name = revealed(settings.model)
     for option, (prefix, what) in _OPTIONS_OF_ONE.items():
         if getattr(settings, option) is not None and not name.lower().startswith(prefix):
-            shown = option.replace("_", "-")
+            shown = f"--dst-{option.replace('_', '-')}"
             raise UserError(
                 f"{shown} is for {what} ({prefix}http://...), not for {settings.model!r}"
             )

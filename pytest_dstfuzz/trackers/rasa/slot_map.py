@@ -29,6 +29,8 @@ from pytest_dstfuzz.dialogue.types import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.trackers.checks import describe, unknown_slot
 
+#: How messages name the option.
+_OPTION = "--dst-slot-map=FILE (TOML or JSON; dstfuzz: --slot-map)"
 #: Names that a message shows.
 _SHOWN = 8
 
@@ -110,8 +112,8 @@ def slot_map(path: str | None, slots: Iterable[str], data: DialogueSet) -> SlotM
 def _by_name(slots: list[str], ontology: Ontology | None) -> SlotMap:
     if ontology is None:
         raise UserError(
-            "the data has no ontology and no labels to find the bot's slots in: say with slot-map "
-            f"(a TOML or JSON file) what these are called: {_listed(slots)}"
+            "the data has no ontology and no labels to find the bot's slots in: say with "
+            f"{_OPTION} what these are called: {_listed(slots)}"
         )
     names = {_folded(slot): slot for slot in ontology.slots}
     places = {}
@@ -124,8 +126,8 @@ def _by_name(slots: list[str], ontology: Ontology | None) -> SlotMap:
         guesses = ((name, nearest(name, ontology.slots)) for name in slots)
         pair = next((f" ({name!r} may be {guess!r})" for name, guess in guesses if guess), "")
         raise UserError(
-            f"none of the bot's slots has the name of a slot of the data{pair}: say with slot-map "
-            f"(a TOML or JSON file) what these are called: {_listed(slots)}"
+            f"none of the bot's slots has the name of a slot of the data{pair}: say with "
+            f"{_OPTION} what these are called: {_listed(slots)}"
         )
     return _without_twins(places, "the bot's slots")
 
@@ -133,7 +135,7 @@ def _by_name(slots: list[str], ontology: Ontology | None) -> SlotMap:
 def _of_file(file: SourceFile, slots: list[str], data: DialogueSet) -> SlotMap:
     parsed = _parsed(file)
     if not parsed:
-        raise UserError(f"{file.place}: the slot map maps nothing")
+        raise UserError(f"{file.place}: the slot map (--dst-slot-map) maps nothing")
     places = {}
     for name, entry in parsed.items():
         if name not in slots:
@@ -158,7 +160,7 @@ def _parsed(file: SourceFile) -> Mapping[str, object]:
             f"{file.place}: a slot map is an object, the bot's slot -> the data's, "
             f"not {describe(parsed)}"
         )
-    raise UserError(f"{file.place}: a slot map is a .toml or a .json file")
+    raise UserError(f"{file.place}: a slot map (--dst-slot-map) is a .toml or a .json file")
 
 
 def _place(entry: object, where: str, data: DialogueSet) -> Place:
@@ -184,7 +186,7 @@ def _without_twins(places: Mapping[str, Place], where: str) -> SlotMap:
         if place.slot in owners:
             raise UserError(
                 f"{where}: both {owners[place.slot]!r} and {name!r} are mapped to {place.slot!r}; "
-                "say with slot-map which one it is"
+                f"say with {_OPTION} which one it is"
             )
         owners[place.slot] = name
     return SlotMap(places)

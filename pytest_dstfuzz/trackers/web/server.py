@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import ipaddress
 import json
 import socket
 from collections.abc import AsyncIterator
@@ -14,11 +15,12 @@ from typing import Any, Final
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.web.batcher import Batcher
 from pytest_dstfuzz.trackers.web.contract import About, ContractError, answer_json, read_request
@@ -30,7 +32,9 @@ _LONGEST_REQUEST: Final = 4 * 1024 * 1024
 _KEPT: Final = 75
 
 
-def make_app(tracker: Tracker, about: About, *, batch_size: int, token: str = "") -> Starlette:
+def make_app(
+    tracker: Tracker, about: About, *, batch_size: int, token: str = "", host: str = "127.0.0.1"
+) -> Starlette:
     """Return the application that answers for a tracker.
 
     Args:
@@ -38,6 +42,8 @@ def make_app(tracker: Tracker, about: About, *, batch_size: int, token: str = ""
         about: what the service says about itself.
         batch_size: contexts that are computed together at most, and that one request may hold.
         token: that callers must send as ``Authorization: Bearer``; ``""`` = none.
+        host: it listens on. Without a token, one of this machine alone is asked by no other
+            name than its own: a page in a browser here may have a name that leads here, too.
     """
     batcher = Batcher(tracker, batch_size)
 
@@ -46,14 +52,22 @@ def make_app(tracker: Tracker, about: About, *, batch_size: int, token: str = ""
         yield
         batcher.close()
 
+    own_names = host if is_loopback(host) and not token else ""
+
     async def tell(request: Request) -> JSONResponse:
-        _check_token(request, token)
+        _check_caller(request, token, own_names)
         return JSONResponse(replace(about, dialogues=batch_size).to_json())
 
-    async def predict(request: Request) -> JSONResponse:
-        _check_token(request, token)
+    async def predict(request: Request) -> Response:
+        _check_caller(request, token, own_names)
         try:
             body = await _body(request)
+        except ClientDisconnect:
+            # Nobody reads that.
+            return Response(status_code=400)
+        except ContractError as error:
+            raise HTTPException(400, str(error)) from None
+        try:
             group = is_group(body)
             contexts = read_group(body, batch_size) if group else [read_request(body)]
         except ContractError as error:
@@ -68,6 +82,14 @@ def make_app(tracker: Tracker, about: About, *, batch_size: int, token: str = ""
 
     routes = [Route("/", tell, methods=["GET"]), Route("/", predict, methods=["POST"])]
     return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _explain})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine alone: an address of loopback, or ``localhost``."""
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower().rstrip(".") == "localhost"
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -120,7 +142,22 @@ async def _body(request: Request) -> Any:
         raise ContractError(f"the request is no JSON: {error}") from None
 
 
-def _check_token(request: Request, token: str) -> None:
+def _check_caller(request: Request, token: str, own: str) -> None:
+    """Refuse pages of browsers, and whoever has no token.
+
+    Args:
+        request: of the caller.
+        token: that is needed; ``""`` = none.
+        own: host whose names alone will do; ``""`` = any.
+    """
+    # A browser says on behalf of which page it asks; nobody else does.
+    if "origin" in request.headers:
+        raise HTTPException(403, "no page in a browser may ask")
+    name = request.url.hostname or ""
+    if own and not (is_loopback(name) or name == own):
+        raise HTTPException(
+            403, f"{describe(name)} is no name of this machine: ask {own}, or use --token-env"
+        )
     given = request.headers.get("authorization", "")
     # Compared in constant time, as bytes: a header may hold any character of Latin-1.
     if token and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):

@@ -68,4 +68,6 @@ def test_a_run_talks_to_the_bot_and_reports_it(pytester: pytest.Pytester) -> Non
 def test_a_slot_map_is_for_rasa_alone(pytester: pytest.Pytester) -> None:
     ran = pytester.runpytest_inprocess("--dst-model=trade", "--dst-slot-map=slots.toml")
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
-    ran.stderr.fnmatch_lines(["ERROR: slot-map is for the slots of a Rasa bot (rasa+http://*"])
+    ran.stderr.fnmatch_lines(
+        ["ERROR: --dst-slot-map is for the slots of a Rasa bot (rasa+http://*"]
+    )

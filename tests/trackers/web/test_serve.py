@@ -210,6 +210,56 @@ def test_a_token_keeps_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(tracker_for(Settings(model=address), DATA).predict(contexts(3))) == 3
 
 
+def raw(address: str, content: bytes) -> bytes:
+    """Send bytes to a server and return what it answers."""
+    host, port = address.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(content)
+        return connection.recv(65536)
+
+
+GET = "GET / HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("host", "more", "status"),
+    [
+        ("127.0.0.1:80", "", 200),
+        ("localhost", "", 200),
+        ("[::1]:8765", "", 200),
+        # A name that somebody else made lead here, for a page of theirs.
+        ("rebound.example", "", 403),
+        ("127.0.0.1.example", "", 403),
+        ("127.0.0.1", "Origin: http://elsewhere.example\r\n", 403),
+        ("127.0.0.1", "Origin: null\r\n", 403),
+    ],
+)
+def test_a_page_in_a_browser_is_not_answered(host: str, more: str, status: int) -> None:
+    with served(Echo()) as address:
+        answer = raw(address, GET.format(host, more).encode())
+    assert answer.startswith(f"HTTP/1.1 {status} ".encode())
+
+
+def test_with_a_token_the_name_does_not_matter() -> None:
+    """Whoever knows it is no page that somebody made lead here."""
+    sent = "Authorization: Bearer marker\r\n"
+    with served(Echo(), token="marker", host="0.0.0.0") as address:  # noqa: S104 - see the test
+        assert b" 200 " in raw(address, GET.format("gpu-box:8765", sent).encode())[:20]
+        assert b" 401 " in raw(address, GET.format("gpu-box:8765", "").encode())[:20]
+
+
+def test_a_client_that_hangs_up_is_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    with served(Echo()) as address:
+        host, port = address.removeprefix("http://").split(":")
+        for content in (b'{"dialogue"', json.dumps(say("x")).encode()):
+            head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n"
+            with socket.create_connection((host, int(port)), timeout=10) as connection:
+                connection.sendall(head + content)
+        assert httpx.get(address, trust_env=False).status_code == 200
+    # Where uvicorn writes what it logs.
+    assert capsys.readouterr().err == ""
+
+
 def test_the_port_is_taken() -> None:
     with listen("127.0.0.1", 0) as listening:
         port = listening.getsockname()[1]
@@ -236,13 +286,14 @@ def test_mistakes_in_the_command(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process alone there")
-def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])  # noqa: S104 - that it warns
+def test_the_command_serves_until_ctrl_c(tmp_path: Path, host: str) -> None:
     (tmp_path / "echo_bot.py").write_text(
         "def track(context):\n    return {'hotel-area': context.user}\ntrack.fingerprint = '7'\n",
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "pytest_dstfuzz.cli", "serve"]
-    command += ["--model=echo_bot:track", "--port=0"]
+    command += ["--model=echo_bot:track", "--port=0", f"--host={host}"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -250,7 +301,7 @@ def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
             assert process.stdout is not None
             line = process.stdout.readline()
             found = re.fullmatch(
-                r"echo_bot:track answers at (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\n", line
+                rf"echo_bot:track answers at (http://{host}:\d+) \(Ctrl-C ends it\)\n", line
             )
             assert found is not None, line
             web = tracker_for(Settings(model=found[1]), DATA)
@@ -264,7 +315,9 @@ def test_the_command_serves_until_ctrl_c(tmp_path: Path) -> None:
         finally:
             # It serves until it is told to end: a test that failed would wait for ever.
             process.kill()
-    assert (process.returncode, err) == (
-        130,
-        "\ndstfuzz: interrupted; every request that had come was answered\n",
-    )
+    bye = "\ndstfuzz: interrupted; every request that had come was answered\n"
+    warning = "dstfuzz: warning: whoever reaches 0.0.0.0 can ask the tracker: --token-env NAME "
+    assert process.returncode == 130
+    assert err.endswith(bye)
+    said = err.removesuffix(bye)
+    assert said.startswith(warning) if host == "0.0.0.0" else said == ""  # noqa: S104 - see above
