@@ -1,0 +1,156 @@
+"""What a service could do to whoever asks it: bombs, leaks; and environments that will not do."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import signal
+import subprocess
+import sys
+import tracemalloc
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from loopback import Asked, Says, Service, send
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.web.body import LONGEST, BodyError, decompressed
+from pytest_dstfuzz.trackers.web.settings import ServiceSettings
+from pytest_dstfuzz.trackers.web.transport import ServiceError, Transport
+
+Serve = Callable[[Callable[[Asked], Says]], Service]
+MARKER = "tok-3f9a77c1"
+
+
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    """Some kilobytes that are gigabytes, once all of it is decompressed."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    megabyte = packer.compress(bytes(1024 * 1024)) + packer.flush(zlib.Z_FULL_FLUSH)
+    # Without its end: nobody gets there.
+    once = b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + megabyte * 4096
+    return gzip.compress(once, 9)
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_bomb_is_not_unpacked(serve: Serve, bomb: bytes, status: int) -> None:
+    assert len(bomb) < 20_000
+    service = serve(lambda _: Says(bomb, status, {"Content-Encoding": "gzip, gzip"}))
+    transport = Transport(service.url, ServiceSettings(retries=4))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ServiceError, match=r"answered with a body of more than 64 MB$"):
+            send(transport)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * LONGEST
+    assert len(service.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("deflate", lambda body: zlib.compress(body)[2:-4]),
+        ("GZip , deflate", lambda body: zlib.compress(gzip.compress(body))),
+        ("identity", bytes),
+        ("", bytes),
+    ],
+)
+def test_bodies_are_decompressed(encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    body = json.dumps({"state": {"hotel-area": "north"}}).encode()
+    assert decompressed(pack(body), encoding) == body
+
+
+@pytest.mark.parametrize(
+    "body", [b"nothing", gzip.compress(b"x" * 9999)[:-9]], ids=["none", "half"]
+)
+def test_a_body_that_is_none_may_be_an_accident(body: bytes) -> None:
+    with pytest.raises(BodyError, match="no gzip, or half of one") as caught:
+        decompressed(body, "gzip")
+    assert caught.value.passing
+
+
+def test_what_httpx_logs_holds_no_credential(
+    serve: Serve, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DSTFUZZ_TOKEN", f"{MARKER}-of-the-environment")
+    service = serve(lambda _: Says({}))
+    transport = Transport(f"{service.url}/?token={MARKER}", ServiceSettings())
+    with caplog.at_level(logging.DEBUG):
+        send(transport)
+        transport.map([lambda: send(transport, "POST", "x", {})])
+        logging.getLogger("httpx").info("of somebody else: %s", MARKER)
+    *ours, other = [record.getMessage() for record in caplog.records]
+    assert any("HTTP Request: POST" in message for message in ours)
+    assert [message for message in ours if MARKER in message] == []
+    assert other == f"of somebody else: {MARKER}"
+
+
+def test_a_credential_that_a_service_repeats_is_masked_and_no_word_is(serve: Serve) -> None:
+    def echo(asked: Asked) -> Says:
+        return Says({"key": asked.headers["authorization"], "path": asked.path, "area": "north"})
+
+    service = serve(echo)
+    address = service.url.replace("//", f"//user:{MARKER}@") + f"/?token={MARKER}&domain=north"
+    answer = send(Transport(address, ServiceSettings())).json()
+    assert answer == {"key": "Basic ***", "path": "/?token=***&domain=north", "area": "north"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process alone there")
+@pytest.mark.parametrize("kind", ["", "rasa+", "openai+"])
+def test_an_interrupt_under_full_trace_shows_no_credential(
+    tmp_path: Path, serve: Serve, kind: str
+) -> None:
+    process: subprocess.Popen[str]
+
+    def interrupt(_: Asked) -> Says:
+        process.send_signal(signal.SIGINT)
+        return Says(how="silence")
+
+    service = serve(interrupt)
+    address = service.url.replace("//", f"//user:{MARKER}@") + f"?token={MARKER}"
+    command = [sys.executable, "-m", "pytest", "--full-trace", f"--dst-model={kind}{address}"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        said, _ = process.communicate(timeout=120)
+    assert "KeyboardInterrupt" in said
+    assert "transport.py" in said
+    assert MARKER not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("HTTP_PROXY", "socks9://h:1"),
+        ("HTTPS_PROXY", f"ftp://user:{MARKER}@h"),
+        ("ALL_PROXY", "http://[::1"),
+        ("HTTP_PROXY", "http://h:port"),
+        ("HTTP_PROXY", "http://xn--/"),
+        ("NO_PROXY", "[::1"),
+        ("SSL_CERT_FILE", "/nowhere/at/all.pem"),
+        ("SSL_CERT_FILE", __file__),
+    ],
+)
+def test_an_environment_that_will_not_do_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises((UserError, ServiceError)) as caught:
+        send(Transport("http://host.invalid", ServiceSettings(retries=0)))
+    assert MARKER not in str(caught.value)
+    if isinstance(caught.value, UserError):
+        assert "proxies or certificates of the environment cannot be used" in str(caught.value)
+        assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["http://xn--/", "http://xn--a/", "https://xn--999999/x"])
+def test_an_international_name_that_is_none(address: str) -> None:
+    with pytest.raises(UserError, match="is no address of a service"):
+        Transport(address, ServiceSettings())
