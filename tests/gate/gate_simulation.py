@@ -26,6 +26,8 @@ from pytest_dstfuzz.gate.verdict import judge_difference
 
 Floats = npt.NDArray[np.float64]
 VARIANTS = 5
+#: By how much a build is worse, and what is allowed, where advice is put to the test.
+ADVISED = ((0.0, 0.02), (0.0, 0.05), (0.025, 0.02), (0.03, 0.02), (0.05, 0.02), (0.1, 0.02))
 
 
 class Campaigns:
@@ -116,7 +118,14 @@ def coverage(
     return {name: number / count for name, number in found.items()}
 
 
-def decided(campaigns: Campaigns, count: int, *, shift: float, seed: int) -> tuple[int, float]:
+def decided(
+    campaigns: Campaigns,
+    count: int,
+    *,
+    shift: float,
+    seed: int,
+    margin: float = DEFAULT_MAX_REGRESSION,
+) -> tuple[int, float]:
     """Return the number of dialogues that is advised, and how often so many decide rightly.
 
     Args:
@@ -124,15 +133,37 @@ def decided(campaigns: Campaigns, count: int, *, shift: float, seed: int) -> tup
         count: number of campaigns.
         shift: by how much the second build is worse.
         seed: of all draws.
+        margin: rise that is allowed.
     """
     rng = np.random.default_rng(seed)
     # So large a campaign knows the true difference and its spread.
     (pilot,) = campaigns.draw(1, 200_000, shift, rng)
-    needed = dialogues_needed(pilot, DEFAULT_MAX_REGRESSION)
+    needed = dialogues_needed(pilot, margin)
     assert needed is not None
     turns = round(needed * pilot.variants.mean() / VARIANTS)
-    right = "regression" if shift > DEFAULT_MAX_REGRESSION else "pass"
-    return needed, verdicts(campaigns, count, turns=turns, shift=shift, seed=seed)[right]
+    right = "regression" if shift > margin else "pass"
+    found = verdicts(campaigns, count, turns=turns, shift=shift, seed=seed, margin=margin)
+    return needed, found[right]
+
+
+def invented(rate: float, correlation: float, seed: int = 0) -> Campaigns:
+    """Return campaigns of 300 invented dialogues of unequal lengths.
+
+    Args:
+        rate: mean chance of a variant to break.
+        correlation: of the turns of a dialogue; that of the variants of a turn is 0.3.
+        seed: of the dialogues.
+    """
+    rng = np.random.default_rng(seed)
+    size = (1 - correlation) / correlation
+    own = np.clip(rng.beta(rate * size, (1 - rate) * size, 300), 1e-6, 1 - 1e-6)
+    turns = np.minimum(rng.geometric(1 / 6, 300), 30)
+    return Campaigns(
+        [
+            [(round(20 * chance), 20) for chance in rng.beta(mean * 2.3, (1 - mean) * 2.3, number)]
+            for mean, number in zip(own, turns, strict=True)
+        ]
+    )
 
 
 def main() -> None:
@@ -158,11 +189,22 @@ def main() -> None:
             held = coverage(campaigns, count, turns=turns, shift=shift, seed=2)
             cells = " | ".join(f"{held[name]:.1%}" for name in names)
             print(f"| {turns:,} | {_truth(shift)} | {cells} |", flush=True)
+    _advice(campaigns, count)
+
+
+def _advice(trade: Campaigns, count: int) -> None:
     print("\nHow often as many dialogues as are advised (for 80 %) decide rightly:\n")
-    print("| truth | dialogues | decided |\n| --- | --- | --- |")
-    for shift in (0.0, 0.05):
-        needed, share = decided(campaigns, count, shift=shift, seed=3)
-        print(f"| {_truth(shift)} | {needed:,} | {share:.1%} |", flush=True)
+    print("| campaigns | truth | margin | dialogues | decided |\n| --- | --- | --- | --- | --- |")
+    kinds = {
+        "TRADE": trade,
+        "5 % broken, correlation 0.2": invented(0.05, 0.2),
+        "15 % broken, correlation 0.4": invented(0.15, 0.4),
+    }
+    for name, campaigns in kinds.items():
+        for shift, margin in ADVISED:
+            needed, share = decided(campaigns, count, shift=shift, seed=3, margin=margin)
+            cells = f"{_truth(shift)} | {100 * margin:g} | {needed:,} | {share:.1%}"
+            print(f"| {name} | {cells} |", flush=True)
 
 
 def _truth(shift: float) -> str:

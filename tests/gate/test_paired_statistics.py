@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from gate_simulation import Campaigns, decided, verdicts
+from gate_simulation import ADVISED, Campaigns, decided, verdicts
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -137,10 +137,13 @@ def test_the_same_seed_gives_the_same_figures() -> None:
 def test_dialogues_needed_by_hand() -> None:
     # Changes of +10 and -6 of 20 variants by turns: 0.1 in the mean, residuals of 8 each.
     rows = [(0, 10, 20), (6, 0, 20)] * 10
-    # Error per dialogue 0.4 * sqrt(20 / 19); (2.8016 * 0.4104 / 0.1) ** 2 = 132.2.
-    assert dialogues_needed(paired(rows), 0.02) == 133
-    # Below a margin of 0.3 it is twice as far from it as it is from 0: a quarter.
-    assert dialogues_needed(paired(rows), 0.3) == 34
+    # Error per dialogue 0.4 * sqrt(20 / 19); with the normal distribution's quantiles of 97.5
+    # and 85 % ((1.9600 + 1.0364) * 0.4104 / 0.1) ** 2 = 151.2, and those of t ask for two more.
+    assert dialogues_needed(paired(rows), 0.02) == 154
+    # Below a margin of 0.3 it is twice as far from it as it is from 0: a quarter, and two more.
+    assert dialogues_needed(paired(rows), 0.3) == 40
+    # Just above the margin it is seen above it half of the time: (1.0364 * 0.4104 / 0.02) ** 2.
+    assert dialogues_needed(paired(rows), 0.08) == 453
     assert dialogues_needed(paired(rows), paired(rows).difference) is None
     assert dialogues_needed(paired([(0, 0, 5)] * 3), 0.02) == fewest_dialogues()
 
@@ -164,12 +167,13 @@ def test_a_build_that_is_worse_by_five_points_is_caught(campaigns: Campaigns) ->
     assert found["regression"] >= 0.8
 
 
-@pytest.mark.parametrize("shift", [0.0, 0.05])
+@pytest.mark.parametrize(("shift", "margin"), ADVISED)
 def test_as_many_dialogues_as_are_advised_decide_as_often_as_promised(
-    campaigns: Campaigns, shift: float
+    campaigns: Campaigns, shift: float, margin: float
 ) -> None:
-    _, share = decided(campaigns, 150, shift=shift, seed=3)
-    assert share == pytest.approx(POWER, abs=0.12)
+    _, share = decided(campaigns, 150, shift=shift, seed=3, margin=margin)
+    # 150 campaigns: the simulation itself errs by 3 points.
+    assert POWER - 0.06 <= share <= 0.96
 
 
 def test_the_simulated_shift_is_the_one_that_was_asked_for(campaigns: Campaigns) -> None:
