@@ -22,7 +22,17 @@ SUMMARY = "check that a tracker can be tested, and say what is wrong with it"
 KEPT = "nothing was kept"
 EXIT_FAILED = 1
 
-_SHARED = ("model", "checkpoint", "data", "split", "domains", "device", "batch_size", *ADAPTER)
+_SHARED = (
+    "model",
+    "checkpoint",
+    "data",
+    "split",
+    "domains",
+    "slots",
+    "device",
+    "batch_size",
+    *ADAPTER,
+)
 _EXAMPLES = """\
   dstfuzz check-tracker --model my_bot:track             on the shipped dialogues
   dstfuzz check-tracker --model my_bot:track --data conversations.jsonl
@@ -74,7 +84,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 class _Checked(NamedTuple):
-    """What was asked with, what was found, and what the tracker has to say."""
+    """What was asked with, what was found, and what there is to say of data and tracker."""
 
     data: DialogueSet
     found: Conformance
@@ -85,11 +95,12 @@ def _check(settings: Settings, turns: int | None) -> _Checked:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.slots import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.trackers.conformance import check_tracker  # noqa: PLC0415
     from pytest_dstfuzz.trackers.protocol import notes_of  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
 
-    data = load_dialogues(settings.data, settings.split)
+    data = with_slots(load_dialogues(settings.data, settings.split), settings.slots)
     data = sample_set(data, turns, settings.seed, settings.domains)
     tracker = tracker_for(settings, data)
     progress = ProgressLine("contexts asked for")
@@ -99,7 +110,7 @@ def _check(settings: Settings, turns: int | None) -> _Checked:
         )
     finally:
         progress.close()
-    return _Checked(data, found, notes_of(tracker))
+    return _Checked(data, found, (*data.notes, *notes_of(tracker)))
 
 
 def _page(settings: Settings, checked: _Checked) -> list[Line]:
@@ -124,7 +135,9 @@ def _page(settings: Settings, checked: _Checked) -> list[Line]:
         page.field("contexts a second by batch size   ", rates)
     if accuracy := found.evaluation:
         joint = f"{accuracy.joint_goal_accuracy:.2%}"
-        page.field("joint goal accuracy               ", f"{joint} of {accuracy.turns} turns")
+        labelled = " with labels" if accuracy.unlabelled else ""
+        of = f"{accuracy.turns} turns{labelled}"
+        page.field("joint goal accuracy               ", f"{joint} of {of}")
         page.field("slot accuracy                     ", f"{accuracy.slot_accuracy:.2%}")
     page.field("contexts asked for                ", f"{found.asked:,}")
     page.gap()

@@ -16,7 +16,10 @@ from pytest_dstfuzz.printable import printable
 SUMMARY = "joint goal accuracy, slot accuracy and figures by domain of a tracker"
 KEPT = "nothing was kept"
 
-_SHARED = ("model", "checkpoint", "data", "split", "domains", "device", "batch_size", *ADAPTER)
+_SHARED = (
+    *("model", "checkpoint", "data", "split", "domains", "slots", "device", "batch_size"),
+    *ADAPTER,
+)
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         on the shipped dialogues
   dstfuzz evaluate --model trade --data multiwoz21 --split val
@@ -68,11 +71,13 @@ def _measure(
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.slots import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
     from pytest_dstfuzz.trackers.preflight import preflight  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
 
     data = load_dialogues(settings.data, settings.split, layout=layout, normalisation=normalisation)
+    data = with_slots(data, settings.slots)
     data = sample_set(data, None, settings.seed, settings.domains)
     tracker = tracker_for(settings, data)
     contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]

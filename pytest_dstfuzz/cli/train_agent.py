@@ -16,7 +16,10 @@ KEPT = "every finished round is kept; the same command with --resume goes on fro
 ORDERS = ("distance", "reading")
 REWARDS = ("broken", "gini")
 DIALOGUES = ("right", "all")
-_SHARED = ("model", "checkpoint", "data", "validity", "attack", "seed", "device", "batch_size")
+_SHARED = (
+    *("model", "checkpoint", "data", "slots", "validity", "attack", "seed", "device"),
+    "batch_size",
+)
 
 _EXAMPLES = """\
   dstfuzz train-agent --model trade --data multiwoz21 --split val,test --output my-agent
@@ -59,7 +62,8 @@ def _parser() -> Parser:
         f"{SUMMARY.capitalize()}.\n\n"
         "It is trained on 80 % of the dialogues that the tracker gets right at every turn (with\n"
         "--dialogues all on those that it gets wrong too), and never sees the other 20 %; the\n"
-        "policy's metadata names those.",
+        "policy's metadata names those. Turns without labels are judged by the tracker's own\n"
+        "clean answers.",
         _EXAMPLES,
     )
     parser.shared(*_SHARED, *ADAPTER, required=("model", "data"))

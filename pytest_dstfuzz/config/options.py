@@ -57,6 +57,14 @@ OPTIONS: tuple[Option, ...] = (
         separator=",",
     ),
     Option(
+        "slots",
+        parsers.names,
+        "NAME,...",
+        "the slots of the bot, where data and ontology do not say them all: no others are asked "
+        "for and compared (default: those of an ontology, else of the labels and of the answers)",
+        separator=",",
+    ),
+    Option(
         "variants",
         parsers.integer(1, 1000),
         "N",

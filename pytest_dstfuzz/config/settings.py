@@ -53,6 +53,8 @@ class Settings:
     #: Number of turns; ``None`` = all.
     turns: int | None = 300
     domains: tuple[str, ...] = ()
+    #: The slots that are asked for and compared; empty = those of the data.
+    slots: tuple[str, ...] = ()
     variants: int = 5
     #: Only the variant of this number, from 0; ``None`` = all of them.
     variant: int | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +18,7 @@ from pytest_dstfuzz.dialogue.ontology import complete_ontology, read_ontology
 from pytest_dstfuzz.dialogue.readers import jsonl, original, sharded, trade
 from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.slots import labels_note
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.errors import DataError, unknown_name
 from pytest_dstfuzz.garbage import uncollected
@@ -73,7 +75,7 @@ def load_dialogues(
     if not dialogues:
         raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
     known, notes = _ontology(files, choice, ontology, rules)
-    return DialogueSet(
+    found = DialogueSet(
         name=name or location.name,
         split=wanted,
         dialogues=dialogues,
@@ -83,6 +85,7 @@ def load_dialogues(
         notes=(*choice.notes, *notes, *told),
         cue_words=multiwoz.CUE_WORDS if rules == "multiwoz" else (),
     )
+    return replace(found, notes=(*found.notes, *labels_note(found)))
 
 
 def _read(choice: Choice, rules: str, tell: Callable[[str], None]) -> tuple[Dialogue, ...]:

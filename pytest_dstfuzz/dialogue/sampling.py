@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.seeding import derive
+
+#: Slots that a message shows.
+_SHOWN = 6
 
 
 def sample_turns(
@@ -68,7 +72,12 @@ def sample_set(
 
 def domains_of(dialogue: Dialogue) -> frozenset[str]:
     """Return the domains of which a label of ``dialogue`` names a slot."""
-    return frozenset(slot.split("-", 1)[0] for turn in dialogue.turns for slot in turn.state or ())
+    return _domains(slot for turn in dialogue.turns for slot in turn.state or ())
+
+
+def _domains(slots: Iterable[str]) -> frozenset[str]:
+    """Return the domains of slots; one without a dash is of none."""
+    return frozenset(slot.partition("-")[0] for slot in slots if "-" in slot)
 
 
 def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> tuple[Dialogue, ...]:
@@ -76,11 +85,18 @@ def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> tupl
         return dialogues.dialogues
     touched = [domains_of(dialogue) for dialogue in dialogues.dialogues]
     slots = dialogues.ontology.slots if dialogues.ontology else ()
-    known = {slot.split("-", 1)[0] for slot in slots}.union(*touched)
+    known = _domains(slots).union(*touched)
     if not any(turn.state is not None for d in dialogues.dialogues for turn in d.turns):
         raise DataError(
             f"the dialogues of {dialogues.name!r} have no labels, so they cannot be chosen by "
             "domain: leave the domains out, or give labelled dialogues"
+        )
+    if not known:
+        shown = ", ".join(slots[:_SHOWN]) + (", ..." if len(slots) > _SHOWN else "")
+        raise DataError(
+            f"the slots of {dialogues.name!r} belong to no domain (what stands before the first "
+            f"'-' of a name), so dialogues cannot be chosen by domain: {shown}. Leave the domains "
+            "out; --dst-slots chooses slots"
         )
     for domain in domains:
         if domain not in known:

@@ -182,6 +182,11 @@ class DialogueSet:
         """Whether every turn has a belief state label."""
         return all(turn.state is not None for d in self.dialogues for turn in d.turns)
 
+    @property
+    def says_slots(self) -> bool:
+        """Whether it says which slots there are: by an ontology, or by a label of every turn."""
+        return self.ontology is not None and (self.ontology.complete or self.labelled)
+
     def turn_count(self) -> int:
         """Number of turns in all dialogues."""
         return sum(len(dialogue.turns) for dialogue in self.dialogues)

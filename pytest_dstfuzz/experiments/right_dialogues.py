@@ -50,20 +50,29 @@ class RightDialogues:
     #: The dialogues that are right at every turn, split by split, in data order; ontology
     #: and cue words are those of the first split.
     data: DialogueSet
-    #: One for each split.
+    #: One for each split; of one without a label none.
     evaluations: tuple[Evaluation, ...]
+    #: Dialogues without a label that were taken as well.
+    unlabelled: int = 0
 
 
 def right_dialogues(
-    tracker: Tracker, splits: Sequence[DialogueSet], batch_size: int, say: Say
+    tracker: Tracker,
+    splits: Sequence[DialogueSet],
+    batch_size: int,
+    say: Say,
+    *,
+    unlabelled: bool = False,
 ) -> RightDialogues:
-    """Find the dialogues that the tracker gets right at every turn.
+    """Find the dialogues that the tracker gets right at every turn that has a label.
 
     Args:
         tracker: the tracker; it is checked first, see `preflight`.
         splits: labelled dialogues, at least one split.
         batch_size: contexts that are predicted at once.
         say: told about progress.
+        unlabelled: take dialogues without a label too: there its own clean answers are all
+            that can change.
 
     Raises:
         UserError: the tracker cannot be tested, the data has no labels, a dialogue is in
@@ -73,10 +82,15 @@ def right_dialogues(
     first = splits[0]
     last_turns = [dialogue.context(len(dialogue.turns) - 1) for dialogue in first.dialogues]
     preflight(tracker, last_turns, ontology=first.ontology)
-    evaluations = tuple(_evaluated(tracker, data, batch_size, say) for data in splits)
+    evaluations = []
     kept: dict[str, Dialogue] = {}
-    for data, evaluation in zip(splits, evaluations, strict=True):
-        right = set(evaluation.right_dialogues)
+    without = 0
+    for data in splits:
+        right = {d.id for d in data.dialogues if unlabelled and not _has_labels(d)}
+        without += len(right)
+        if len(right) < len(data.dialogues):
+            evaluations.append(_evaluated(tracker, data, batch_size, say))
+            right |= set(evaluations[-1].right_dialogues)
         for dialogue in data.dialogues:
             if dialogue.id in right:
                 if dialogue.id in kept:
@@ -85,7 +99,16 @@ def right_dialogues(
     if not kept:
         raise UserError("the tracker gets no dialogue right at every turn: nothing to perturb")
     name = "+".join(data.split for data in splits)
-    return RightDialogues(replace(first, split=name, dialogues=tuple(kept.values())), evaluations)
+    found = replace(first, split=name, dialogues=tuple(kept.values()))
+    return RightDialogues(found, tuple(evaluations), without)
+
+
+def unlabelled(dialogues: Sequence[Dialogue]) -> str:
+    """Return what a policy says of its dialogues without labels; ``""`` where all have some."""
+    without = sum(not _has_labels(dialogue) for dialogue in dialogues)
+    if not without:
+        return ""
+    return f" ({without} of {len(dialogues)} without labels: the tracker's own clean answers)"
 
 
 def held_out(
@@ -115,6 +138,10 @@ def held_out(
     return part(drawn[count:]), part(drawn[:count])
 
 
+def _has_labels(dialogue: Dialogue) -> bool:
+    return any(turn.state is not None for turn in dialogue.turns)
+
+
 def _evaluated(tracker: Tracker, data: DialogueSet, batch_size: int, say: Say) -> Evaluation:
     tell = Paced(say)
     result = evaluate(
@@ -126,5 +153,6 @@ def _evaluated(tracker: Tracker, data: DialogueSet, batch_size: int, say: Say) -
     say(
         f"{data.name} {data.split}: joint goal accuracy {result.joint_goal_accuracy:.2%}, "
         f"{len(result.right_dialogues)} of {result.dialogues} dialogues right at every turn"
+        + (f" of the {result.turns} with labels" if result.unlabelled else "")
     )
     return result

@@ -2,8 +2,9 @@
 
 Of the dialogues that the tracker gets right at every turn a fifth is held out
 (`right_dialogues`). It is trained on the others of them, or on all other dialogues: what
-changes a prediction can be learned where that is wrong, too. The folder of a run holds the
-policy and what a resumed run needs.
+changes a prediction can be learned where that is wrong, too. Where a dialogue has no labels
+the tracker's own clean answers stand for them, and the policy says so. The folder of a run
+holds the policy and what a resumed run needs.
 """
 
 from __future__ import annotations
@@ -33,10 +34,16 @@ from pytest_dstfuzz.campaign.answers import Failure
 from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.slots import with_slots
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.experiments.oracle import Oracle
-from pytest_dstfuzz.experiments.right_dialogues import Say, held_out, right_dialogues
+from pytest_dstfuzz.experiments.right_dialogues import (
+    Say,
+    held_out,
+    right_dialogues,
+    unlabelled,
+)
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
 from pytest_dstfuzz.relations.builtin import relation_for
@@ -53,7 +60,8 @@ class AgentRun:
 
     Attributes:
         model: the tracker, as `tracker_for` takes it.
-        data: labelled dialogues.
+        data: dialogues, with labels or without.
+        slots: of the bot, where the data does not say them all; see `with_slots`.
         output: folder for the policy and for what a resumed run needs.
         splits: of the data.
         checkpoint: weights of the tracker.
@@ -75,6 +83,7 @@ class AgentRun:
     model: str
     data: str
     output: Path
+    slots: tuple[str, ...] = ()
     splits: tuple[str, ...] = ("val", "test")
     checkpoint: str | None = None
     device: str = "cpu"
@@ -109,7 +118,7 @@ class _Material(NamedTuple):
     """The dialogues of a run.
 
     Attributes:
-        right: ids of those that the tracker gets right at every turn.
+        right: ids of those that the tracker gets right at every turn, or that have no labels.
         fingerprint: of what it gets right on the splits.
         training: those to train on.
         held_out: those that the agent never sees.
@@ -149,6 +158,7 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
             checkpoint=run.checkpoint,
             device=run.device,
             batch_size=run.batch_size,
+            slots=run.slots,
             **run.adapter,
         )
         tracker = tracker_for(settings, splits[0])
@@ -250,10 +260,11 @@ class _Training:
     def _write_policy(self) -> None:
         run, training = self._run, self._run.training
         data = self._material.training
+        every = (*data.dialogues, *self._material.held_out.dialogues)
         about = PolicyAbout(
             tracker=run.model,
             tracker_fingerprint=self._material.fingerprint,
-            data=f"{data.name} {data.split}, {run.dialogues} dialogues",
+            data=f"{data.name} {data.split}, {run.dialogues} dialogues{unlabelled(every)}",
             held_out=tuple(dialogue.id for dialogue in self._material.held_out.dialogues),
             order=run.order,
             validity=run.validity,
@@ -304,13 +315,18 @@ class _Training:
 
 
 def _splits(run: AgentRun) -> list[DialogueSet]:
-    splits = [load_dialogues(run.data, split) for split in run.splits]
+    splits = [with_slots(load_dialogues(run.data, split), run.slots) for split in run.splits]
     return [replace(data, dialogues=data.dialogues[: run.max_dialogues]) for data in splits]
 
 
 def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: Say) -> _Material:
     """Let the tracker say which dialogues it gets right, and part them."""
-    right = right_dialogues(tracker, splits, run.batch_size, say)
+    right = right_dialogues(tracker, splits, run.batch_size, say, unlabelled=True)
+    if right.unlabelled:
+        say(
+            f"{right.unlabelled} dialogues have no labels: on them the tracker's own clean answers "
+            "are what variants are compared with"
+        )
     figures = [(item.right, item.right_slots, item.right_dialogues) for item in right.evaluations]
     ids = tuple(dialogue.id for dialogue in right.data.dialogues)
     return _Material(ids, _digest(json.dumps(figures)), *_parted(run, splits, right.data))

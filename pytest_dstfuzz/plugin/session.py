@@ -20,6 +20,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings, build_settings, check_variant
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
+from pytest_dstfuzz.dialogue.slots import with_slots
 from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
@@ -105,7 +106,9 @@ class DstSession:
     @cached_property
     def data(self) -> DialogueSet:
         """The dialogues of the session."""
-        return load_dialogues(self.settings.data, self.settings.split)
+        return with_slots(
+            load_dialogues(self.settings.data, self.settings.split), self.settings.slots
+        )
 
     @cached_property
     def lexicon(self) -> Lexicon:

@@ -36,10 +36,11 @@ class DomainAccuracy:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a tracker got right on labelled dialogues."""
+    """What a tracker got right, at the turns that have labels."""
 
     data: str
     split: str
+    #: Those with labels, and the turns that have them.
     dialogues: int
     turns: int
     #: Turns whose whole state is right.
@@ -49,7 +50,7 @@ class Evaluation:
     #: (turn, slot) pairs that are right, absence where the label has none included.
     right_slots: int
     domains: tuple[DomainAccuracy, ...]
-    #: Dialogues that are right at every turn, in data order.
+    #: Dialogues that are right at every turn with a label, in data order.
     right_dialogues: tuple[str, ...]
     #: Layout the data was read in, normalisation of its values, and what else reading chose.
     layout: str
@@ -57,6 +58,8 @@ class Evaluation:
     notes: tuple[str, ...]
     #: Why the tracker had no answer, for each turn at which it had none; those count as wrong.
     unanswered: tuple[str, ...] = ()
+    #: Turns without a label: not asked for, and in no figure.
+    unlabelled: int = 0
 
     @property
     def joint_goal_accuracy(self) -> float:
@@ -78,6 +81,7 @@ class Evaluation:
             "notes": list(self.notes),
             "dialogues": self.dialogues,
             "turns": self.turns,
+            "unlabelled": self.unlabelled,
             "unanswered": len(self.unanswered),
             "right": self.right,
             "joint_goal_accuracy": round(self.joint_goal_accuracy, 4),
@@ -102,6 +106,7 @@ class Evaluation:
             f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
             f"layout                {self.layout}",
             f"normalisation         {self.normalisation}",
+            *(f"labels                {text}" for text in self._partial()),
             *(f"note                  {note}" for note in self.notes),
             *(f"no answer             {text}" for text in self._unanswered()),
             f"joint goal accuracy   {joint}",
@@ -117,6 +122,13 @@ class Evaluation:
             ]
         return rows
 
+    def _partial(self) -> Iterator[str]:
+        if self.unlabelled:
+            yield (
+                f"on {self.turns} of {self.turns + self.unlabelled} turns; the figures are of "
+                "those, and of the dialogues that have any"
+            )
+
     def _unanswered(self) -> Iterator[str]:
         if self.unanswered:
             count = f"{len(self.unanswered)} of {self.turns} turns, counted as wrong"
@@ -126,25 +138,28 @@ class Evaluation:
 def evaluate(
     tracker: Tracker, data: DialogueSet, batch_size: int, progress: Progress | None = None
 ) -> Evaluation:
-    """Predict every turn of ``data`` and compare with its labels.
+    """Predict the turns of ``data`` that have a label, and compare with it.
 
     A turn at which the tracker says that it has no answer is wrong; a few such are no reason
     to lose all others.
 
     Args:
         tracker: the tracker to measure.
-        data: labelled dialogues.
+        data: dialogues, some turns of which have a label.
         batch_size: contexts that are predicted at once.
         progress: told after each batch.
 
     Raises:
-        UserError: the data has no turns, or turns without a label.
+        UserError: the data has no turns, or none with a label.
         TrackerError: the tracker raised, returned something that is no prediction, or had an
             answer to nothing.
     """
     labels = _labels(data)
     contexts = [
-        dialogue.context(turn.index) for dialogue in data.dialogues for turn in dialogue.turns
+        dialogue.context(turn.index)
+        for dialogue in data.dialogues
+        for turn in dialogue.turns
+        if turn.state is not None
     ]
     answers = predict_all(tracker, contexts, batch_size, progress, data.normalisation)
     failures = [answer for answer in answers if isinstance(answer, TrackerError)]
@@ -157,27 +172,33 @@ def score(data: DialogueSet, predictions: Sequence[Prediction]) -> Evaluation:
     """Compare predictions with the labels of ``data``.
 
     Args:
-        data: labelled dialogues.
+        data: dialogues, some turns of which have a label.
         predictions: one for each turn, in the order of the data, in its normalisation.
 
     Raises:
-        UserError: the data has no turns, or turns without a label.
+        UserError: the data has no turns, or none with a label.
     """
-    return _count(data, _labels(data), predictions)
+    labels = _labels(data)
+    turns = [turn for dialogue in data.dialogues for turn in dialogue.turns]
+    answers = [
+        answer for turn, answer in zip(turns, predictions, strict=True) if turn.state is not None
+    ]
+    return _count(data, labels, answers)
 
 
 def _labels(data: DialogueSet) -> list[list[BeliefState]]:
-    labels: list[list[BeliefState]] = []
-    for dialogue in data.dialogues:
-        states = [turn.state for turn in dialogue.turns]
-        if any(state is None for state in states):
-            raise UserError(
-                f"dialogue {dialogue.id!r} of {data.name!r} has turns without a belief state: "
-                "accuracy needs labels"
-            )
-        labels.append([state for state in states if state is not None])
-    if not any(labels):
+    """Return the labels of each dialogue; an empty list where it has none."""
+    if not data.turn_count():
         raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
+    labels = [
+        [turn.state for turn in dialogue.turns if turn.state is not None]
+        for dialogue in data.dialogues
+    ]
+    if not any(labels):
+        raise UserError(
+            f"no turn of {data.name!r} has a belief state: accuracy needs labels, of some turns "
+            "at least ('state' in JSON Lines)"
+        )
     return labels
 
 
@@ -232,8 +253,9 @@ def _count(
     return Evaluation(
         data=data.name,
         split=data.split,
-        dialogues=len(data.dialogues),
+        dialogues=sum(map(bool, labels)),
         turns=len(every),
+        unlabelled=data.turn_count() - len(every),
         right=sum(label == state for label, state in every),
         slots=len(slots),
         right_slots=sum(

@@ -420,6 +420,32 @@ def test_fewer_dialogues_of_each_split(data: Path, tmp_path: Path) -> None:
     assert "8 dialogues (16 turns) to train on, 2 held out" in lines
 
 
+@pytest.mark.parametrize("labelled", [0, 3])
+def test_without_labels_the_clean_answers_stand_for_them(tmp_path: Path, labelled: int) -> None:
+    folder = write_folder(tmp_path / "few")
+    for split in ("val", "test"):
+        path = folder / f"{split}.jsonl"
+        talks = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        for talk in talks[labelled:]:
+            for turn in talk["turns"]:
+                del turn["state"]
+        path.write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    lines: list[str] = []
+    run = run_of(folder, tmp_path / "out", calls=150)
+    train_agent(run, lines.append, PlantedBot())
+    assert "16 dialogues (32 turns) to train on, 4 held out" in lines
+    count = 20 - 2 * labelled
+    assert any(line.startswith(f"{count} dialogues have no labels") for line in lines)
+    told = f"right dialogues ({count} of 20 without labels: the tracker's own clean answers)"
+    assert load_policy(tmp_path / "out").about.data.endswith(told)
+    if labelled:
+        assert (
+            "few val: joint goal accuracy 100.00%, 3 of 3 dialogues right at every turn of the"
+            in ("".join(lines))
+        )
+    train_agent(dataclasses.replace(run, resume=True), silent, PlantedBot())
+
+
 def test_all_dialogues_but_those_held_out(data: Path, tmp_path: Path) -> None:
     """With a bot that gets some dialogues wrong there is more to train on, and no more held out."""
 

@@ -88,6 +88,35 @@ def test_a_sound_tracker_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\x1b" not in shown
 
 
+def test_partial_labels_are_told_as_such(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    turns = [
+        {**turn, "state": None if talk is not TALKS[0] else turn["state"]}
+        for talk in TALKS
+        for turn in talk["turns"]
+    ]
+    few = [
+        {"dialogue_id": talk["dialogue_id"], "turns": turns[3 * place : 3 * place + 3]}
+        for place, talk in enumerate(TALKS)
+    ]
+    (folder / "few.jsonl").write_text("\n".join(map(json.dumps, few)), encoding="utf-8")
+    assert run("--model", "checked_bot:track", "--data", "few.jsonl") == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "3 of the 3 turns that have labels (15 have none) are right" in shown
+    assert "joint goal accuracy 100.00% of 3 turns with labels" in shown
+    assert (
+        "note 3 of 18 turns have labels, in 1 of 6 dialogues; the slots that they name (1) need"
+        in shown
+    )
+
+
+def test_slots_that_are_named_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*TRACK, "--slots", "hotel-area,hotel-stars") == 0
+    assert "1 slots, all known (2 there are)" in capsys.readouterr().out
+    assert run(*TRACK, "--slots", "hotel-stars") == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "the slot 'hotel-area', which the ontology of the data does not have" in shown
+
+
 def test_a_defect_is_shown_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*BRITTLE) == 1
     shown = " ".join(capsys.readouterr().out.split())

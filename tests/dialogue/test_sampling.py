@@ -116,6 +116,16 @@ def test_known_domain_without_dialogues():
         sample_turns(MIXED, None, 0, ("attraction",))
 
 
+def test_slots_without_a_dash_are_of_no_domain():
+    turns = (Turn(0, "", "a big one", BeliefState({"size": "big", "crust_kind": "thin"})),)
+    plain = DialogueSet(
+        "p", "test", (Dialogue("a", turns),), Ontology({"crust_kind": (), "size": ("big",)})
+    )
+    assert domains_of(plain.dialogues[0]) == frozenset()
+    with pytest.raises(DataError, match=r"belong to no domain .*: crust_kind, size\. Leave"):
+        sample_turns(plain, None, 0, ("size",))
+
+
 def test_domains_of_unlabelled_data():
     data = DialogueSet("own", "test", (Dialogue("d", (Turn(0, "", "hi"),)),))
     with pytest.raises(DataError, match="'own' have no labels, so they cannot be chosen by dom"):

@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.types import (
 )
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all
+from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all, score
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 HOTEL = {"hotel-area": "north"}
@@ -71,6 +71,7 @@ def test_the_figures_as_json_and_as_text() -> None:
         "notes": ["Read in the layout 'sharded'."],
         "dialogues": 2,
         "turns": 4,
+        "unlabelled": 0,
         "unanswered": 0,
         "right": 3,
         "joint_goal_accuracy": 0.75,
@@ -100,10 +101,37 @@ def test_slots_without_a_dash_have_no_domain() -> None:
 
 def test_labels_are_needed() -> None:
     data = DialogueSet("p", "test", (Dialogue("a", (Turn(0, "", "x"),)),))
-    with pytest.raises(UserError, match="dialogue 'a' of 'p' has turns without a belief state"):
+    with pytest.raises(UserError, match="no turn of 'p' has a belief state: accuracy needs labels"):
         evaluate(as_tracker(track), data, 1)
     with pytest.raises(UserError, match="'p' has no turns in its split 'test'"):
         evaluate(as_tracker(track), DialogueSet("p", "test", ()), 1)
+
+
+def test_turns_without_a_label_are_left_out_and_counted() -> None:
+    labels = [{"s": "y"}, None, {"s": "n"}]
+    turns = tuple(
+        Turn(index, "", f"say {index}", None if label is None else BeliefState(label))
+        for index, label in enumerate(labels)
+    )
+    silent = Dialogue("b", (Turn(0, "", "x"), Turn(1, "", "z")))
+    last = Dialogue("c", (Turn(0, "", "x"), Turn(1, "", "y", BeliefState({"s": "y"}))))
+    data = DialogueSet("p", "test", (Dialogue("a", turns), silent, last))
+    asked: list[str] = []
+
+    def track(context: Context) -> dict[str, str]:
+        asked.append(context.user)
+        return {"s": "y"}
+
+    found = evaluate(as_tracker(track), data, 2)
+    assert sorted(asked) == ["say 0", "say 2", "y"]
+    assert (found.turns, found.unlabelled, found.right, found.dialogues) == (3, 4, 2, 2)
+    assert found.right_dialogues == ("c",)
+    assert found.to_json()["unlabelled"] == 4
+    text = "\n".join(found.lines())
+    assert "labels                on 3 of 7 turns; the figures are of those" in text
+    states = ["y", "wrong", "n", "wrong", "wrong", "wrong", "y"]
+    again = score(data, [Prediction(BeliefState({"s": state})) for state in states])
+    assert (again.right, again.turns, again.right_dialogues) == (3, 3, ("a", "c"))
 
 
 def test_answers_keep_the_order_of_the_contexts() -> None:

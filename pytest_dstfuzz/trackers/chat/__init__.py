@@ -31,17 +31,21 @@ def create(
         settings: name of the model, template of the prompt, prices.
 
     Raises:
-        UserError: the prompt will not do, or the name of the model is missing and the service
-            does not have exactly one.
+        UserError: the prompt will not do, no slot is known to ask for, or the name of the model
+            is missing and the service does not have exactly one.
     """
     # The prompt first: a mistake in it should not wait for a service.
-    prompt = Prompt.load(settings.prompt, data.ontology)
+    ontology = data.ontology
+    # Where only some turns have labels, those are not all slots, and no schema may say so.
+    others = not data.says_slots
+    prompt = Prompt.load(settings.prompt, ontology, others=others)
+    slots = [] if others else [slot.name for slot in prompt_slots(ontology)]
     transport = Transport(_with_path(url), service)
     return ChatTracker(
         transport=transport,
         model=settings.service_model or model_name(transport),
         prompt=prompt,
-        formats=answer_formats([slot.name for slot in prompt_slots(data.ontology)]),
+        formats=answer_formats(slots),
         normalisation=data.normalisation,
         meter=Meter(settings.prices),
     )

@@ -9,6 +9,8 @@ A template gives one text, which is sent as one user message (some models take n
 ``slots``
     the slots of the data, each with ``name``, ``values`` (a few of those known) and ``complete``
     (whether those are all);
+``others``
+    whether there may be more slots than those, as only some dialogues have labels;
 ``example``
     a belief state in JSON, made of two of the slots;
 ``dontcare``
@@ -59,12 +61,15 @@ class Prompt:
         source: the template.
         name: the file it is from, for messages.
         ontology: the slots of the data; ``None`` where they are not known.
+        others: whether there may be more slots.
 
     Raises:
         UserError: the template cannot be read or filled in; the message names file and line.
     """
 
-    def __init__(self, source: str, name: str, ontology: Ontology | None) -> None:
+    def __init__(
+        self, source: str, name: str, ontology: Ontology | None, *, others: bool = False
+    ) -> None:
         # No HTML is made here, so nothing is to be escaped.
         environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
@@ -75,6 +80,7 @@ class Prompt:
         except TemplateSyntaxError as error:
             raise UserError(f"{name}:{error.lineno}: {error.message}") from None
         self._slots = prompt_slots(ontology)
+        self._others = others
         self._example = _example(self._slots)
         if self.render(_TRIAL) == self.render(
             Context((*_TRIAL.exchanges[:1], Exchange("", "No.")))
@@ -84,12 +90,20 @@ class Prompt:
             )
 
     @classmethod
-    def load(cls, path: str | None, ontology: Ontology | None) -> Prompt:
+    def load(cls, path: str | None, ontology: Ontology | None, *, others: bool = False) -> Prompt:
         """Read a template from a file, or the default one.
 
         Raises:
-            UserError: there is no such file, it is not UTF-8, or it is no template.
+            UserError: there is no such file, it is not UTF-8, it is no template, or no slot is
+                known that the default one could ask for.
         """
+        if path is None and not prompt_slots(ontology):
+            # A model that is told of no slots invents other names at every turn.
+            raise UserError(
+                "neither labels nor an ontology say which slots the chat model is to keep: name "
+                "them with the option slots (--dst-slots=order-size,order-crust), in "
+                "<data>.ontology.json beside the data, or in a prompt of your own (--dst-prompt)"
+            )
         place = DEFAULT_PROMPT if path is None else Path(path)
         try:
             source = place.read_text(encoding="utf-8")
@@ -97,7 +111,7 @@ class Prompt:
             raise UserError(f"cannot read the prompt {place}: {error.strerror or error}") from None
         except UnicodeDecodeError:
             raise UserError(f"the prompt {place} is not UTF-8 text") from None
-        return cls(source, str(place), ontology)
+        return cls(source, str(place), ontology, others=others)
 
     def render(self, context: Context) -> str:
         """Return the text for one context.
@@ -111,6 +125,7 @@ class Prompt:
                 user=context.user,
                 system=context.system,
                 slots=self._slots,
+                others=self._others,
                 example=self._example,
                 dontcare=DONTCARE,
             ).strip()
@@ -137,13 +152,10 @@ def _spread(values: Sequence[str]) -> tuple[str, ...]:
 
 def _example(slots: Sequence[PromptSlot]) -> str:
     """Return a belief state of two slots in JSON, the second one ``dontcare``."""
-    shown = [slot for slot in slots if slot.values]
-    state = {"hotel-area": "north", "hotel-stars": DONTCARE}
+    shown = [slot for slot in slots if slot.values] or slots
+    state = {slot.name: (*slot.values, "...")[0] for slot in shown[:1]}
     if len(shown) > 1:
-        first, other = shown[0], shown[len(shown) // 2]
-        state = {first.name: first.values[0], other.name: DONTCARE}
-    elif shown:
-        state = {shown[0].name: shown[0].values[0]}
+        state[shown[len(shown) // 2].name] = DONTCARE
     return json.dumps(state, ensure_ascii=False)
 
 

@@ -13,8 +13,8 @@ _READS = (
 
 
 def evaluation(probe: Probe) -> Evaluation | None:
-    """Return the accuracy on the data, where it has labels and every turn an answer."""
-    if not probe.data.labelled or len(probe.answers) < len(probe.turns):
+    """Return the accuracy on the turns with labels, where every turn has an answer."""
+    if not _has_labels(probe) or len(probe.answers) < len(probe.turns):
         return None
     return score(probe.data, [answer.prediction for answer in probe.answers.values()])
 
@@ -29,7 +29,14 @@ def accuracy(probe: Probe) -> Outcome:
         return Outcome("warned", f"the tracker says the same to all of {turns}", _READS)
     found = evaluation(probe)
     if found is None:
-        why = "the data has no labels" if not probe.data.labelled else "some turns have no answer"
+        why = "some turns have no answer" if _has_labels(probe) else "the data has no labels"
         return Outcome("skipped", f"{why}; {len(states)} different states at {turns}")
-    right = f"{found.right} of {found.turns} turns are right"
+    of = f"{found.turns} turns"
+    if found.unlabelled:
+        of = f"the {of} that have labels ({found.unlabelled} have none)"
+    right = f"{found.right} of {of} are right"
     return Outcome("passed", right) if found.right else Outcome("warned", right, _READS)
+
+
+def _has_labels(probe: Probe) -> bool:
+    return any(turn.state is not None for d in probe.data.dialogues for turn in d.turns)

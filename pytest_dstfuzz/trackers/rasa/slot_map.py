@@ -11,8 +11,10 @@ A file says so, in TOML or JSON: the bot's slot, and the data's; or a table with
     values = { true = "free", false = "no" }
 
 Without a file, the bot's slots that are called as slots of the data are taken for them:
-``restaurant_food`` and ``restaurant-food`` are the same name. All other slots of the bot
-are ignored, and so are its own, such as ``requested_slot``.
+``restaurant_food`` and ``restaurant-food`` are the same name. Where the data says which slots
+there are, in an ontology, as the option ``slots`` or by labels of all turns, the others of the
+bot are ignored. Where it does not, they keep their names, but for those that Rasa itself fills,
+such as ``requested_slot``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
@@ -33,6 +35,11 @@ from pytest_dstfuzz.trackers.checks import describe, unknown_slot
 _OPTION = "--dst-slot-map=FILE (TOML or JSON; dstfuzz: --slot-map)"
 #: Names that a message shows.
 _SHOWN = 8
+#: Slots that Rasa fills for itself.
+_INTERNAL = (
+    *("requested_slot", "session_started_metadata", "return_value", "dialogue_stack"),
+    "flow_hashes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,8 @@ class SlotMap:
     """The slots of a bot that are slots of the data: its slot -> where its value goes."""
 
     places: Mapping[str, Place]
+    #: Whether it is known which slots the data has.
+    complete: bool = True
 
     def state(self, slots: Mapping[str, object]) -> dict[str, object]:
         """Return the slots of a conversation as slots of the data, not yet normalised."""
@@ -80,6 +89,12 @@ class SlotMap:
     def note(self, slots: Iterable[str]) -> str:
         """Return a sentence on the slots of the bot that are ignored, or ``""``."""
         ignored = sorted(set(slots) - set(self.places))
+        if not self.complete:
+            return (
+                f"the data does not say which slots there are, so all {len(self.places)} of the "
+                f"bot are compared: {_listed(sorted(self.places))}; a slot map, an ontology or the "
+                "option slots (--dst-slots) chooses some"
+            )
         if not ignored:
             return ""
         return (
@@ -105,16 +120,26 @@ def slot_map(path: str | None, slots: Iterable[str], data: DialogueSet) -> SlotM
     """
     known = sorted(slots)
     if path is None:
+        if data.ontology is None or not data.says_slots:
+            return _with_its_own(known, data)
         return _by_name(known, data.ontology)
     return _of_file(SourceFile(Path(path).name, Path(path)), known, data)
 
 
-def _by_name(slots: list[str], ontology: Ontology | None) -> SlotMap:
-    if ontology is None:
-        raise UserError(
-            "the data has no ontology and no labels to find the bot's slots in: say with "
-            f"{_OPTION} what these are called: {_listed(slots)}"
-        )
+def _with_its_own(slots: list[str], data: DialogueSet) -> SlotMap:
+    """Return the map of all slots of the bot, under the names that labels have for them."""
+    names = {_folded(slot): slot for slot in data.ontology.slots} if data.ontology else {}
+    places = {}
+    for name in slots:
+        if name not in _INTERNAL:
+            usual = normalise_slot(name, data.normalisation) or name
+            places[name] = Place(names.get(_folded(name), usual))
+    if not places:
+        raise UserError(f"the bot has no slots but those of Rasa itself: {_listed(slots)}")
+    return replace(_without_twins(places, "the bot's slots"), complete=False)
+
+
+def _by_name(slots: list[str], ontology: Ontology) -> SlotMap:
     names = {_folded(slot): slot for slot in ontology.slots}
     places = {}
     for name in slots:

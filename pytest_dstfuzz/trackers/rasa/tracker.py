@@ -34,7 +34,7 @@ from typing import NamedTuple
 
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet
-from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
+from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, unknown_name
 from pytest_dstfuzz.trackers.adapters import as_prediction
 from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -157,6 +157,10 @@ def create(
     if not slots:
         raise UserError(f"the bot at {transport.address} has no slots: there is no state to test")
     chosen = slot_map(settings.slot_map, slots, data)
+    reached = sorted(place.slot for place in chosen.places.values())
+    wanted = data.ontology.slots if settings.slots and data.ontology is not None else ()
+    if missing := [slot for slot in wanted if slot not in reached]:
+        raise UserError(f"slots: {unknown_name('slot of the bot', missing[0], reached)}")
     note = chosen.note(slots)
     return RasaTracker(
         transport,

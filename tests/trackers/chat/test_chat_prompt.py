@@ -49,10 +49,27 @@ def test_the_default_prompt_lists_every_slot_of_multiwoz() -> None:
     assert "JSON" in text  # What the format json_object demands of a prompt.
 
 
-def test_data_without_an_ontology_gets_a_prompt_too() -> None:
-    text = Prompt.load(None, None).render(CONTEXT)
-    assert "Name each slot domain-slot" in text
+def test_slots_are_not_invented_where_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--dst-slots=.*<data>\.ontology\.json.*--dst-prompt"):
+        Prompt.load(None, None)
+    # A prompt of one's own may name them itself.
+    path = tmp_path / "own.jinja"
+    path.write_text("{{ user }} {{ example }}", encoding="utf-8")
+    assert Prompt.load(str(path), None).render(CONTEXT).endswith(" {}")
     assert [item.name for item in answer_formats([])] == ["json_object", "prompt"]
+
+
+def test_slots_without_values_are_asked_for_by_name() -> None:
+    text = Prompt.load(None, Ontology({"size": (), "crust": ()})).render(CONTEXT)
+    assert "\n- crust\n- size\n" in text
+    assert 'such as {"crust": "...", "size": "dontcare"}' in text
+    assert "hotel" not in text
+    assert "other slots" not in text
+
+
+def test_partial_labels_do_not_close_the_list_of_slots() -> None:
+    text = Prompt.load(None, Ontology({"size": ("big",)}, complete=False), others=True)
+    assert "There may be other slots: name them in the same way." in text.render(CONTEXT)
 
 
 def test_a_template_of_ones_own(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.types import DialogueSet, Ontology
+from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.rasa.slot_map import Place, slot_map
 
@@ -124,10 +124,37 @@ def test_a_bot_with_other_names_needs_a_map() -> None:
         slot_map(None, ("hotel_are", "guests"), DATA)
 
 
-def test_data_without_slots_needs_a_map() -> None:
-    many = tuple(f"slot{number}" for number in range(10))
-    with pytest.raises(UserError, match=r"no ontology and no labels .* slot7 and 2 more$"):
-        slot_map(None, many, replace(DATA, ontology=None))
+OWN = ("requested_slot", "session_started_metadata")
+
+
+def test_where_the_data_names_no_slots_all_of_the_bot_are_compared() -> None:
+    many = tuple(f"Slot{number}" for number in range(10))
+    chosen = slot_map(None, (*many, *OWN), replace(DATA, ontology=None))
+    assert {name: place.slot for name, place in chosen.places.items()} == {
+        name: name.lower() for name in many
+    }
+    note = chosen.note((*many, *OWN))
+    assert "all 10 of the bot are compared: Slot0, Slot1, " in note
+    assert note.endswith("a slot map, an ontology or the option slots (--dst-slots) chooses some")
+
+
+def test_partial_labels_do_not_choose_the_slots_of_the_bot() -> None:
+    turns = (Turn(0, "", "hi", BeliefState({"hotel-area": "north"})), Turn(1, "and?", "by taxi"))
+    labels = Ontology({"hotel-area": ("north",)}, complete=False)
+    some = replace(DATA, ontology=labels, dialogues=(Dialogue("d", turns),))
+    bot = ("hotel_area", "taxi_departure", *OWN)
+    assert places(None, bot, some) == {
+        "hotel_area": "hotel-area",
+        "taxi_departure": "taxi_departure",
+    }
+    # Labels of all turns are what the bot is measured by, and so say which slots there are.
+    every = replace(some, dialogues=(Dialogue("d", turns[:1]),))
+    assert places(None, bot, every) == {"hotel_area": "hotel-area"}
+
+
+def test_a_bot_with_no_slots_but_those_of_rasa_is_told() -> None:
+    with pytest.raises(UserError, match="no slots but those of Rasa itself: requested_slot, sess"):
+        slot_map(None, OWN, replace(DATA, ontology=None))
 
 
 def test_two_slots_of_one_name_need_a_map() -> None:
@@ -157,7 +184,11 @@ def test_values_are_brought_to_those_of_the_data(found: object, value: object) -
     assert place.value(found) == value
 
 
-@given(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()))
+#: Numbers as JSON has them; others are refused where the answer is read.
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.one_of(st.none(), st.booleans(), st.integers(), NUMBERS, st.text()))
 def test_every_value_of_a_slot_becomes_a_text_or_nothing(found: object) -> None:
     state = normalise_state({"hotel-area": Place("hotel-area").value(found)}, "plain")
     assert set(state) <= {"hotel-area"}
