@@ -62,14 +62,23 @@ def _do(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.audit.record import open_audit  # noqa: PLC0415
     from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet  # noqa: PLC0415
+    from pytest_dstfuzz.report.files import check_apart  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
 
+    record = given.report.with_suffix(".audit.json")
+    named = {"--sheet": given.sheet, "--html": given.html}
+    read = {"the report": given.report, "--judgements": given.judgements}
+    check_apart(
+        {name: path for name, path in named.items() if path is not None}
+        | {"the file of the audit": record},
+        {name: path for name, path in read.items() if path is not None},
+    )
     draw = {name: value for name in _DRAW if (value := getattr(given, name)) is not None}
     report = read_report(given.report)
     if report["settings"].get("redact"):
         raise UserError(f"{given.report} was written with --dst-redact: there is nothing to read")
     turns = report_turns(report)
-    audit = open_audit(given.report.with_suffix(".audit.json"), turns, draw)
+    audit = open_audit(record, turns, draw)
     audit.save()
     _announce(audit)
     elsewhere = False

@@ -30,13 +30,16 @@ def run(arguments: Sequence[str]) -> int:
     if options.html is None and options.markdown is None:
         parser.error("nothing to write: give --html PATH, --markdown PATH, or both")
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.report.files import write_text  # noqa: PLC0415
+    from pytest_dstfuzz.report.files import check_apart, write_text  # noqa: PLC0415
     from pytest_dstfuzz.report.html import check_installed, write_html  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report  # noqa: PLC0415
     from pytest_dstfuzz.report.markdown import markdown_text  # noqa: PLC0415
 
     if options.html is not None:
         check_installed()
+    named = {"--html": options.html, "--markdown": options.markdown}
+    written = {name: Path(path) for name, path in named.items() if path is not None}
+    check_apart(written, {"the report": Path(options.report)})
     report = read_report(Path(options.report))
     if options.html is not None:
         write_html(Path(options.html), report)

@@ -88,6 +88,18 @@ def load_dialogues(
     return replace(found, notes=(*found.notes, *labels_note(found)))
 
 
+def data_files(source: str | Path) -> tuple[Path, ...]:
+    """Return the files of ``source`` that hold dialogues, ontologies or lists of dialogue ids.
+
+    Raises:
+        DataError: nothing is there, or nothing that is readable as dialogues.
+    """
+    path = locate(source).path
+    if path.is_file():
+        return (path,)
+    return tuple(dict.fromkeys(file.path for _, file in catalogue(path).files))
+
+
 def _read(choice: Choice, rules: str, tell: Callable[[str], None]) -> tuple[Dialogue, ...]:
     """Read the chosen files in order; every dialogue has turns and an id of its own."""
     found: dict[str, tuple[Dialogue, str]] = {}

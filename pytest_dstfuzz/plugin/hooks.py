@@ -78,6 +78,8 @@ class SessionHooks:
                     dst.prepare()
                 elif dst.record.planned:
                     dst.gate.prepare(dst.data)
+                    if not dst.is_worker and not session.config.getoption("collectonly"):
+                        dst.check_outputs()
             except UserError as error:
                 raise dst.gate.end(error) from error
 

@@ -11,14 +11,16 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import NO_CACHE, Settings
+from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.annotations import violation_commands
-from pytest_dstfuzz.report.files import check_writable
+from pytest_dstfuzz.report.files import check_apart, check_writable
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
 from pytest_dstfuzz.report.markdown import append_summary
 from pytest_dstfuzz.report.page import Line, Style
+from pytest_dstfuzz.search.policy_file import is_agent
 
 _IN_ACTIONS: Final = "GITHUB_ACTIONS"
 _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
@@ -34,21 +36,42 @@ class _Output(NamedTuple):
     style: Style = "bad"
 
 
-def check_outputs(settings: Settings, regressions: Path | None) -> None:
-    """Find out before a run whether its reports can be written.
+def check_outputs(settings: Settings, regressions: Path | None, config: pytest.Config) -> None:
+    """Find out before a run whether its reports can be written, and destroy nothing that is read.
 
     Args:
         settings: of the session.
         regressions: the file that violations are to be added to, if they are.
+        config: pytest's, which has files of its own.
 
     Raises:
-        UserError: a path cannot be written, or what makes the page is not installed.
+        UserError: a path cannot be written or is that of another file of the run, or what
+            makes the page is not installed.
     """
     if settings.html is not None:
         check_installed()
-    for path in (settings.report, settings.html, regressions):
-        if path is not None:
-            check_writable(Path(path))
+    written = {"--dst-report": settings.report, "--dst-html": settings.html}
+    read: dict[str, str | Path | None] = {
+        "--dst-cache": settings.cache if settings.cache != NO_CACHE else None,
+        "--dst-checkpoint": settings.checkpoint,
+        "--dst-slot-map": settings.slot_map,
+        "--dst-prompt": settings.prompt,
+        "--junitxml": getattr(config.option, "xmlpath", None),
+        "pytest's settings": config.inipath,
+    }
+    if is_agent(settings.search):
+        read["the policy of --dst-search"] = settings.search.partition(":")[2] or None
+    (written if settings.update_baseline else read)["--dst-baseline"] = settings.baseline
+    if regressions is not None:
+        written["the file of regressions"] = str(regressions)
+    paths = {name: Path(path) for name, path in written.items() if path is not None}
+    check_apart(paths, {name: Path(path) for name, path in read.items() if path is not None})
+    if any(path.exists() for path in paths.values()):
+        for file in data_files(settings.data):
+            check_apart(paths, {"a file of --dst-data": file})
+    for output in (settings.report, settings.html, regressions):
+        if output is not None:
+            check_writable(Path(output))
 
 
 def write_outputs(settings: Settings, make_report: Callable[[], Mapping[str, Any]]) -> list[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_dstfuzz.errors import UserError
@@ -40,6 +41,38 @@ def write_text(path: Path, text: str) -> None:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def check_apart(written: Mapping[str, Path], read: Mapping[str, Path]) -> None:
+    """Refuse to write a file that is read, or that is written for something else too.
+
+    Links of either kind are followed: what counts is the file.
+
+    Args:
+        written: what is going to be written, by what it is called in a message.
+        read: likewise what is read.
+
+    Raises:
+        UserError: two of them are one file, and one of the two is going to be written.
+    """
+    names = list(written)
+    for number, name in enumerate(names):
+        others = {**{other: written[other] for other in names[:number]}, **read}
+        for other, path in others.items():
+            if _same(written[name], path):
+                raise UserError(
+                    f"{name} and {other} are one file, {path}: what is in it would be lost; give "
+                    "one of them another path"
+                )
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        if one.expanduser().resolve() == other.expanduser().resolve():
+            return True
+        return one.expanduser().samefile(other.expanduser())
+    except (OSError, RuntimeError, ValueError):  # One of them is not there, a loop of links, ...
+        return False
 
 
 def check_writable(path: Path) -> None:

@@ -1,0 +1,104 @@
+"""No file that a run reads, or writes for something else, is taken for a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.cli import main
+
+USER = "please would you find us some quiet rooms around kilimanjaro for later"
+ARGS = ("--dst-model=bots:steady", "--dst-variants=2", "--dst-search=random")
+
+
+@pytest.fixture
+def folder(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(bots="def steady(context):\n    return {'hotel-area': 'north'}\n")
+    pytester.makeini("[pytest]\n")
+    Path("data").mkdir()
+    line = {"dialogue_id": "p1", "turns": [{"system": "", "user": USER}]}
+    Path("data", "talks.jsonl").write_text(f"{json.dumps(line)}\n")
+    options = ("--dst-baseline=base.json", "--dst-update-baseline")
+    assert pytester.runpytest(*ARGS, "--dst-data=data", *options).ret == 0
+    return pytester
+
+
+def refused(folder: pytest.Pytester, kept: str, *options: str) -> None:
+    before = Path(kept).read_bytes()
+    result = folder.runpytest(*ARGS, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR, result.stdout.str()
+    result.stderr.fnmatch_lines(["*are one file, *: what is in it would be lost*"])
+    assert Path(kept).read_bytes() == before
+
+
+@pytest.mark.parametrize("output", ["--dst-report", "--dst-html"])
+@pytest.mark.parametrize("how", ["same", "dots", "symlink", "hard link"])
+def test_a_report_is_not_the_baseline(folder: pytest.Pytester, output: str, how: str) -> None:
+    path = {"same": "base.json", "dots": "data/../base.json"}.get(how, "other.json")
+    if how == "symlink":
+        Path("other.json").symlink_to("base.json")
+    elif how == "hard link":
+        os.link("base.json", "other.json")
+    refused(folder, "base.json", "--dst-data=data", "--dst-baseline=base.json", f"{output}={path}")
+
+
+@pytest.mark.parametrize("data", ["data", "data/talks.jsonl"])
+def test_a_report_is_no_data(folder: pytest.Pytester, data: str) -> None:
+    kept = "data/talks.jsonl"
+    refused(folder, kept, f"--dst-data={data}", f"--dst-report={kept}")
+    refused(folder, kept, f"--dst-data={data}", f"--dst-baseline={kept}", "--dst-update-baseline")
+    # But it may lie beside the data, also in the second run.
+    for _ in range(2):
+        result = folder.runpytest(*ARGS, f"--dst-data={data}", "--dst-report=data/report.json")
+        assert result.ret == 0
+
+
+def test_outputs_are_files_of_their_own(folder: pytest.Pytester) -> None:
+    Path("r.json").write_text("{}")
+    data = "--dst-data=data"
+    refused(folder, "r.json", data, "--dst-report=r.json", "--dst-html=./r.json")
+    refused(folder, "r.json", data, "--dst-report=r.json", "--dst-cache=r.json")
+    refused(folder, "r.json", data, "--dst-report=r.json", "--junitxml=r.json")
+    refused(folder, "tox.ini", data, "--dst-report=tox.ini")
+    Path("r.safetensors").write_text("{}")
+    refused(
+        folder,
+        "r.safetensors",
+        data,
+        "--dst-report=r.safetensors",
+        "--dst-checkpoint=r.safetensors",
+    )
+
+
+def test_a_suite_with_its_own_tracker_is_asked_too(folder: pytest.Pytester) -> None:
+    folder.makepyfile(
+        test_mine="import bots, pytest\n\n@pytest.fixture(scope='session')\ndef dst_model():\n"
+        "    return bots.steady\n\ndef test_it(dst_turn):\n    dst_turn.assert_unchanged()\n"
+    )
+    before = Path("base.json").read_bytes()
+    options = ("--dst-data=data", "--dst-baseline=base.json", "--dst-report=base.json")
+    result = folder.runpytest(*options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert Path("base.json").read_bytes() == before
+
+
+def test_commands_keep_what_they_read(
+    folder: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert folder.runpytest(*ARGS, "--dst-data=data", "--dst-report=r.json").ret == 0
+    shutil.copy("r.json", "kept.json")
+    for words in (
+        ["report", "r.json", "--html", "r.json"],
+        ["report", "r.json", "--markdown=./r.json"],
+        ["report", "r.json", "--html=page", "--markdown=page"],
+        ["audit", "r.json", "--html=r.json"],
+        ["audit", "r.json", "--html=r.audit.json"],
+    ):
+        assert main(words) == 2
+        assert "are one file" in capsys.readouterr().err
+    assert Path("r.json").read_bytes() == Path("kept.json").read_bytes()
+    assert not Path("page").exists()
