@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -46,6 +47,29 @@ _OUTSIDE = (
 def _same_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _OUTSIDE:
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_run_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fail a test one of whose runs of pytest ended in a traceback, whatever else it looks at."""
+    # What `Pytester.runpytest` does comes down to one of these two.
+    for name in ("runpytest_inprocess", "runpytest_subprocess"):
+        monkeypatch.setattr(pytest.Pytester, name, _checked(getattr(pytest.Pytester, name)))
+
+
+def _checked(run: Callable[..., pytest.RunResult]) -> Callable[..., pytest.RunResult]:
+    @functools.wraps(run)
+    def checked(*args: Any, **options: Any) -> pytest.RunResult:
+        result = run(*args, **options)
+        crashed = [line for line in result.outlines if line.startswith("INTERNALERROR>")]
+        if result.ret == pytest.ExitCode.INTERNAL_ERROR or crashed:
+            pytest.fail("a run of pytest within this test crashed, see what it printed")
+        # A process that dies of a traceback has the exit status of a failed test.
+        if any(line.startswith("Traceback (most recent") for line in result.errlines):
+            pytest.fail("a run of pytest within this test printed a traceback")
+        return result
+
+    return checked
 
 
 #: What Chromium is called, on the systems that have one.

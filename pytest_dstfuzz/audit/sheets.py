@@ -1,7 +1,9 @@
 """Sheets to judge elsewhere, and judgements that come back: CSV or JSON Lines, by suffix.
 
 A sheet has the columns ``id``, ``earlier``, ``system``, ``clean``, ``perturbed``,
-``changes``, ``sample`` (which sample it is of) and ``verdict``, which is empty. Judgements
+``changes``, ``sample`` (which sample it is of) and ``verdict``, which is empty. In CSV what
+cannot be seen is written by its number, as the terminal and the page do, and a cell that a
+spreadsheet would take for a formula begins with an apostrophe. Judgements
 need ``id`` and ``verdict`` (``keeps`` or ``changes``; empty = not judged): a sheet that was
 filled in, or what the HTML page exports. Where they name their sample it has to be this one.
 """
@@ -17,10 +19,13 @@ from typing import Any
 
 from pytest_dstfuzz.audit.sample import Sample
 from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.files import write_text
 
 _COLUMNS = ("id", "earlier", "system", "clean", "perturbed", "changes", "sample", "verdict")
 _SUFFIXES = (".csv", ".jsonl")
+#: What a cell begins with that a spreadsheet would compute, or that stands for such a one.
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write_sheet(path: Path, sample: Sample, judge: str) -> None:
@@ -84,23 +89,34 @@ def _cells(shown: Mapping[str, Any]) -> list[str]:
         line
         for turn in shown["earlier"]
         for line in (
-            *([f"system: {turn['system']}"] if turn["system"] else []),
-            f"user: {turn['clean']}",
-            *([f"seen as: {turn['perturbed']}"] if turn["perturbed"] != turn["clean"] else []),
+            *([f"system: {visible(turn['system'])}"] if turn["system"] else []),
+            f"user: {visible(turn['clean'])}",
+            *(
+                [f"seen as: {visible(turn['perturbed'])}"]
+                if turn["perturbed"] != turn["clean"]
+                else []
+            ),
         )
     ]
-    texts = {**shown, "earlier": "\n".join(earlier), "changes": "\n".join(shown["changes"])}
-    return [texts[name] for name in _COLUMNS]
+    lines = {"earlier": earlier, "changes": map(visible, shown["changes"])}
+    texts = ("\n".join(lines[name]) if name in lines else visible(shown[name]) for name in _COLUMNS)
+    return [f"'{text}" if text.startswith(_FORMULAS) else text for text in texts]
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:
-            yield reader.line_num, row
+            yield reader.line_num, {name: _unmarked(cell) for name, cell in row.items()}
     except csv.Error as error:
         # It counts the lines that it has read whole.
         raise DataError(f"{path}, line {reader.line_num + 1}: {error}") from None
+
+
+def _unmarked(cell: object) -> object:
+    """Return a cell as it was before it was marked as no formula."""
+    marked = isinstance(cell, str) and cell[:1] == "'" and cell[1:].startswith(_FORMULAS)
+    return cell[1:] if isinstance(cell, str) and marked else cell
 
 
 def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

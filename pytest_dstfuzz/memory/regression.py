@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.relations.builtin import relation_by_name
 
@@ -51,10 +52,17 @@ class Regression:
     status: Status = "open"
     #: Why it is accepted.
     reason: str = ""
+    #: What slots and values of the states were brought to.
+    normalisation: str = "plain"
 
     @classmethod
     def of(
-        cls, turn: TurnResult, variant: VariantResult, dialogue: Dialogue, relation: str
+        cls,
+        turn: TurnResult,
+        variant: VariantResult,
+        dialogue: Dialogue,
+        relation: str,
+        normalisation: str = "plain",
     ) -> Regression:
         """Remember a violation, its smallest version where that is known.
 
@@ -63,6 +71,7 @@ class Regression:
             variant: one of its violations.
             dialogue: that the turn is of.
             relation: name of the relation that it breaks.
+            normalisation: of the data.
         """
         plain = variant.plain
         seen = (*plain.context, plain.text)
@@ -83,6 +92,7 @@ class Regression:
                 f"{edit.transformation}/{edit.operator}" for edit in (*edits, *plain.edits)
             ),
             label=turn.label,
+            normalisation=normalisation,
         )
 
     @property
@@ -130,6 +140,7 @@ class Regression:
             "reason": self.reason,
             "turn": self.turn,
             "relation": self.relation,
+            "normalisation": self.normalisation,
             "changed": [change._asdict() for change in self.changed],
             "edits": list(self.edits),
             "dialogue": [said.to_json() for said in self.exchanges],
@@ -145,22 +156,58 @@ class Regression:
             TypeError: something is of the wrong kind.
             ValueError: likewise, or the texts are not those that the id was made of.
         """
-        status, label = data["status"], data["label"]
+        status = data["status"]
         if status not in ("open", "accepted"):
             raise ValueError(f"'status' is {status!r}: it must be 'open' or 'accepted'")
+        # Files of earlier versions do not say it.
+        rules = data.get("normalisation", "plain")
+        check_normalisation(rules)
         found = cls(
-            turn=str(data["turn"]),
+            turn=_text(data["turn"], "turn"),
             relation=relation_by_name(data["relation"]).name,
-            exchanges=tuple(
-                Said(said["system"], said["user"], said.get("seen", said["user"]))
-                for said in data["dialogue"]
-            ),
-            changed=tuple(SlotChange(**change) for change in data["changed"]),
-            edits=tuple(data["edits"]),
-            label=None if label is None else BeliefState(label),
+            exchanges=tuple(map(_said, data["dialogue"])),
+            changed=tuple(map(_change, data["changed"])),
+            edits=tuple(_text(edit, "edits") for edit in data["edits"]),
+            label=None if data["label"] is None else BeliefState(_state(data["label"])),
             status=status,
-            reason=str(data["reason"]),
+            reason=_text(data["reason"], "reason"),
+            normalisation=rules,
         )
+        if not found.exchanges:
+            raise ValueError("'dialogue' is empty")
+        if not found.changed:
+            raise ValueError("'changed' is empty: there is no slot that could be mended")
         if found.id != data["id"]:
             raise ValueError(f"the texts are not those of {data['id']!r}: they make {found.id!r}")
         return found
+
+
+def _text(value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name!r} has {value!r} where a text is expected")
+    return value
+
+
+def _slot(value: object) -> str:
+    slot = _text(value, "slot")
+    if not slot.strip() or not slot.isprintable():
+        raise ValueError(f"{slot!r} is no name of a slot")
+    return slot
+
+
+def _said(data: Mapping[str, Any]) -> Said:
+    seen = data.get("seen", data["user"])
+    return Said(*(_text(text, "dialogue") for text in (data["system"], data["user"], seen)))
+
+
+def _change(data: Mapping[str, Any]) -> SlotChange:
+    before, after = (
+        None if v is None else _text(v, "changed") for v in (data["before"], data["after"])
+    )
+    if before == after:
+        raise ValueError(f"the slot {data['slot']!r} is among those that changed and did not")
+    return SlotChange(_slot(data["slot"]), before, after)
+
+
+def _state(data: Mapping[str, Any]) -> dict[str, str]:
+    return {_slot(slot): _text(value, "label") for slot, value in data.items()}

@@ -23,6 +23,7 @@ from pytest_dstfuzz.plugin.caching import cache_problems, remove_shared
 from pytest_dstfuzz.plugin.gate import Judged
 from pytest_dstfuzz.plugin.outputs import (
     annotation_lines,
+    check_outputs,
     record_suite_properties,
     write_outputs,
 )
@@ -79,7 +80,7 @@ class SessionHooks:
                 elif dst.record.planned:
                     dst.gate.prepare(dst.data)
                     if not dst.is_worker and not session.config.getoption("collectonly"):
-                        dst.check_outputs()
+                        check_outputs(dst.settings, dst.memory.written, session.config)
             except UserError as error:
                 raise dst.gate.end(error) from error
 

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.types import Dialogue, SlotChange
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.memory.corpus import (
     FOLDER,
     Corpus,
@@ -28,6 +28,7 @@ from pytest_dstfuzz.plugin.regressions import regression_items
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.page import Line
 from pytest_dstfuzz.report.redact import blotted
+from pytest_dstfuzz.trackers.checks import unknown_slot
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.session import DstSession
@@ -52,10 +53,25 @@ class Memory:
         folder = self._dst.config.rootpath / FOLDER if given is None else Path(given)
         return corpus_path(folder, self._dst.data.name)
 
+    @property
+    def written(self) -> Path | None:
+        """That file where violations are to be added to it."""
+        return self.path if self._dst.settings.remember else None
+
     @cached_property
     def corpus(self) -> Corpus:
-        """What was remembered before this session; a file with a broken line is an error."""
-        return read_corpus(self.path)
+        """What was remembered before this session; a file with a broken line is an error.
+
+        So is a violation of a slot that there is not: it would count as fixed for ever.
+        """
+        corpus, ontology = read_corpus(self.path), self._dst.data.ontology
+        for entry in corpus.values():
+            if problem := unknown_slot({change.slot: "" for change in entry.changed}, ontology):
+                raise DataError(
+                    f"{self.path}: the regression {entry.id} is about {problem}. Mend its line, or "
+                    f"let go of it: dstfuzz retire {entry.id}"
+                )
+        return corpus
 
     def wanted(self) -> list[str]:
         """Return the ids of the regressions that this session asks for again.
@@ -138,7 +154,8 @@ class Memory:
     def _found(self, result: TurnResult) -> Iterator[Regression]:
         dialogue = self._dialogues[result.dialogue_id]
         for variant in result.violations:
-            yield Regression.of(result, variant, dialogue, self._dst.settings.relation)
+            relation, rules = self._dst.settings.relation, self._dst.data.normalisation
+            yield Regression.of(result, variant, dialogue, relation, rules)
 
     @cached_property
     def _dialogues(self) -> dict[str, Dialogue]:

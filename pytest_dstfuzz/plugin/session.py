@@ -146,20 +146,11 @@ class DstSession:
         if self.is_worker or self.config.getoption("collectonly"):
             return
         self.gate.prepare(self.data)
-        self.check_outputs()
+        check_outputs(self.settings, self.memory.written, self.config)
         self.memory.wanted()
         if self.named:
             self.service.test(self.tracker, self._first_contexts(), self.data)
             self._tracker_tested = True
-
-    def check_outputs(self) -> None:
-        """Check the files that the session is going to write.
-
-        Raises:
-            UserError: see `outputs.check_outputs`.
-        """
-        path = self.memory.path if self.settings.remember else None
-        check_outputs(self.settings, path, self.config)
 
     @property
     def tracker(self) -> Tracker:

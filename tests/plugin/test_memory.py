@@ -179,8 +179,10 @@ def test_one_that_there_is_not_cannot_be_replayed(
 
 def test_a_promoted_one_is_a_test_of_its_own(remembered: pytest.Pytester) -> None:
     name = lines()[0]["id"]
-    assert main(["promote", name, "-o", "test_kept.py"]) == 0
+    assert main(["promote", name[:6], "-o", "test_kept.py"]) == 0
+    before = Path("test_kept.py").read_text()
     assert main(["promote", name, "-o", "test_kept.py"]) == 2
+    assert Path("test_kept.py").read_text() == before
     FILE.unlink()
     remembered.makeconftest(
         "import pytest, bots\n\n@pytest.fixture(scope='session')\ndef dst_model():\n"
@@ -216,6 +218,9 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
         (lambda line: line.replace('"open"', '"opne"'), "'status' is 'opne'"),
         (lambda line: line.replace("quiet", "loud"), "the texts are not those of"),
         (lambda line: line.replace('"status"', '"stat"'), "it lacks 'status'"),
+        (lambda line: line.replace('"slot": "hotel-name"', '"slot": " "'), "no name of a slot"),
+        (lambda line: line.replace('"slot": "hotel-name"', '"slot": 7'), "7 where a text is"),
+        (lambda line: line.replace('"slot"', '"slots"'), "it lacks 'slot'"),
     ],
 )
 def test_a_broken_line_is_named(remembered: pytest.Pytester, change: Any, message: str) -> None:
@@ -276,3 +281,56 @@ def test_regressions_are_replayed_without_their_texts(remembered: pytest.Pyteste
     result = run(remembered, "fragile", "--dst-redact")
     result.stdout.fnmatch_lines(["*is still there*"])
     assert not [marker for marker in MARKERS if marker in result.stdout.str()]
+
+
+def test_a_slot_that_there_is_not_is_no_regression(remembered: pytest.Pytester) -> None:
+    Path("talks.ontology.json").write_text('{"hotel-area": ["north"], "hotel-stars": ["4"]}')
+    result = run(remembered, "mended")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*talks.jsonl: the regression * 'hotel-name'*dstfuzz retire *"])
+
+
+#: Answers of a tracker: what `predict` may return.
+ANSWERS = {
+    "mappings": "{'hotel-name': text}",
+    "predictions": "Prediction(BeliefState({'hotel-name': text}))",
+    "spelled otherwise": "{'Hotel-Name': f'  {text.upper()} '}",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=list(ANSWERS))
+def test_what_a_campaign_takes_a_promoted_test_takes(
+    remembered: pytest.Pytester, answer: str
+) -> None:
+    remembered.makepyfile(
+        batch="from pytest_dstfuzz.dialogue.types import BeliefState\n"
+        "from pytest_dstfuzz.trackers.protocol import Prediction\n\n"
+        "class Bot:\n    def __init__(self, mended):\n        self.mended = mended\n\n"
+        "    def predict(self, contexts):\n"
+        "        texts = ['acorn' if self.mended else one.user for one in contexts]\n"
+        f"        return [{answer} for text in texts]\n"
+    )
+    Path("test_own.py").write_text(
+        '"""Own tests."""\nfrom __future__ import annotations\n\nimport pytest, batch\n\n'
+        "@pytest.fixture(scope='session', params=[False, True])\ndef dst_model(request):\n"
+        "    return batch.Bot(request.param)\n\ndef test_nothing():\n    pass\n"
+    )
+    names = [entry["id"] for entry in lines()]
+    assert main(["promote", names[0], "-o", "test_own.py"]) == 0
+    assert main(["promote", *names[1:], "-o", "test_own.py"]) == 0
+    result = remembered.runpytest("test_own.py")
+    result.assert_outcomes(passed=1 + len(names), failed=len(names))
+    assert Path("test_own.py").read_text().count("import as_tracker") == 1
+
+
+def test_a_file_that_is_no_python_is_not_added_to(
+    remembered: pytest.Pytester,  # noqa: ARG001 - its files
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("notes.txt").write_text("not a python file")
+    name = lines()[0]["id"]
+    assert main(["promote", name, "-o", "notes.txt"]) == 2
+    assert "notes.txt: it is no Python" in capsys.readouterr().err
+    assert Path("notes.txt").read_text() == "not a python file"
+    assert main(["promote", name]) == 0
+    compile(capsys.readouterr().out, "printed", "exec")
