@@ -18,7 +18,7 @@ KEPT = "nothing was kept"
 
 _SHARED = (
     *("model", "checkpoint", "data", "split", "domains", "slots", "device", "batch_size"),
-    *ADAPTER,
+    *("preflight_seconds", *ADAPTER),
 )
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         on the shipped dialogues
@@ -72,6 +72,7 @@ def _measure(
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.slots import with_slots  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.deadline import Deadline  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
     from pytest_dstfuzz.trackers.preflight import preflight  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
@@ -79,9 +80,11 @@ def _measure(
     data = load_dialogues(settings.data, settings.split, layout=layout, normalisation=normalisation)
     data = with_slots(data, settings.slots)
     data = sample_set(data, None, settings.seed, settings.domains)
-    tracker = tracker_for(settings, data)
-    contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
-    preflight(tracker, contexts, ontology=data.ontology)
+    deadline = Deadline()
+    with deadline.for_preflight(settings.preflight_seconds):
+        tracker = tracker_for(settings, data, deadline=deadline)
+        contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
+        preflight(tracker, contexts, ontology=data.ontology, deadline=deadline)
     progress = ProgressLine("turns predicted")
     try:
         evaluation = evaluate(tracker, data, settings.batch_size, progress)

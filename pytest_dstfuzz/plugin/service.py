@@ -49,9 +49,7 @@ class Service:
 
     def bounded(self) -> AbstractContextManager[None]:
         """Let making and testing a tracker end in time."""
-        seconds = self._preflight_seconds
-        what = f"the {seconds:g} seconds for testing the tracker (--dst-preflight-seconds)"
-        return self.budget.deadline.within(seconds, what)
+        return self.budget.deadline.for_preflight(self._preflight_seconds)
 
     def test(
         self,
@@ -79,7 +77,8 @@ class Service:
         cache = self._caches.of(tracker, data, named=named, origin=origin)
         # Nobody remembers that.
         refuse_training_mode(tracker)
-        measure = partial(preflight, tracker, contexts, ontology=data.ontology)
+        deadline = self.budget.deadline
+        measure = partial(preflight, tracker, contexts, ontology=data.ontology, deadline=deadline)
         try:
             with self.bounded():
                 measured = measure() if cache is None else cache.preflight(contexts, measure)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 
 class Deadline:
@@ -57,6 +57,11 @@ class Deadline:
             yield
         finally:
             self._closer = None
+
+    def for_preflight(self, seconds: float) -> AbstractContextManager[None]:
+        """Let making and testing a tracker end after so many seconds."""
+        option = "--dst-preflight-seconds; dstfuzz: --preflight-seconds"
+        return self.within(seconds, f"the {seconds:g} seconds for testing the tracker ({option})")
 
     def _end(self) -> tuple[float, str]:
         self.start()

@@ -22,6 +22,7 @@ from pytest_dstfuzz.trackers.asking import (
     in_training_mode,
 )
 from pytest_dstfuzz.trackers.checks import check_prediction, describe_error, raised_at, unknown_slot
+from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.protocol import Disagreement, Prediction, Tracker, is_repeatable
 
 T = TypeVar("T")
@@ -34,7 +35,11 @@ _MIXED = (1, 6, 3, 0, 5, 2, 7, 4)
 
 
 def preflight(
-    tracker: Tracker, contexts: Sequence[Context], *, ontology: Ontology | None = None
+    tracker: Tracker,
+    contexts: Sequence[Context],
+    *,
+    ontology: Ontology | None = None,
+    deadline: Deadline | None = None,
 ) -> Disagreement | None:
     """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
 
@@ -45,6 +50,7 @@ def preflight(
         tracker: the tracker of the run.
         contexts: contexts of the run; the first eight are used.
         ontology: the slots of the data, where it has any, and their normalisation.
+        deadline: after which nothing more is asked; ``None`` = there is none.
 
     Returns:
         How often a tracker that need not be repeatable disagreed with itself, and ``None`` for
@@ -57,11 +63,13 @@ def preflight(
             deterministic, or answers differently in another order or batch.
     """
     refuse_training_mode(tracker)
+    repeatable = is_repeatable(tracker)
+    tracker = _InTime(tracker, deadline or Deadline())
     normalisation = "plain" if ontology is None else ontology.normalisation
     batch, singles = _answered_alone(tracker, contexts[:PREFLIGHT_CONTEXTS], normalisation)
     if not batch:
         return None
-    if not is_repeatable(tracker):
+    if not repeatable:
         return _disagreement(tracker, batch, singles, ontology)
     first = _predict(tracker, batch, normalisation)
     _refuse_unknown_slots(first, ontology)
@@ -85,6 +93,24 @@ def preflight(
             "keep nothing from one context to the next."
         )
     return None
+
+
+class _InTime:
+    """Asks a tracker as long as there is time."""
+
+    def __init__(self, tracker: Tracker, deadline: Deadline) -> None:
+        self._tracker = tracker
+        self._deadline = deadline
+
+    def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
+        """Ask for a batch.
+
+        Raises:
+            GivenUpError: the time is over.
+        """
+        if ended := self._deadline.ended:
+            raise GivenUpError(ended)
+        return self._tracker.predict(contexts)
 
 
 def _disagreement(

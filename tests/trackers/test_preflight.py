@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange, Ontology
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import OutOfReachError, TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.asking import in_training_mode
 from pytest_dstfuzz.trackers.checks import check_predictions
+from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.protocol import Prediction
 
@@ -268,3 +269,20 @@ def test_a_method_called_training_is_no_mode() -> None:
 def test_nonsense_is_described(answer: object, message: str) -> None:
     with pytest.raises(TrackerError, match=message):
         check_predictions(answer, 2)
+
+
+def test_a_slow_tracker_is_not_asked_when_its_time_is_over() -> None:
+    now = [0.0]
+
+    def slow(context: Context) -> Prediction:
+        now[0] += 1.0
+        return state(context.user, 0.3)
+
+    def test(seconds: float) -> None:
+        deadline = Deadline(seconds, "the minute", clock=lambda: now[0])
+        preflight(each(slow), CONTEXTS, ontology=ONTOLOGY, deadline=deadline)
+
+    for seconds in (2.5, len(CONTEXTS) + 0.5):
+        with pytest.raises(OutOfReachError, match="the tracker was not tested: the minute ended"):
+            test(seconds)
+    test(100)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 from loopback import Asked, Says, Service, send
-from stuck import STUCK, answering, run_pytest
+from stuck import ANSWERED, STUCK, answering, run_pytest
 
+from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.errors import GivenUpError
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
@@ -80,8 +81,25 @@ def test_every_adapter_is_cut_while_it_asks_what_is_there(tmp_path: Path, model:
         seconds, returned, said = run_pytest(tmp_path, *options, "--dst-timeout=0.5")
     assert seconds < 1 + SLACK
     assert returned == 6
-    assert "the 1 seconds for testing the tracker (--dst-preflight-seconds) ended" in said
+    assert "the 1 seconds for testing the tracker (--dst-preflight-seconds; dstfuzz: " in said
     assert "verdict: infrastructure" in said
+
+
+def test_an_evaluation_ends_where_nobody_answers_any_more(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is no answer counts as wrong; an accuracy of a dead service would mean nothing."""
+
+    def answer(asked: Asked) -> Says:
+        early = len(service.asked) < ANSWERED
+        return Says({"state": {}}) if early or asked.method == "GET" else Says({}, 503)
+
+    service = serve(answer)
+    options = ["--retries=0", "--dead-after=5", f"--model={service.url}"]
+    assert main(["evaluate", *options]) == 2
+    assert "dead (nobody answered 5 requests in a row, the last time it answered 503" in (
+        capsys.readouterr().err
+    )
 
 
 HANGS = ("silence", "drip", "slow head", "continue")
