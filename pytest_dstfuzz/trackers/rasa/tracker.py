@@ -160,7 +160,8 @@ def create(
     reached = sorted(place.slot for place in chosen.places.values())
     wanted = data.ontology.slots if settings.slots and data.ontology is not None else ()
     if missing := [slot for slot in wanted if slot not in reached]:
-        raise UserError(f"slots: {unknown_name('slot of the bot', missing[0], reached)}")
+        there = slots if settings.slot_map is None else reached
+        raise UserError(f"slots: {unknown_name('slot of the bot', missing[0], there)}")
     note = chosen.note(slots)
     return RasaTracker(
         transport,

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from chat_server import Reply, asked_about, chat, completion, refusal, said, state
+from chat_server import (
+    Reply,
+    asked_about,
+    chat,
+    completion,
+    format_of,
+    prompt_of,
+    refusal,
+    said,
+    state,
+)
 from loopback import FAULTS, Asked, Says
 from loopback import Service as ChatService
 
@@ -63,6 +74,70 @@ def test_tokens_and_money_are_in_report_and_summary(pytester: pytest.Pytester) -
     tokens = f"tokens *{15 * asked} for {asked} answers: {10 * asked} of prompts, * by the prices"
     vary = "answers vary *0 of 6 contexts, asked 3 times each before the run, got different *"
     result.stdout.fnmatch_lines([vary, tokens], consecutive=False)
+
+
+TALKS = [
+    {"dialogue_id": f"d{number}", "users": ["A large one", "Make it thin", "At 8 pm please"]}
+    for number in range(3)
+]
+LABELS = [{"size": "large"}, {"size": "large", "crust": "thin"}, {"size": "large", "crust": "thin"}]
+
+
+def order(asked: Asked) -> Says:
+    """Believe what was said, time included."""
+    words = " ".join(said(asked)).lower()
+    found = {"large": "size", "thin": "crust", "8 pm": "time"}
+    return completion(json.dumps({slot: value for value, slot in found.items() if value in words}))
+
+
+@pytest.mark.parametrize(
+    ("labelled", "options", "listed", "format_name"),
+    [
+        (1, (), ["crust", "size"], "json_object"),
+        (3, (), ["crust", "size"], "json_schema"),
+        (1, ("--dst-slots=size,time",), ["size", "time"], "json_schema"),
+        (0, ("--dst-slots=size,time,crust",), ["crust", "size", "time"], "json_schema"),
+    ],
+    ids=["some labels", "all labels", "slots and labels", "slots alone"],
+)
+def test_a_model_is_asked_for_the_slots_of_the_user(
+    pytester: pytest.Pytester,
+    labelled: int,
+    options: tuple[str, ...],
+    listed: list[str],
+    format_name: str,
+) -> None:
+    talks = [
+        {**talk, "states": LABELS} if place < labelled else talk for place, talk in enumerate(TALKS)
+    ]
+    path = pytester.path / "talks.jsonl"
+    path.write_text("\n".join(map(json.dumps, talks)), encoding="utf-8")
+    with chat(order) as service:
+        result = run(pytester, service, "--dst-data=talks.jsonl", *options)
+        asked = asked_about(service)
+    prompt = prompt_of(asked[0])
+    assert re.findall(r"^- ([a-z]+)(?: \(.*)?$", prompt, re.MULTILINE) == listed
+    assert "hotel" not in prompt
+    assert {format_of(item) for item in asked} == {format_name}
+    some = labelled == 1 and not options
+    assert ("There may be other slots" in prompt) is some
+    printed = " ".join(result.stdout.str().split())
+    assert ("3 of 9 turns have labels, in 1 of 3 dialogues" in printed) is (labelled == 1)
+    if some:
+        # What it answers is tested, whatever the labels name.
+        states = [turn["clean_state"] for turn in report_of(pytester)["turns"]]
+        assert {"crust": "thin", "size": "large", "time": "8 pm"} in states
+
+
+def test_a_model_that_can_be_told_of_no_slot_is_not_asked(pytester: pytest.Pytester) -> None:
+    path = pytester.path / "talks.jsonl"
+    path.write_text("\n".join(map(json.dumps, TALKS)), encoding="utf-8")
+    with chat(order) as service:
+        result = run(pytester, service, "--dst-data=talks.jsonl")
+        assert asked_about(service) == []
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = (line for line in result.stderr.str().splitlines() if line.startswith("ERROR"))
+    assert "name them with the option slots (--dst-slots=" in line
 
 
 def test_other_trackers_have_none(pytester: pytest.Pytester) -> None:

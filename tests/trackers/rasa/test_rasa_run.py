@@ -71,3 +71,33 @@ def test_a_slot_map_is_for_rasa_alone(pytester: pytest.Pytester) -> None:
     ran.stderr.fnmatch_lines(
         ["ERROR: --dst-slot-map is for the slots of a Rasa bot (rasa+http://*"]
     )
+
+
+@pytest.mark.parametrize("labelled", [False, True], ids=["no label", "one of three turns"])
+def test_without_all_labels_all_slots_of_the_bot_are_compared(
+    pytester: pytest.Pytester, labelled: bool
+) -> None:
+    talks = [json.loads(line) for line in TALKS.splitlines()]
+    if labelled:
+        talks[0]["turns"][0]["state"] = {"restaurant-area": "west"}
+    text = "\n".join(map(json.dumps, talks))
+    (pytester.path / "talks.jsonl").write_text(text, encoding="utf-8")
+    options = ("--dst-data=talks.jsonl", "--dst-fail-on=gate", "--dst-report=report.json")
+    with serving(RasaServer(as_described=False)) as lifelike:
+        model = f"--dst-model=rasa+{lifelike.url}"
+        ran = pytester.runpytest_inprocess(model, *options)
+        some = pytester.runpytest_inprocess(
+            model, "--dst-slots=cuisine,seat", "--dst-data=talks.jsonl"
+        )
+        two = pytester.runpytest_inprocess(model, *options[:2], "--dst-slots=cuisine,seats")
+    report = json.loads((pytester.path / "report.json").read_text(encoding="utf-8"))
+    states = {turn["id"]: turn["clean_state"] for turn in report["turns"]}
+    assert states["talks-test-t2-t0"] == {"cuisine": "italian", "seats": "4"}
+    area = "restaurant-area" if labelled else "restaurant_area"
+    assert states["talks-test-t1-t1"] == {"cuisine": "chinese", "parking": "yes", area: "north"}
+    printed = " ".join(ran.stdout.str().split())
+    assert "the data does not say which slots there are, so all 5 of the bot are" in printed
+    assert ("1 of 3 turns have labels, in 1 of 2 dialogues" in printed) is labelled
+    assert some.ret == pytest.ExitCode.USAGE_ERROR
+    assert "unknown slot of the bot 'seat'. Did you mean 'seats'?" in some.stderr.str()
+    two.stdout.fnmatch_lines(["*of the bot's slots, 2 are compared and 5 ignored*"])
