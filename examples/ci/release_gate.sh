@@ -5,7 +5,8 @@
 #   DST_MODEL=my_bot:track DST_DATA=conversations.jsonl ./release_gate.sh [more pytest options]
 #
 # Exit status: 0 may be released, 1 regression or a rate above its limit, 6 the tracker could
-# not be tested, 7 not enough dialogues to decide; 2 and 4 as pytest has them.
+# not be tested, 7 not enough dialogues to decide, 8 the clean answers changed at more turns than
+# DST_MAX_CLEAN_DRIFT allows; 2 and 4 as pytest has them.
 set -euo pipefail
 
 : "${DST_MODEL:?name the tracker, such as my_bot:track}"
@@ -13,6 +14,7 @@ set -euo pipefail
 : "${DST_BASELINE:=dst-baseline.json}"
 : "${DST_SUITE:=tests/robustness}"
 : "${DST_MAX_FAILURE_RATE:=30%}"
+: "${DST_MAX_CLEAN_DRIFT:=0%}"
 : "${DST_OUT:=robustness}"
 
 dstfuzz check-tracker --model "$DST_MODEL" --data "$DST_DATA"
@@ -24,6 +26,7 @@ run() {
 
 if [ -f "$DST_BASELINE" ]; then
   run --dst-max-regression=2pp --dst-inconclusive=fail \
+    --dst-max-clean-drift="$DST_MAX_CLEAN_DRIFT" \
     --dst-max-failure-rate="$DST_MAX_FAILURE_RATE" \
     --dst-report="$DST_OUT/report.json" --dst-html="$DST_OUT/report.html" \
     --junitxml="$DST_OUT/junit.xml" "$@"

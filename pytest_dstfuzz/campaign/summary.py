@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from pytest_dstfuzz.campaign.clean import clean_answers
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column, count
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
@@ -51,6 +52,17 @@ class Summary:
     turn_failure_rate: float | None
     #: Its interval, as that of the failure rate.
     turn_failure_rate_interval: tuple[float, float] | None
+    #: Turns with an answer to the clean turn, those whose answer is empty, and their share.
+    clean_answered: int
+    clean_empty: int
+    clean_empty_share: float | None
+    #: Failure rate over the turns whose clean answer is not empty.
+    failure_rate_not_empty: float | None
+    #: Turns with a label, those whose clean answer is the label, and their share: joint goal
+    #: accuracy, ``None`` without labels.
+    clean_labelled: int
+    clean_right: int
+    clean_accuracy: float | None
 
     @property
     def broken_per_1000_calls(self) -> float | None:
@@ -78,6 +90,7 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
     tested = sum(turn.tested for turn in turns)
     dialogues = {turn.dialogue_id for turn in turns if turn.tested}
     broken = sum(bool(turn.violations) for turn in turns)
+    clean = clean_answers(turns)
     return Summary(
         turns=sum(turn.outcome != "skipped" for turn in turns),
         generated=counts.generated,
@@ -102,6 +115,13 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
         dialogues_tested=len(dialogues),
         turn_failure_rate=broken / tested if tested else None,
         turn_failure_rate_interval=turn_failure_rate_interval(turns),
+        clean_answered=clean.answered,
+        clean_empty=clean.empty,
+        clean_empty_share=clean.empty_share,
+        failure_rate_not_empty=clean.failure_rate,
+        clean_labelled=clean.labelled,
+        clean_right=clean.right,
+        clean_accuracy=clean.accuracy,
     )
 
 

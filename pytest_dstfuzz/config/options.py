@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pytest_dstfuzz.config import parsers
+from pytest_dstfuzz.config import parsers, rates
 from pytest_dstfuzz.config.option import Option
 from pytest_dstfuzz.config.service_options import SERVICE_OPTIONS
 from pytest_dstfuzz.config.settings import (
@@ -133,7 +133,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "max_edit_rate",
-        parsers.rate,
+        rates.parse_rate,
         "R",
         "limit of both edit rates (default: 0.25)",
         per_test=True,
@@ -261,9 +261,17 @@ OPTIONS: tuple[Option, ...] = (
     Option("replay", parsers.text, "ID", "only ask again for this remembered violation"),
     Option(
         "max_failure_rate",
-        parsers.rate,
+        rates.parse_limit,
         "RATE",
-        "gate: fail the session when the failure rate is above this (implies fail-on=gate)",
+        "gate: fail the session when the failure rate is above this, such as 5% (implies "
+        "fail-on=gate)",
+    ),
+    Option(
+        "min_accuracy",
+        rates.parse_limit,
+        "RATE",
+        "gate: fail the session when fewer of the clean answers than this are right by the labels, "
+        "such as 60%",
     ),
     Option(
         "baseline",
@@ -281,10 +289,17 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "max_regression",
-        parsers.points,
+        rates.parse_points,
         "POINTS",
         "gate: by how much the failure rate may rise over the baseline's, such as 2pp (default: "
         "2pp)",
+    ),
+    Option(
+        "max_clean_drift",
+        rates.parse_limit,
+        "RATE",
+        "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "
+        "(default: 0); more is exit status 8, unless labels say that the answers got no worse",
     ),
     Option(
         "inconclusive",

@@ -97,29 +97,6 @@ def turns(value: str) -> int | None:
         raise ValueError("must be a whole number of at least 1, or 'all'") from None
 
 
-def rate(value: str) -> float:
-    """Take a rate from 0 to 1, or a percentage."""
-    written = value.strip()
-    try:
-        share = written.endswith("%")
-        number = float(written[:-1]) / 100 if share else float(written)
-    except ValueError:
-        number = math.nan
-    if not 0.0 <= number <= 1.0:
-        raise ValueError("must be a rate between 0 and 1, or a percentage such as 5%")
-    return number
-
-
-def points(value: str) -> float:
-    """Take a difference of rates from 0 to 1, in percentage points (2pp) or per cent (2%)."""
-    written = value.strip()
-    number = written.removesuffix("pp").rstrip()
-    try:
-        return rate(f"{number}%" if number != written else written)
-    except ValueError:
-        raise ValueError("must be a difference between 0 and 1, such as 0.02, 2% or 2pp") from None
-
-
 def positive(what: str) -> Callable[[str], float]:
     """Return a parser of numbers above 0; ``what`` says of what."""
 

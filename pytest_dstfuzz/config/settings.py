@@ -115,11 +115,16 @@ class Settings:
     regressions: str | None = None
     replay: str | None = None
     max_failure_rate: float | None = None
+    #: Joint goal accuracy of the clean answers that a session needs, where there are labels.
+    min_accuracy: float | None = None
     #: File of the outcomes that this build is compared with, or that it writes.
     baseline: str | None = None
     update_baseline: bool = False
     #: Rise of the failure rate over the baseline's that is allowed; `gate.limits` has the default.
     max_regression: float | None = None
+    #: Share of the turns whose clean answer may differ from the baseline's; `gate.drift` has the
+    #: default.
+    max_clean_drift: float | None = None
     #: Whether it fails a session not to know.
     inconclusive: str = "warn"
     fail_on: str = "violation"

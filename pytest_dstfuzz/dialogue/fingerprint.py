@@ -1,31 +1,23 @@
-"""What tells one data set from another that goes by the same name."""
+"""What tells one turn from another, whatever its dialogue, its file and its data set are called."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.types import Dialogue
 
 
-def content_fingerprint(data: DialogueSet) -> str:
-    """Return 16 hexadecimal digits that change with anything that variants are made from.
+def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
+    """Return 16 hexadecimal digits for each turn: of all that a tracker sees at it.
 
-    That is every utterance and label, the ontology, the normalisation and the cue words,
-    but neither the name of the data set nor the layout or the place that it was read from.
+    That is what system and user said up to it. Neither ids nor labels are in them, nor what
+    comes later: a dialogue that goes on keeps the keys of its first turns.
     """
-    ontology = data.ontology
-    known = None if ontology is None else (ontology.complete, sorted(ontology.values.items()))
-    digest = hashlib.sha256(_bytes((data.normalisation, data.cue_words, known)))
-    for dialogue in data.dialogues:
-        turns = [
-            (turn.system, turn.user, None if turn.state is None else turn.state.to_json())
-            for turn in dialogue.turns
-        ]
-        digest.update(_bytes((dialogue.id, turns)))
-    return digest.hexdigest()[:16]
-
-
-def _bytes(value: object) -> bytes:
-    # ASCII, as an utterance may hold half of a surrogate pair.
-    return json.dumps(value).encode("ascii")
+    digest = hashlib.sha256()
+    keys = []
+    for turn in dialogue.turns:
+        # ASCII, as an utterance may hold half of a surrogate pair.
+        digest.update(json.dumps([turn.system, turn.user]).encode("ascii"))
+        keys.append(digest.hexdigest()[:16])
+    return tuple(keys)

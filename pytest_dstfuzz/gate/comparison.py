@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from pytest_dstfuzz.gate.baseline import Baseline, Groups, changes
+from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Contents, Groups, changes
+from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, clean_drift, judge_drift
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
 from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
 from pytest_dstfuzz.gate.statistics import (
@@ -34,27 +35,39 @@ class Compared(NamedTuple):
 
 
 def compare(
-    baseline: Baseline, groups: Groups, campaign: Mapping[str, Any], gates: Gates, seed: int
+    baseline: Baseline,
+    groups: Groups,
+    campaign: Mapping[str, Any],
+    contents: Contents,
+    gates: Gates,
+    seed: int,
 ) -> Compared:
-    """Compare a run with a baseline.
+    """Compare a run with a baseline: first the clean answers, then the failure rates.
 
     The whole session is judged at 95 %. Parts share another 5 % among them (Bonferroni), so
-    that limits for thirty slots do not make a false alarm of every run.
+    that limits for thirty slots do not make a false alarm of every run. Clean answers do not
+    depend on how variants are made, so they are compared even where variants cannot be.
 
     Args:
         baseline: of the earlier build.
         groups: all results of the run.
         campaign: `baseline.campaign_identity` of the run.
+        contents: of the data that was tested.
         gates: its limits; the whole session has one in any case.
         seed: of the session; all draws derive from it.
     """
-    if found := changes(baseline.campaign, campaign):
-        return Compared(not_compared=tuple(found))
-    pairing = pair_up(baseline, groups)
-    reason = _not_comparable(pairing, str(campaign["search"]))
-    figures = _figures(baseline, pairing)
-    if reason:
-        return Compared(not_compared=(reason,), figures=figures)
+    pairing = pair_up(baseline, groups, contents)
+    drift = clean_drift(pairing.clean)
+    figures = {**_figures(baseline, pairing), "clean": drift.to_json()}
+    others = tuple(changes(baseline.campaign, campaign))
+    findings: list[Finding] = []
+    if drift.turns and baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION):
+        most = gates.whole.max_clean_drift
+        findings.append(judge_drift(drift, DEFAULT_MAX_DRIFT if most is None else most))
+    if not others and (reason := _not_comparable(pairing, str(campaign["search"]))):
+        others = (reason,)
+    if others:
+        return Compared(tuple(findings), others, figures)
     margin = gates.whole.max_regression
     margins = {
         part: limits.max_regression
@@ -63,13 +76,16 @@ def compare(
     }
     whole = _judge(pairing, None, DEFAULT_MAX_REGRESSION if margin is None else margin, LEVEL, seed)
     level = 1 - (1 - LEVEL) / max(1, len(margins))
-    findings = [_judge(pairing, part, limit, level, seed) for part, limit in margins.items()]
+    findings += [
+        whole,
+        *(_judge(pairing, part, most, level, seed) for part, most in margins.items()),
+    ]
     paired = Paired.of(pairing.by_dialogue().values())
     figures["difference"] = paired.difference
     figures["interval"] = None if whole.interval is None else list(whole.interval)
     if len(paired.variants) > 1:
         figures["p_value"] = permutation_test(paired, stream(seed, "gate", "permutations"))
-    return Compared((whole, *findings), figures=figures)
+    return Compared(tuple(findings), figures=figures)
 
 
 def _not_comparable(pairing: Pairing, search: str) -> str:
@@ -115,7 +131,9 @@ def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
         "turns": pairing.turns,
         "only_baseline": pairing.only_baseline,
         "only_run": pairing.only_run,
-        "dialogues": len(tallies),
+        "dialogues": pairing.dialogues,
+        "tested_dialogues": pairing.tested,
+        "suite": pairing.matching.to_json(),
         "share": pairing.share,
         **_rates(Tally(*map(sum, zip(Tally(), *tallies.values(), strict=True)))),
         "difference": None,

@@ -12,6 +12,8 @@ from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
 MOST_ERRORS: Final = 0.05
 #: A run that ended early is judged when it has results for this share of the selected turns.
 LEAST_TESTED: Final = 0.5
+#: So many turns at which a tracker gives one and the same answer are no accident.
+LEAST_TELLING: Final = 20
 #: Outcomes of turns at which the tracker was really put to the test.
 _TESTED: tuple[TurnOutcome, ...] = ("held", "violation", "error")
 
@@ -40,7 +42,7 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
 
 
 def cut_short(results: Sequence[TurnResult], missing: int, ended: str) -> str:
-    """Say that a session ended before enough was tested, or return ``""``.
+    """Say that a session ended before all was tested, or return ``""``.
 
     Args:
         results: all turns of the session.
@@ -49,6 +51,32 @@ def cut_short(results: Sequence[TurnResult], missing: int, ended: str) -> str:
     """
     done = sum(result.outcome != "skipped" for result in results)
     selected = len(results) + missing
-    if not ended or done >= LEAST_TESTED * selected:
+    if not ended or done == selected:
         return ""
-    return f"only {done} of {selected} turns were run, fewer than {LEAST_TESTED:.0%} ({ended})"
+    return f"only {done:,} of {selected:,} turns were run ({ended}): a part never passes a gate"
+
+
+def enough(results: Sequence[TurnResult], missing: int) -> bool:
+    """Whether so much of a session was run that its figures may fail it."""
+    done = sum(result.outcome != "skipped" for result in results)
+    return done >= LEAST_TESTED * (len(results) + missing)
+
+
+def one_answer(results: Sequence[TurnResult]) -> str:
+    """Say that a tracker gives one clean answer to everything, or return ``""``.
+
+    Nothing can break it then, and nothing that is found says anything. Fewer turns than
+    `LEAST_TELLING` may well have one answer.
+
+    Args:
+        results: turns that one tracker was asked about; those that several tests share count once.
+    """
+    found = {result.id: result.clean_state for result in results if result.outcome != "skipped"}
+    states = [state for state in found.values() if state is not None]
+    if len(found) < LEAST_TELLING or not states or any(state != states[0] for state in states):
+        return ""
+    what = f"the same: {', '.join(states[0])}" if states[0] else "empty"
+    return (
+        f"the clean answers to all {len(states):,} turns are {what}; a tracker that understands "
+        "nothing cannot be broken, so nothing was tested"
+    )

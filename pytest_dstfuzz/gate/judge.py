@@ -10,10 +10,10 @@ from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
-from pytest_dstfuzz.gate.baseline import Baseline, Groups
-from pytest_dstfuzz.gate.health import cut_short, troubles
+from pytest_dstfuzz.gate.baseline import Baseline, Contents, Groups
+from pytest_dstfuzz.gate.health import cut_short, enough, one_answer, troubles
 from pytest_dstfuzz.gate.limits import Gates, Kind
-from pytest_dstfuzz.gate.verdict import Finding, Judgement, judge_rate
+from pytest_dstfuzz.gate.verdict import Finding, Judgement, judge_accuracy, judge_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class Session:
     summary: Summary
     #: See `baseline.campaign_identity`.
     campaign: Mapping[str, Any]
+    #: See `baseline.contents_of`.
+    contents: Contents
     seed: int
     #: Selected turns without a result, and why the session ended early, if it did.
     missing: int = 0
@@ -44,22 +46,48 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
         gates: its limits.
         baseline: of the build that it is compared with.
     """
-    found = troubles(session.results, session.ended)
-    if baseline is not None and not found:
-        short = cut_short(session.results, session.missing, session.ended)
-        found = [short] if short else []
-    rates = tuple(_judge_rates(session, gates))
+    results, missing = session.results, session.missing
+    found = troubles(results, session.ended)
+    gated = gates.given or baseline is not None
+    short = cut_short(results, missing, session.ended) if gated else ""
+    if baseline is not None and short and not found and not enough(results, missing):
+        found, short = [short], ""
+    rates = (*judge_answers(session.groups), *_judge_accuracy(session, gates))
+    rates += tuple(_judge_rates(session, gates))
     if found or baseline is None:
-        return Judgement(troubles=tuple(found), findings=rates)
+        return Judgement(troubles=tuple(found), findings=rates, cut_short=short)
     # Loads scipy, which a gate without a baseline does without.
     from pytest_dstfuzz.gate.comparison import compare  # noqa: PLC0415 - needs scipy
 
-    compared = compare(baseline, session.groups, session.campaign, gates, session.seed)
+    compared = compare(
+        baseline, session.groups, session.campaign, session.contents, gates, session.seed
+    )
     return Judgement(
         findings=(*compared.findings, *rates),
         not_compared=compared.not_compared,
         comparison=compared.figures,
+        cut_short=short,
     )
+
+
+def judge_answers(groups: Groups) -> tuple[Finding, ...]:
+    """Fail trackers that give one answer to everything; nothing where none does.
+
+    Args:
+        groups: all results of the session, those of each tracker apart.
+    """
+    every = [result for turns in groups.values() for result in turns]
+    parts = [one_answer(turns) for turns in groups.values()]
+    # Tests with settings of their own may have few turns each, and one tracker all the same.
+    reasons = dict.fromkeys(filter(None, [*parts, "" if any(parts) else one_answer(every)]))
+    return tuple(Finding(None, "clean-answers", None, "regression", reason) for reason in reasons)
+
+
+def _judge_accuracy(session: Session, gates: Gates) -> tuple[Finding, ...]:
+    limit, summary = gates.whole.min_accuracy, session.summary
+    if limit is None:
+        return ()
+    return (judge_accuracy(limit, summary.clean_right, summary.clean_labelled),)
 
 
 def _judge_rates(session: Session, gates: Gates) -> list[Finding]:

@@ -5,6 +5,8 @@
     [tool.dstfuzz.gates]
     max-failure-rate = "5%"
     max-regression = "2pp"
+    max-clean-drift = "0%"
+    min-accuracy = "60%"
 
     [tool.dstfuzz.gates.domain.hotel]
     max-regression = "4pp"
@@ -20,11 +22,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from pytest_dstfuzz.config import TRANSFORMATIONS, parsers
+from pytest_dstfuzz.config import TRANSFORMATIONS, rates
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 Kind = Literal["domain", "slot", "transformation"]
@@ -52,6 +54,11 @@ class Limits:
     max_failure_rate: float | None = None
     #: Rise of the failure rate over the baseline's on the same variants, 0 to 1.
     max_regression: float | None = None
+    #: Share of the turns whose clean answer may differ from the baseline's, 0 to 1; of the whole
+    #: session alone, as is the next.
+    max_clean_drift: float | None = None
+    #: Lowest share of clean answers that must be right by their labels, 0 to 1.
+    min_accuracy: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +74,20 @@ class Gates:
         """Whether there is any limit."""
         return any(limits != Limits() for limits in (self.whole, *self.parts.values()))
 
+    @property
+    def of_violations(self) -> bool:
+        """Whether any limit says how many violations there may be."""
+        return replace(self, whole=replace(self.whole, min_accuracy=None)).given
+
 
 _PARSERS: Final[Mapping[str, Callable[[str], float]]] = {
-    "max-failure-rate": parsers.rate,
-    "max-regression": parsers.points,
+    "max-failure-rate": rates.parse_limit,
+    "max-regression": rates.parse_points,
+}
+#: Those that only a whole session has.
+_WHOLE: Final[Mapping[str, Callable[[str], float]]] = {
+    "max-clean-drift": rates.parse_limit,
+    "min-accuracy": rates.parse_limit,
 }
 
 
@@ -124,19 +141,24 @@ def _gates(table: object) -> Gates:
             if kind == "transformation" and known not in TRANSFORMATIONS:
                 raise unknown_name(f"transformation in {_TABLE}", name, TRANSFORMATIONS)
             inner = f"{at[:-1]}.{name}]"
-            parts[Part(kind, known)] = _limits(_entries(value, inner), inner)
-    return Gates(_limits(whole, _TABLE, KINDS), parts)
+            parts[Part(kind, known)] = _limits(_entries(value, inner), inner, _PARSERS)
+    return Gates(_limits(whole, _TABLE, {**_PARSERS, **_WHOLE}, KINDS), parts)
 
 
-def _limits(entries: Mapping[str, Any], at: str, also: Sequence[str] = ()) -> Limits:
+def _limits(
+    entries: Mapping[str, Any],
+    at: str,
+    known: Mapping[str, Callable[[str], float]],
+    also: Sequence[str] = (),
+) -> Limits:
     for name in entries:
-        if name not in _PARSERS:
-            raise unknown_name(f"key of {at}", name, (*_PARSERS, *also))
+        if name not in known:
+            raise unknown_name(f"key of {at}", name, (*known, *also))
     values = {name: _value(value, f"{at}: {name}") for name, value in entries.items()}
     found: dict[str, float] = {}
     for name, text in values.items():
         try:
-            found[name.replace("-", "_")] = _PARSERS[name](text)
+            found[name.replace("-", "_")] = known[name](text)
         except ValueError as error:
             raise UserError(f"{at}: {name}: {text!r} {error}") from None
     return Limits(**found)

@@ -1,4 +1,4 @@
-"""Two builds on identical variants: which they share, and what each did to them, by dialogue."""
+"""What two builds share: turns with the same words before them, and identical variants of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,18 @@ from itertools import chain
 from typing import NamedTuple
 
 from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantOutcome
-from pytest_dstfuzz.gate.baseline import Baseline, Groups, Outcome, TurnOutcomes
+from pytest_dstfuzz.gate.baseline import (
+    Baseline,
+    Contents,
+    Groups,
+    Outcome,
+    Place,
+    TurnOutcomes,
+    kept_state,
+)
+from pytest_dstfuzz.gate.drift import CleanPair
 from pytest_dstfuzz.gate.limits import Part
+from pytest_dstfuzz.gate.matching import Matching, match_dialogues
 
 #: Outcomes that say what the tracker makes of a variant; an error says nothing about it.
 _ANSWERED: tuple[VariantOutcome, ...] = tuple(name for name in RUN_OUTCOMES if name != "error")
@@ -82,12 +92,18 @@ class Pairing:
     """What two builds have in common."""
 
     pairs: tuple[Pair, ...]
+    #: Clean answers of both builds.
+    clean: tuple[CleanPair, ...]
+    matching: Matching
     #: Variants that either build ran at the turns that both have.
     possible: int
     #: Turns that both have, and those of one alone.
     turns: int
     only_baseline: int
     only_run: int
+    #: Dialogues of the turns that both have, and all that the run tested.
+    dialogues: int
+    tested: int
     #: Turn id and number of variants that are a violation in one build alone.
     new: tuple[tuple[str, int], ...] = ()
     gone: tuple[tuple[str, int], ...] = ()
@@ -116,26 +132,46 @@ class Pairing:
         return dict(sorted(found.items()))
 
 
-def pair_up(baseline: Baseline, groups: Groups) -> Pairing:
-    """Return the variants that a baseline and a run share.
+def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
+    """Return the turns and the variants that a baseline and a run share.
 
     Args:
         baseline: of the earlier build.
         groups: the results of this one.
+        contents: of the data that they are about.
     """
-    old = {(name, turn.id): turn for name, turns in baseline.groups.items() for turn in turns}
     new = {
-        (name, turn.id): turn for name, turns in _named(baseline, groups) for turn in _run(turns)
+        Place(name, turn.dialogue_id, turn.turn_index): turn
+        for name, turns in _named(baseline, groups)
+        for turn in _run(turns)
     }
-    both = [key for key in new if key in old]
-    pairs = list(chain.from_iterable(_pairs(old[key], new[key]) for key in both))
+    tested = {place.dialogue for place in new}
+    every = chain.from_iterable(baseline.groups.values())
+    matching = match_dialogues(every, contents, tested)
+    old = {
+        Place(name, matching.known.get(turn.dialogue, turn.dialogue), turn.turn): turn
+        for name, turns in baseline.groups.items()
+        for turn in turns
+        if turn.dialogue in matching.known
+    }
+    both = {
+        place: (old[place], turn)
+        for place, turn in new.items()
+        if place in old and old[place].key == contents[place.dialogue][place.turn]
+    }
+    pairs = list(chain.from_iterable(_pairs(*each, baseline.hidden) for each in both.values()))
     pairs.sort(key=lambda pair: (pair.dialogue, pair.turn_id, pair.index))
+    clean = [pair for each in both.values() if (pair := _clean(*each, baseline.hidden))]
     return Pairing(
         pairs=tuple(pairs),
-        possible=sum(_possible(old[key], TurnOutcomes.of(new[key])) for key in both),
+        clean=tuple(sorted(clean, key=lambda pair: (pair.dialogue, pair.turn_id))),
+        matching=matching,
+        possible=sum(_possible(*each) for each in both.values()),
         turns=len(both),
-        only_baseline=len(old.keys() - new.keys()),
-        only_run=len(new.keys() - old.keys()),
+        only_baseline=sum(map(len, baseline.groups.values())) - len(both),
+        only_run=len(new) - len(both),
+        dialogues=len({place.dialogue for place in both}),
+        tested=len(tested),
         new=tuple(pair.place for pair in pairs if pair.moved > 0),
         gone=tuple(pair.place for pair in pairs if pair.moved < 0),
     )
@@ -156,8 +192,8 @@ def _run(turns: Iterable[TurnResult]) -> Iterator[TurnResult]:
     return (turn for turn in turns if turn.outcome != "skipped")
 
 
-def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
-    new = TurnOutcomes.of(turn)
+def _pairs(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> Iterator[Pair]:
+    new = TurnOutcomes.of(turn, old.key, hidden=hidden)
     for variant in turn.variants:
         before, after = old.variants.get(variant.index), new.variants[variant.index]
         if before is None or before.digest != after.digest:
@@ -170,14 +206,28 @@ def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
                 index=variant.index,
                 before=before,
                 after=after,
-                slots=frozenset((*old.slots, *new.slots, *changed)),
+                slots=frozenset((*(old.state or ()), *(new.state or ()), *changed)),
                 transformations=frozenset(edit.transformation for edit in variant.edits),
             )
 
 
-def _possible(old: TurnOutcomes, new: TurnOutcomes) -> int:
+def _clean(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> CleanPair | None:
+    """Return the clean answers to one turn, where both builds had one."""
+    if old.state is None or turn.clean_state is None:
+        return None
+    return CleanPair(
+        turn_id=turn.id,
+        dialogue=turn.dialogue_id,
+        before=old.state,
+        after=kept_state(turn.clean_state, hidden),
+        label=None if turn.label is None else kept_state(turn.label, hidden),
+    )
+
+
+def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
     """Count the variants that either build ran, those under one number but once."""
-    return len({index for turn in (old, new) for index in _ran(turn.variants)})
+    new = (variant.index for variant in turn.variants if variant.outcome in RUN_OUTCOMES)
+    return len({*_ran(old.variants), *new})
 
 
 def _ran(variants: Mapping[int, Outcome]) -> Iterator[int]:

@@ -6,19 +6,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from pytest_dstfuzz.config.rates import over, percent, points, under
 from pytest_dstfuzz.gate.limits import Part
 
-#: ``regression``: the interval of the difference lies above 0 and the difference above the
-#: margin, or a failure rate is over its limit. ``pass``: every interval lies below its
-#: margin, and every rate within its limit. ``inconclusive``: neither, or there was nothing
-#: to compare. ``infrastructure``: the tracker failed too often, or too little was tested.
-Verdict = Literal["pass", "regression", "inconclusive", "infrastructure"]
+#: ``drift``: clean answers differ from the baseline's at more turns than is allowed, whatever
+#: else was found. ``regression``: the interval of the difference lies above 0 and the
+#: difference above the margin, a rate is over (an accuracy under) its limit, or the tracker
+#: answers the same to everything. ``pass``: every interval lies below its margin, and every
+#: rate within its limit.
+#: ``inconclusive``: neither, or there was nothing to compare. ``infrastructure``: the tracker
+#: failed too often, too little was tested, or what was tested of a run that ended early gives
+#: no reason to fail it.
+Verdict = Literal["pass", "drift", "regression", "inconclusive", "infrastructure"]
+#: What a finding is of.
+Gate = Literal[
+    "max-failure-rate", "max-regression", "max-clean-drift", "min-accuracy", "clean-answers"
+]
 
 PASSED: Final = 0
 FAILED: Final = 1
 #: Not among pytest's own, which are 0 to 5.
 INFRASTRUCTURE: Final = 6
 INCONCLUSIVE: Final = 7
+DRIFT: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +37,13 @@ class Finding:
 
     #: ``None`` = the whole session.
     part: Part | None
-    gate: Literal["max-failure-rate", "max-regression"]
-    #: The limit itself, 0 to 1.
-    limit: float
+    gate: Gate
+    #: The limit itself, 0 to 1; ``None`` where there is none to set.
+    limit: float | None
     verdict: Verdict
     #: One sentence, without a full stop.
     reason: str
-    #: The failure rate, or the difference; ``None`` where nothing was counted.
+    #: The rate, or the difference; ``None`` where nothing was counted.
     value: float | None = None
     #: Of the value.
     interval: tuple[float, float] | None = None
@@ -65,15 +75,20 @@ class Judgement:
     not_compared: tuple[str, ...] = ()
     #: The ``comparison`` of the JSON report; ``None`` without one.
     comparison: Mapping[str, Any] | None = None
+    #: Why what was tested is not all that was to be tested; ``""`` where it is.
+    cut_short: str = ""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict that any limit gives."""
+        """The worst verdict that any limit gives; a run that was cut short never passes."""
         if self.troubles:
             return "infrastructure"
         found = {finding.verdict for finding in self.findings}
-        if "regression" in found:
-            return "regression"
+        for worst in ("drift", "regression"):
+            if worst in found:
+                return worst
+        if self.cut_short:
+            return "infrastructure"
         return "inconclusive" if "inconclusive" in found or self.not_compared else "pass"
 
     def exit_status(self, *, compared: bool, inconclusive_fails: bool) -> int:
@@ -85,6 +100,7 @@ class Judgement:
         """
         statuses: dict[Verdict, int] = {
             "pass": PASSED,
+            "drift": DRIFT,
             "regression": FAILED,
             "inconclusive": INCONCLUSIVE if inconclusive_fails else PASSED,
             "infrastructure": INFRASTRUCTURE if compared else FAILED,
@@ -95,7 +111,7 @@ class Judgement:
         """Return the object ``gate`` of the JSON report."""
         return {
             "verdict": self.verdict,
-            "troubles": list(self.troubles),
+            "troubles": [*self.troubles, *filter(None, [self.cut_short])],
             "not_compared": list(self.not_compared),
             "findings": [finding.to_json() for finding in self.findings],
             "comparison": None if self.comparison is None else dict(self.comparison),
@@ -118,15 +134,37 @@ def judge_rate(
         interval: of the rate, 95 %.
         name: what the interval is called.
     """
-    gate: Literal["max-failure-rate"] = "max-failure-rate"
+    gate: Gate = "max-failure-rate"
     if rate is None:
         return Finding(part, gate, limit, "inconclusive", f"no valid variant{_of(part)} was tested")
-    over = rate > limit
+    failed = over(rate, limit)
     bounds = None if interval is None else (interval[0], interval[1])
-    known = "" if bounds is None else f" ({name} {bounds[0]:.2%} to {bounds[1]:.2%})"
-    where = "is over" if over else "is within"
-    reason = f"the failure rate{_of(part)} {rate:.2%}{known} {where} the limit of {limit:.2%}"
-    return Finding(part, gate, limit, "regression" if over else "pass", reason, rate, bounds)
+    known = "" if bounds is None else f" ({name} {' to '.join(map(percent, bounds))})"
+    where = "is over" if failed else "is within"
+    shown = f"the failure rate{_of(part)} {percent(rate)}{known}"
+    reason = f"{shown} {where} the limit of {percent(limit)}"
+    return Finding(part, gate, limit, "regression" if failed else "pass", reason, rate, bounds)
+
+
+def judge_accuracy(limit: float, right: int, labelled: int) -> Finding:
+    """Judge the accuracy of the clean answers by its limit.
+
+    Args:
+        limit: lowest accuracy that is allowed.
+        right: turns whose clean answer is the label.
+        labelled: turns with a label.
+    """
+    gate: Gate = "min-accuracy"
+    if not labelled:
+        reason = "there is no accuracy: no turn that was tested has a label"
+        return Finding(None, gate, limit, "inconclusive", reason)
+    accuracy = right / labelled
+    failed = under(accuracy, limit)
+    reason = (
+        f"the accuracy of the clean answers {percent(accuracy)} ({right:,} of {labelled:,} turns "
+        f"with labels) is {'under' if failed else 'within'} the limit of {percent(limit)}"
+    )
+    return Finding(None, gate, limit, "regression" if failed else "pass", reason, accuracy)
 
 
 def judge_difference(
@@ -150,7 +188,7 @@ def judge_difference(
         needed: how many dialogues would decide.
     """
     verdict: Verdict = "inconclusive"
-    if interval is not None and interval[0] > 0 and difference > margin:
+    if interval is not None and interval[0] > 0 and over(difference, margin):
         verdict = "regression"
     elif interval is not None and interval[1] <= margin:
         verdict = "pass"
@@ -171,11 +209,6 @@ def judge_difference(
             part, "max-regression", margin, verdict, reason, difference, interval, needed
         )
     return Finding(part, "max-regression", margin, verdict, reason, difference, interval)
-
-
-def points(difference: float) -> str:
-    """Return a difference of rates in percentage points."""
-    return f"{100 * difference + 0.0:+.2f} pp"
 
 
 def _of(part: Part | None) -> str:

@@ -11,31 +11,32 @@ import pytest
 
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.gate import require_statistics
-from pytest_dstfuzz.gate.baseline import (
-    Baseline,
-    baseline_text,
-    campaign_identity,
-    make_baseline,
-    read_baseline,
-)
-from pytest_dstfuzz.gate.judge import Session, judge
+from pytest_dstfuzz.gate.baseline import Baseline, campaign_identity, contents_of, make_baseline
+from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
+from pytest_dstfuzz.gate.judge import Session, judge, judge_answers
 from pytest_dstfuzz.gate.limits import Gates, check_names
-from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Finding, Judgement, Verdict, points
+from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Finding, Judgement, Verdict
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.record import Record
+from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.files import check_writable, write_text
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.page import Line, Style
+from pytest_dstfuzz.report.suite import moved_dialogues
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
     "pass": "good",
+    "drift": "bad",
     "regression": "bad",
     "inconclusive": "warning",
     "infrastructure": "bad",
 }
+#: Dialogues of each kind that are named.
+_MOST_NAMES: Final = 5
 
 
 class Judged(NamedTuple):
@@ -95,6 +96,11 @@ class SessionGate:
         # Where slots are only what labels happen to use, others may turn up in the run.
         if data.ontology is not None and data.ontology.complete:
             check_names(self.gates, data.ontology.slots)
+        labels = any(turn.state is not None for each in data.dialogues for turn in each.turns)
+        if self.gates.whole.min_accuracy is not None and not labels:
+            raise UserError(
+                f"a limit of accuracy (min-accuracy) needs labels: the data {data.name!r} has none"
+            )
         if self._settings.baseline is None:
             return
         require_statistics()
@@ -132,6 +138,7 @@ class SessionGate:
             groups=record.groups(data),
             summary=summary,
             campaign=identity,
+            contents=contents_of(data) if settings.baseline is not None else {},
             seed=settings.seed,
             missing=record.missing,
             ended=info.ended,
@@ -140,15 +147,21 @@ class SessionGate:
         compared = settings.baseline is not None
         fails = settings.inconclusive == "fail"
         status = judgement.exit_status(compared=compared, inconclusive_fails=fails)
-        lines = list(self._lines(judgement))
+        lines = [line._replace(text=visible(line.text)) for line in self._lines(judgement)]
         if compared and not settings.update_baseline:
             style = "bad" if status else _STYLES[judgement.verdict]
-            lines.append(Line(f"verdict: {judgement.verdict}", style))
+            lines.append(Line(f"verdict: {judgement.verdict}{_stands_on(judgement)}", style))
         if settings.update_baseline:
-            written = self._write(session, " ".join(judgement.troubles))
+            answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
+            written = self._write(session, "; ".join([*judgement.troubles, *answers]))
             lines.append(written)
             status = FAILED if written.style == "bad" and not status else status
         return Judged(judgement, status, tuple(lines))
+
+    def judge_answers(self, record: Record, data: DialogueSet) -> tuple[Line, ...]:
+        """Say which trackers of a session without a gate give one answer to everything."""
+        found = judge_answers(record.groups(data))
+        return tuple(Line(f"failed: {visible(finding.reason)}", "bad") for finding in found)
 
     def _write(self, session: Session, trouble: str) -> Line:
         """Write the baseline, and say so; or why not."""
@@ -157,7 +170,10 @@ class SessionGate:
         if why := session.ended or trouble:
             return Line(f"failed: the baseline was not written: {why}", "bad")
         model = str(settings.model or "the suite's own tracker")
-        baseline = make_baseline(session.groups, session.campaign, model)
+        # Keeps back what the reports do.
+        baseline = make_baseline(
+            session.groups, session.campaign, model, session.contents, hidden=settings.redact
+        )
         try:
             write_text(Path(path), baseline_text(baseline))
         except UserError as error:
@@ -166,17 +182,34 @@ class SessionGate:
         return Line(f"the outcomes of {variants:,} variants are now the baseline {path}", "good")
 
     def _lines(self, judgement: Judgement) -> Iterator[Line]:
+        clean = [finding for finding in judgement.findings if finding.gate == "max-clean-drift"]
+        for finding in clean:
+            yield from self._drift(finding)
         if judgement.comparison is not None and not self._quiet:
-            yield from map(Line, _compared(judgement.comparison))
-        for trouble in judgement.troubles:
+            if not judgement.not_compared:
+                yield from map(Line, _compared(judgement.comparison))
+            yield from map(Line, _moved_dialogues(judgement.comparison))
+        for trouble in (*judgement.troubles, *filter(None, [judgement.cut_short])):
             yield Line(f"failed: {trouble}", "bad")
         for reason in judgement.not_compared:
             yield Line(f"not compared with the baseline: {reason}", self._unsure)
         if judgement.not_compared:
             yield Line("a new baseline is written with --dst-update-baseline", "dim")
         for finding in judgement.findings:
-            if line := self._finding(finding):
+            if finding not in clean and (line := self._finding(finding)):
                 yield line
+
+    def _drift(self, finding: Finding) -> Iterator[Line]:
+        """Say how the clean answers changed: what a comparison stands on."""
+        if finding.verdict == "drift":
+            yield Line(f"failed: {finding.reason}", "bad")
+            yield Line(
+                "if the new answers are right: accept them with --dst-update-baseline, or allow a "
+                "share of the turns with --dst-max-clean-drift",
+                "dim",
+            )
+        elif not self._quiet:
+            yield Line(f"passed: {finding.reason}", "good")
 
     def _finding(self, finding: Finding) -> Line | None:
         if finding.verdict == "regression":
@@ -192,6 +225,17 @@ class SessionGate:
         return "bad" if self._settings.inconclusive == "fail" else "warning"
 
 
+def _stands_on(judgement: Judgement) -> str:
+    """Say on how many dialogues the verdict stands, where there was a comparison."""
+    figures = judgement.comparison
+    if figures is None:
+        return ""
+    return (
+        f" (it stands on {figures['dialogues']:,} of the {figures['tested_dialogues']:,} dialogues "
+        "of this run)"
+    )
+
+
 def _compared(figures: Mapping[str, Any]) -> Iterator[str]:
     """Say what was compared, and how much of it differs."""
     yield (
@@ -201,15 +245,23 @@ def _compared(figures: Mapping[str, Any]) -> Iterator[str]:
     if figures["difference"] is not None:
         p_value = "" if figures["p_value"] is None else f", p = {figures['p_value']:.4f}"
         yield (
-            f"failure rate on them: {figures['before']:.2%} in the baseline, "
-            f"{figures['after']:.2%} now ({points(figures['difference'])}{p_value}); "
+            f"failure rate on them: {percent(figures['before'])} in the baseline, "
+            f"{percent(figures['after'])} now ({points(figures['difference'])}{p_value}); "
             f"{len(figures['new_violations']):,} violations are new, "
             f"{len(figures['gone_violations']):,} are gone"
         )
     if figures["share"] is not None and figures["share"] < 1:
-        yield f"{figures['share']:.1%} of the variants are the same and were answered in both"
+        share = percent(figures["share"])
+        yield f"{share} of the variants are the same and were answered in both"
     if figures["only_baseline"] or figures["only_run"]:
         yield (
             f"turns that only the baseline has: {figures['only_baseline']:,}, that only this run "
             f"has: {figures['only_run']:,}"
         )
+
+
+def _moved_dialogues(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Name the dialogues that only one build has, and those that differ."""
+    for text, names in moved_dialogues(figures):
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        yield f"{text}: {len(names):,} ({', '.join(names[:_MOST_NAMES])}{more})"

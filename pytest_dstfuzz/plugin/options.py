@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -23,7 +23,7 @@ from pytest_dstfuzz.config import (
     parse_option,
 )
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.gate.limits import Gates, read_gates
+from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 
 _GROUP = "dstfuzz: robustness of dialogue state trackers"
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
@@ -42,8 +42,11 @@ _AGENTS = {"trade": "agent", "simpletod": "agent:simpletod"}
 _SESSION_ONLY = (
     *("report", "html", "annotations", "max_seconds", "max_calls", "max_failure_rate", "fail_on"),
     *("max_tokens", "max_cost", "remember", "regressions", "replay"),
-    *("baseline", "update_baseline", "max_regression", "inconclusive"),
+    *("baseline", "update_baseline", "max_regression", "inconclusive", "max_clean_drift"),
+    "min_accuracy",
 )
+#: Options that do nothing without a baseline.
+_WITH_BASELINE = ("update_baseline", "max_regression", "max_clean_drift")
 
 
 class Given(NamedTuple):
@@ -114,7 +117,7 @@ def read_settings(config: pytest.Config) -> Settings:
         values[given.name] = value
     settings = build_settings(values)
     _refuse_without_baseline(config, settings)
-    if "fail_on" not in values and table_of(config).given:
+    if "fail_on" not in values and table_of(config).of_violations:
         settings = replace(settings, fail_on="gate")
     if "search" in values:
         return settings
@@ -139,7 +142,7 @@ def gates_of(config: pytest.Config, settings: Settings) -> Gates:
     table = table_of(config)
     given = {
         name: value
-        for name in ("max_failure_rate", "max_regression")
+        for name in (item.name for item in fields(Limits))
         if (value := getattr(settings, name)) is not None
     }
     return replace(table, whole=replace(table.whole, **given))
@@ -150,7 +153,7 @@ def _refuse_without_baseline(config: pytest.Config, settings: Settings) -> None:
     if settings.baseline is not None:
         return
     for given in given_options(config):
-        if given.name in ("update_baseline", "max_regression") and given.on_command_line:
+        if given.name in _WITH_BASELINE and given.on_command_line:
             raise UserError(f"{given.shown_as} needs a baseline: --dst-baseline=FILE names it")
 
 

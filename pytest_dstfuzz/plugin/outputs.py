@@ -144,6 +144,8 @@ def record_suite_properties(
         "dst_dialogues": summary.dialogues_tested,
         "dst_turns_broken": summary.turns_broken,
         "dst_errors": summary.errors,
+        "dst_accuracy": _rate(summary.clean_accuracy),
+        "dst_empty_answers": _rate(summary.clean_empty_share),
         "dst_seed": settings.seed,
     }
     for plugin in config.pluginmanager.get_plugins():

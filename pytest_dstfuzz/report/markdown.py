@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.intervals import interval_name
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import Span, needed_context, shorten, shown_spans, visible
 from pytest_dstfuzz.report.figures import by_transformation
+from pytest_dstfuzz.report.suite import moved_dialogues
 from pytest_dstfuzz.report.tally import plainest
-from pytest_dstfuzz.report.terminal import between, interval_text, percent, points
+from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
 
 #: What GitHub takes as the summary of a step, in bytes.
@@ -103,8 +106,20 @@ def _head(view: View) -> Iterator[str]:
                 f"{summary.valid:,} of {summary.generated:,} generated variants",
             ),
             ("turns tested", f"{summary.turns_tested:,}", f"of {summary.turns:,} turns"),
+            *_clean(summary),
         ],
     )
+
+
+def _clean(summary: Summary) -> Iterator[tuple[str, str, str]]:
+    if summary.clean_empty:
+        without = percent(summary.failure_rate_not_empty)
+        counts = f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers"
+        share = percent(summary.clean_empty_share)
+        yield "empty answers", share, f"{counts}; failure rate without them {without}"
+    if summary.clean_labelled:
+        counts = f"{summary.clean_right:,} of {summary.clean_labelled:,} clean answers are right"
+        yield "accuracy", percent(summary.clean_accuracy), f"{counts}, by the labels"
 
 
 def _transformations(view: View) -> Iterator[str]:
@@ -118,8 +133,8 @@ def _transformations(view: View) -> Iterator[str]:
             [
                 (
                     row.name,
-                    percent(row.counts.valid_rate, 1),
-                    percent(row.counts.failure_rate, 1),
+                    percent(row.counts.valid_rate),
+                    percent(row.counts.failure_rate),
                     between(row.failure_interval),
                     f"{row.counts.violations:,} of {row.counts.valid:,}",
                 )
@@ -150,6 +165,12 @@ def _comparison(view: View) -> Iterator[str]:
             )
         ],
     )
+    if clean := found.get("clean"):
+        yield f"Clean answers changed at {len(clean['changed']):,} of {clean['turns']:,} turns."
+    for text, names in moved_dialogues(found):
+        shown = ", ".join(shorten(name, _LONGEST) for name in names[:_MOST_SHOWN])
+        yield escape(f"{text[:1].upper()}{text[1:]}: {len(names):,} ({shown}).")
+    yield ""
 
 
 def _violations(view: View) -> Iterator[str]:

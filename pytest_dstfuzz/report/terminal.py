@@ -10,6 +10,7 @@ from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, undo_edits
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.info import RunInfo
@@ -66,11 +67,6 @@ def terminal_lines(
     return page.lines
 
 
-def percent(rate: float | None, decimals: int = 2) -> str:
-    """Return a rate as a percentage, or ``n/a`` where nothing was counted."""
-    return "n/a" if rate is None else f"{100 * rate:.{decimals}f} %"
-
-
 def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
     """Return a 95 % interval over so many dialogues as text, or why there is none."""
     if interval is None:
@@ -102,13 +98,21 @@ def between(interval: tuple[float, float] | None) -> str:
     return "n/a" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
 
 
-def points(difference: float | None) -> str:
-    """Return a difference of rates in percentage points.
+def empty_text(summary: Summary) -> str:
+    """Say how many clean answers are empty, and what the failure rate is without those turns."""
+    return (
+        f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers "
+        f"({percent(summary.clean_empty_share)}), which hardly any variant can change; failure "
+        f"rate without them {percent(summary.failure_rate_not_empty)}"
+    )
 
-    >>> points(0.0123), points(None)
-    ('+1.23 pp', 'n/a')
-    """
-    return "n/a" if difference is None else f"{100 * difference + 0.0:+.2f} pp"
+
+def accuracy_text(summary: Summary) -> str:
+    """Say how many clean answers are right by the labels."""
+    return (
+        f"{percent(summary.clean_accuracy)} of the clean answers are right: "
+        f"{summary.clean_right:,} of {summary.clean_labelled:,} turns with labels"
+    )
 
 
 def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
@@ -121,6 +125,10 @@ def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
         f"{summary.turns:,} turns; failure rate {percent(summary.failure_rate)}{between}, "
         f"valid rate {percent(summary.valid_rate)}"
     )
+    if summary.clean_accuracy is not None:
+        text += f", accuracy {percent(summary.clean_accuracy)}"
+    if summary.clean_empty:
+        text += f", empty answers {percent(summary.clean_empty_share)}"
     for outcome, what in (("error", "with errors"), ("skipped", "not tested")):
         if outcomes[outcome]:
             text += f"; {outcomes[outcome]:,} turns {what}"
@@ -174,6 +182,10 @@ def _figures(
         f"({interval_text(summary.failure_rate_interval, summary.dialogues_tested)})",
         "bad" if summary.violations else "good",
     )
+    if summary.clean_empty:
+        page.field(_label("empty answers"), empty_text(summary))
+    if summary.clean_labelled:
+        page.field(_label("accuracy"), accuracy_text(summary))
     page.field(_label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls
     page.field(

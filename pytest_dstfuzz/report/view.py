@@ -11,9 +11,10 @@ from pytest_dstfuzz.campaign.ledger import Ledger, ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.report.json_report import report_turns
-from pytest_dstfuzz.report.terminal import interval_text, percent
+from pytest_dstfuzz.report.terminal import interval_text
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
 _PARTS = ("settings", "data", "run")
@@ -31,6 +32,7 @@ Kind = Literal["good", "bad", "warning"]
 #: Verdict of the gate -> how it is shown.
 VERDICTS: dict[str, tuple[Kind, str]] = {
     "pass": ("good", "Passed"),
+    "drift": ("bad", "Failed: the clean answers changed"),
     "regression": ("bad", "Failed: regression"),
     "inconclusive": ("warning", "Inconclusive"),
     "infrastructure": ("warning", "Not judged: infrastructure"),

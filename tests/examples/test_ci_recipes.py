@@ -126,7 +126,7 @@ def test_the_gate_before_a_release(tmp_path: Path) -> None:
         "import os\n"
         "def track(context):\n"
         "    letters = str(len(context.user)) if os.environ.get('BROKEN') else 'north'\n"
-        "    return {'hotel-area': letters}\n",
+        "    return {'hotel-area': letters, 'hotel-book stay': str(len(context.exchanges))}\n",
         encoding="utf-8",
     )
     suite = tmp_path / "tests" / "robustness"
@@ -161,6 +161,7 @@ def test_the_gate_before_a_release(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "robustness" / "report.json").read_text("utf-8"))["gate"]
     assert (tmp_path / "dst-baseline.json").read_bytes() == baseline
     # A build that fails its gate leaves the baseline as it was.
-    worse = gate(DST_MAX_FAILURE_RATE="0%", BROKEN="1")
-    assert worse.returncode == 1, worse.stdout + worse.stderr
+    for drift, status in (("0%", 8), ("100%", 1)):
+        worse = gate(DST_MAX_FAILURE_RATE="0%", DST_MAX_CLEAN_DRIFT=drift, BROKEN="1")
+        assert worse.returncode == status, worse.stdout + worse.stderr
     assert (tmp_path / "dst-baseline.json").read_bytes() == baseline

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.gate.baseline import Baseline, make_baseline
+from pytest_dstfuzz.gate.pairing import Pairing, pair_up
 from pytest_dstfuzz.perturb.types import Edit
 
 OUTCOMES = {
@@ -61,7 +62,7 @@ def turn(
         turn_index=index,
         system="",
         user="hello",
-        clean_state=BeliefState({"hotel-area": "north", "train-day": "friday"}),
+        clean_state=BeliefState({"hotel-area": "north", "train-day": f"{dialogue} {index}"}),
         outcome=worst or "held",  # type: ignore[arg-type]  # one of the valid names
         variants=tuple(made),
     )
@@ -79,4 +80,34 @@ def build(*dialogues: str, **given: str | None) -> dict[str, list[TurnResult]]:
 
 def baseline(*dialogues: str, **given: str | None) -> Baseline:
     """Return the baseline of such a run."""
-    return make_baseline(build(*dialogues, **given), CAMPAIGN, "mybot")
+    return saved(build(*dialogues, **given))
+
+
+class Contents(Mapping[str, Sequence[str]]):
+    """Data in which every dialogue says something of its own, to its hundredth turn."""
+
+    def __init__(self, groups: Mapping[str, Sequence[TurnResult]]) -> None:
+        self.names = sorted({turn.dialogue_id for turns in groups.values() for turn in turns})
+
+    def __getitem__(self, name: str) -> Sequence[str]:
+        return [f"{name} {number}" for number in range(100)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def saved(
+    groups: Mapping[str, Sequence[TurnResult]],
+    campaign: Mapping[str, object] = CAMPAIGN,
+    contents: Mapping[str, Sequence[str]] | None = None,
+) -> Baseline:
+    """Return the baseline of some results."""
+    return make_baseline(groups, campaign, "mybot", contents or Contents(groups))
+
+
+def paired(one: Baseline, groups: Mapping[str, Sequence[TurnResult]]) -> Pairing:
+    """Return what a baseline and a run have in common."""
+    return pair_up(one, groups, Contents(groups))

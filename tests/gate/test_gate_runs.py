@@ -17,15 +17,35 @@ import pytest_dstfuzz.plugin.hooks  # noqa: F401
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
 
 BOTS = """
+from pytest_dstfuzz.dialogue.load import load_dialogues
+
+CLEAN = {turn.user for each in load_dialogues("sample").dialogues for turn in each.turns}
+
 def steady(context):
-    return {"hotel-area": "north"}
+    return {"hotel-area": "north", "hotel-book stay": str(len(context.exchanges))}
 
 def broken(context):
-    return {"hotel-area": "north", "hotel-name": context.user}
+    '''Knows by heart what it was shown.'''
+    name = {} if context.user in CLEAN else {"hotel-name": context.user}
+    return {**steady(context), **name}
 
 def rather_broken(context):
     '''Breaks at every third length of an utterance.'''
-    return {"hotel-name": str(len(context.user) % 3 == 0), "hotel-area": "north"}
+    name = {} if context.user in CLEAN else {"hotel-name": str(len(context.user) % 3 == 0)}
+    return {**steady(context), **name}
+
+def forgetful(context):
+    '''Has lost one slot wherever it is asked for the first time.'''
+    state = steady(context)
+    if len(context.exchanges) == 1:
+        del state["hotel-area"]
+    return state
+
+def silent(context):
+    return {}
+
+def stubborn(context):
+    return {"hotel-area": "north"}
 
 def dead(context):
     raise OSError("no route to host")
@@ -34,7 +54,7 @@ def dies(context):
     '''Answers the preflight, and nothing else.'''
     if len(context.exchanges) > 3 or "," in context.user:
         raise OSError("connection reset")
-    return {"hotel-area": "north"}
+    return steady(context)
 
 """
 OPTIONS = ("-p", "no:cacheprovider", "--dst-turns=45", "--dst-variants=3", "--dst-report=out.json")
@@ -95,7 +115,7 @@ def test_the_same_build_passes(known: pytest.Pytester) -> None:
         [
             "dstfuzz: compared with the baseline (mybot:steady): * variants of 45 turns in *",
             "dstfuzz: passed: the failure rate changed by +0.00 pp against the baseline *",
-            "dstfuzz: verdict: pass",
+            "dstfuzz: verdict: pass (it stands on 9 of the 9 dialogues of this run)",
         ]
     )
     assert gate(known)["verdict"] == "pass"
@@ -116,7 +136,7 @@ def test_a_build_that_got_worse_is_a_regression(
     result.stdout.fnmatch_lines(
         [
             "dstfuzz: failed: the failure rate changed by +*; +2.00 pp are allowed",
-            "dstfuzz: verdict: regression",
+            "dstfuzz: verdict: regression (it stands on 9 of the 9 *)",
         ]
     )
     found = gate(known)
@@ -150,10 +170,10 @@ def test_few_dialogues_are_inconclusive(bot: pytest.Pytester, policy: str, statu
     result.stdout.fnmatch_lines(
         [
             "dstfuzz: inconclusive: *too few dialogues for an interval*; about 6 dialogues would*",
-            "dstfuzz: verdict: inconclusive",
+            "dstfuzz: verdict: inconclusive (it stands on *",
         ]
     )
-    assert gate(bot)["findings"][0]["dialogues_needed"] == 6
+    assert gate(bot)["findings"][1]["dialogues_needed"] == 6
 
 
 @pytest.mark.parametrize(
@@ -172,14 +192,20 @@ def test_another_campaign_is_named(known: pytest.Pytester, option: str, named: s
     assert run(known, "broken", option, "--dst-inconclusive=fail").ret == 7
 
 
-def test_other_data_of_the_same_name_is_named(bot: pytest.Pytester) -> None:
+def test_other_data_of_the_same_name_has_nothing_in_common(bot: pytest.Pytester) -> None:
     talk = {"dialogue_id": "p1", "utterances": ["A large one with olives", "Thin, please"]}
     path = bot.path / "talks.jsonl"
     for word, options in (("olives", ("--dst-update-baseline",)), ("capers", ())):
         talk["utterances"] = [f"A large one with {word} on top", "And deliver it please"]
         path.write_text(json.dumps(talk) + "\n", encoding="utf-8")
         result = run(bot, "steady", "--dst-data=talks.jsonl", *options)
-    result.stdout.fnmatch_lines(["dstfuzz: not compared *: the content of the data: * now"])
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: dialogues that changed, compared up to the change: 1 (p1)",
+            "dstfuzz: not compared *: the baseline and this run have no turn in common",
+            "dstfuzz: verdict: inconclusive (it stands on 0 of the 1 dialogues of this run)",
+        ]
+    )
 
 
 def test_another_lexicon_is_named(known: pytest.Pytester) -> None:
@@ -201,6 +227,90 @@ def test_part_of_the_turns_is_compared(known: pytest.Pytester) -> None:
     result = run(known, "steady", "-k", "t0]")
     result.stdout.fnmatch_lines(["dstfuzz: turns that only the baseline has: 3*, that only th*: 0"])
     assert gate(known)["verdict"] == "pass"
+
+
+@WORKERS
+def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[str, ...]) -> None:
+    result = run(known, "forgetful", *workers)
+    assert result.ret == 8
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: failed: clean answers changed at 9 of 45 turns: slots lost hotel-area (9); *",
+            "dstfuzz: compared with the baseline *",
+            "dstfuzz: verdict: drift (it stands on 9 of the 9 dialogues of this run)",
+        ]
+    )
+    found = gate(known)
+    assert found["verdict"] == "drift"
+    assert found["comparison"]["clean"]["lost"] == {"hotel-area": 9}
+    assert run(known, "forgetful", "--dst-max-clean-drift=20%").ret == 0
+    assert run(known, "forgetful", "--dst-update-baseline").ret == 0
+    assert run(known, "forgetful").ret == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "what"), [("silent", "empty"), ("stubborn", "the same: hotel-*")]
+)
+def test_one_answer_to_everything_is_never_green(
+    known: pytest.Pytester, model: str, what: str
+) -> None:
+    message = f"dstfuzz: failed: the clean answers to all 45 turns are {what}; a tracker that *"
+    result = run(known, model)
+    assert result.ret == 8
+    result.stdout.fnmatch_lines(["dstfuzz: failed: clean answers changed at 45 of 45 *", message])
+    result = run(known, model, "--dst-update-baseline")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["dstfuzz: failed: the baseline was not written: the clean *"])
+    for options in ((), ("--dst-max-failure-rate=5%",), ("--dst-fail-on=violation",)):
+        result = known.runpytest_inprocess(f"--dst-model=mybot:{model}", *OPTIONS, *options)
+        assert result.ret == 1, options
+        result.stdout.fnmatch_lines([message])
+    picked = known.runpytest_inprocess(f"--dst-model=mybot:{model}", *OPTIONS, "-k", "t0]")
+    assert picked.ret == 0
+
+
+def test_one_answer_of_a_suites_own_tracker_is_never_green(bot: pytest.Pytester) -> None:
+    fixture = "import pytest, mybot\n@pytest.fixture(scope='session')\n"
+    bot.makepyfile(test_mine=f"{fixture}def dst_model(): return mybot.silent\n{SUITE}")
+    result = bot.runpytest_inprocess(*OPTIONS)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["dstfuzz: failed: the clean answers to all 45 turns are empty; *"])
+    assert bot.runpytest_inprocess(*OPTIONS, "-k", "t0]").ret == 0
+
+
+def test_the_accuracy_of_the_clean_answers_is_shown_and_gated(bot: pytest.Pytester) -> None:
+    options = ("--dst-model=mybot:steady", *OPTIONS, "--junitxml=junit.xml")
+    result = bot.runpytest_inprocess(*options)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["accuracy*0.00 % of the clean answers are right: 0 of 45 turns *"])
+    assert '"dst_accuracy" value="0.0000"' in (bot.path / "junit.xml").read_text(encoding="utf-8")
+    result = bot.runpytest_inprocess(*options, "--dst-min-accuracy=50%")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        ["dstfuzz: failed: the accuracy of * is under the limit of 50.00 %"]
+    )
+    assert gate(bot)["findings"][0]["gate"] == "min-accuracy"
+    # It says nothing about violations: each still fails its test.
+    broken = ("--dst-model=mybot:broken", *OPTIONS, "--dst-min-accuracy=0%")
+    assert bot.runpytest_inprocess(*broken).parseoutcomes()["failed"] == 45
+
+
+def test_accuracy_without_labels_is_told_before_the_run(bot: pytest.Pytester) -> None:
+    talk = {"dialogue_id": "p1", "utterances": ["A large one with olives", "Thin, please"]}
+    (bot.path / "talks.jsonl").write_text(json.dumps(talk) + "\n", encoding="utf-8")
+    result = bot.runpytest_inprocess(
+        "--dst-model=mybot:steady", "--dst-data=talks.jsonl", "--dst-min-accuracy=50%"
+    )
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *min-accuracy* needs labels: the data 'talks' has none"])
+
+
+def test_a_run_that_a_budget_ended_never_passes(bot: pytest.Pytester) -> None:
+    options = ("--dst-model=mybot:steady", *OPTIONS, "--dst-max-calls=150")
+    result = bot.runpytest_inprocess(*options, "--dst-max-failure-rate=20%")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["dstfuzz: failed: only * of 45 turns were run (the budget of *"])
+    assert bot.runpytest_inprocess(*options).ret == 0
 
 
 @WORKERS
@@ -237,7 +347,9 @@ def test_a_dead_tracker_of_a_suite_is_infrastructure(known: pytest.Pytester) -> 
 def test_a_run_that_a_budget_ended_early_is_infrastructure(known: pytest.Pytester) -> None:
     result = run(known, "broken", "--dst-max-calls=60")
     assert result.ret == 6
-    result.stdout.fnmatch_lines(["dstfuzz: failed: only * of 45 turns were run, fewer than 50%*"])
+    result.stdout.fnmatch_lines(
+        ["dstfuzz: failed: only * of 45 turns were run (the budget of 60 *"]
+    )
     result = run(known, "broken", "--dst-max-calls=60", "--dst-update-baseline")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["dstfuzz: failed: the baseline was not written: the budget of *"])
@@ -285,7 +397,7 @@ def test_comparing_needs_the_extra(known: pytest.Pytester, monkeypatch: pytest.M
     result = run(known, "steady")
     assert result.ret == 4
     result.stderr.fnmatch_lines(['*"pytest-dstfuzz[[]report]"*'])
-    limit = ("--dst-model=mybot:steady", "--dst-max-failure-rate=1", *OPTIONS)
+    limit = ("--dst-model=mybot:steady", "--dst-max-failure-rate=100%", *OPTIONS)
     assert known.runpytest_inprocess(*limit).ret == 0
 
 
@@ -313,7 +425,7 @@ def test_the_table_judges_parts_with_and_without_a_baseline(known: pytest.Pytest
         [
             "dstfuzz: passed: the failure rate changed by *",
             "dstfuzz: failed: the failure rate of slot hotel-name changed by *",
-            "dstfuzz: failed: the failure rate of domain hotel * is over the limit of 1.00%",
+            "dstfuzz: failed: the failure rate of domain hotel * is over the limit of 1.00 %",
         ]
     )
     result = known.runpytest_inprocess("--dst-model=mybot:broken", *OPTIONS)
@@ -323,7 +435,7 @@ def test_the_table_judges_parts_with_and_without_a_baseline(known: pytest.Pytest
 
 
 def test_options_go_before_the_table(known: pytest.Pytester) -> None:
-    table(known.path, "[tool.dstfuzz.gates]\nmax-regression = '100pp'\nmax-failure-rate = 1\n")
+    table(known.path, "[tool.dstfuzz.gates]\nmax-regression = '100pp'\nmax-failure-rate = '100%'\n")
     assert run(known, "broken").ret == 0
     assert run(known, "broken", "--dst-max-regression=1pp").ret == 1
     assert run(known, "broken", "--dst-max-failure-rate=1%").ret == 1

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from gate_cases import CAMPAIGN, baseline, build, turn
+from gate_cases import CAMPAIGN, Contents, baseline, build, turn
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.gate.baseline import Baseline, Groups
-from pytest_dstfuzz.gate.health import cut_short, troubles
+from pytest_dstfuzz.gate.health import cut_short, enough, troubles
 from pytest_dstfuzz.gate.judge import Session, judge
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part
 from pytest_dstfuzz.gate.verdict import (
@@ -29,7 +29,7 @@ HELD, WORSE = ("hhhhh",) * 40, ("hhhhv",) * 40
 
 def session(groups: Groups, **given: object) -> Session:
     results = [result for turns in groups.values() for result in turns]
-    made = Session(groups, summarise(results), CAMPAIGN, seed=0)
+    made = Session(groups, summarise(results), CAMPAIGN, Contents(groups), seed=0)
     return replace(made, **given)  # type: ignore[arg-type]  # fields of its own
 
 
@@ -96,6 +96,11 @@ def finding(of: Verdict) -> Finding:
         (Judgement(not_compared=("seed",), findings=(finding("pass"),)), "inconclusive", 7),
         (Judgement(findings=(finding("inconclusive"), finding("regression"))), "regression", 1),
         (Judgement(not_compared=("seed",), findings=(finding("regression"),)), "regression", 1),
+        (Judgement(findings=(finding("regression"), finding("drift"))), "drift", 8),
+        (Judgement(findings=(finding("pass"),), cut_short="half of it"), "infrastructure", 6),
+        (Judgement(findings=(finding("inconclusive"),), cut_short="x"), "infrastructure", 6),
+        (Judgement(findings=(finding("regression"),), cut_short="x"), "regression", 1),
+        (Judgement(findings=(finding("drift"),), cut_short="x"), "drift", 8),
         (Judgement(("dead",), findings=(finding("regression"),)), "infrastructure", 6),
     ],
 )
@@ -127,8 +132,8 @@ def test_a_build_that_got_better_passes() -> None:
 def test_few_dialogues_decide_nothing() -> None:
     judgement = verdict(HELD[:3], WORSE[:3])
     assert judgement.verdict == "inconclusive"
-    assert judgement.findings[0].dialogues_needed == 6
-    assert "too few dialogues for an interval" in judgement.findings[0].reason
+    assert judgement.findings[1].dialogues_needed == 6
+    assert "too few dialogues for an interval" in judgement.findings[1].reason
     assert verdict(HELD[:1], WORSE[:1]).verdict == "inconclusive"
 
 
@@ -156,6 +161,7 @@ def test_a_part_may_fail_alone() -> None:
         (str(each.part), each.gate): each.verdict for each in verdict(HELD, WORSE, gates).findings
     }
     assert found == {
+        ("None", "max-clean-drift"): "pass",
         ("None", "max-regression"): "pass",
         ("transformation char_drop", "max-regression"): "regression",
         ("slot train-day", "max-regression"): "pass",
@@ -172,9 +178,9 @@ def test_many_parts_share_their_chance_of_a_false_alarm() -> None:
     more = {Part("slot", f"train-{number}"): Limits(max_regression=0.0) for number in range(9)}
     alone = verdict(HELD[:6], WORSE[:6], Gates(parts=parts)).findings
     shared = verdict(HELD[:6], WORSE[:6], Gates(parts={**parts, **more})).findings
-    assert [each.verdict for each in alone] == ["regression", "regression"]
-    assert [each.verdict for each in shared[:2]] == ["regression", "inconclusive"]
-    assert shared[1].dialogues_needed == 9
+    assert [each.verdict for each in alone] == ["pass", "regression", "regression"]
+    assert [each.verdict for each in shared[1:3]] == ["regression", "inconclusive"]
+    assert shared[2].dialogues_needed == 9
 
 
 def test_another_campaign_is_named_and_not_compared() -> None:
@@ -182,8 +188,11 @@ def test_another_campaign_is_named_and_not_compared() -> None:
     judgement = judge(session(build(*WORSE)), Gates(), old)
     assert judgement.verdict == "inconclusive"
     assert judgement.not_compared == ("seed: 3 in the baseline, 0 now",)
-    assert judgement.comparison is None
-    assert judgement.findings == ()
+    # What variants are made of says nothing about the clean answers.
+    assert judgement.comparison is not None
+    assert judgement.comparison["clean"]["turns"] == 40
+    assert judgement.comparison["difference"] is None
+    assert [each.gate for each in judgement.findings] == ["max-clean-drift"]
 
 
 def test_a_limit_holds_also_where_nothing_can_be_compared() -> None:
@@ -261,19 +270,35 @@ def test_what_makes_figures_mean_nothing(turns: list[TurnResult], expected: list
 @pytest.mark.parametrize(
     ("done", "missing", "ended", "short"),
     [
-        (5, 5, "the budget ended", False),
+        (9, 1, "the budget ended", True),
         (4, 6, "the budget ended", True),
         (4, 6, "", False),
         (10, 0, "the budget ended", False),
     ],
 )
-def test_a_run_is_judged_when_half_of_it_was_run(
-    done: int, missing: int, ended: str, short: bool
-) -> None:
+def test_a_run_that_ended_early_is_told(done: int, missing: int, ended: str, short: bool) -> None:
     skipped = [replace(turn("S", 0, ""), outcome="skipped")] * (missing // 2)
-    found = cut_short([*results("h" * done), *skipped], missing - missing // 2, ended)
-    assert bool(found) == short
-    assert not short or found == "only 4 of 10 turns were run, fewer than 50% (the budget ended)"
+    run = [*results("h" * done), *skipped]
+    found = cut_short(run, missing - missing // 2, ended)
+    assert found == (
+        f"only {done} of 10 turns were run (the budget ended): a part never passes a gate"
+        if short
+        else ""
+    )
+    assert enough(run, missing - missing // 2) == (done >= 5)
+
+
+@pytest.mark.parametrize("limits", [Limits(max_failure_rate=1.0), Limits(min_accuracy=0.0)])
+def test_a_part_of_a_run_never_passes_and_may_fail(limits: Limits) -> None:
+    gates, short = Gates(limits), {"ended": "the budget of 20 calls ended", "missing": 3}
+    for missing in (3, 300):
+        found = judge(session(build(*HELD), **{**short, "missing": missing}), gates)
+        assert found.verdict == "infrastructure"
+        assert found.exit_status(compared=False, inconclusive_fails=False) == 1
+        assert "turns were run (the budget of 20 calls ended)" in found.to_json()["troubles"][0]
+    assert judge(session(build(*HELD), **short), Gates()).verdict == "pass"
+    assert verdict(HELD, HELD, **short).verdict == "infrastructure"
+    assert verdict(HELD, WORSE, **short).verdict == "regression"
 
 
 def test_a_dead_tracker_is_no_regression_and_no_pass() -> None:
@@ -287,5 +312,5 @@ def test_the_object_of_the_report_is_plain() -> None:
     judgement = verdict(HELD, WORSE, Gates(parts={Part("domain", "hotel"): Limits(0.1, 0.1)}))
     found = judgement.to_json()
     assert found["verdict"] == "regression"
-    assert found["findings"][1]["part"] == {"kind": "domain", "name": "hotel"}
-    assert found["comparison"]["interval"] == found["findings"][0]["interval"]
+    assert found["findings"][2]["part"] == {"kind": "domain", "name": "hotel"}
+    assert found["comparison"]["interval"] == found["findings"][1]["interval"]

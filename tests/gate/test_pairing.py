@@ -5,20 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from gate_cases import CAMPAIGN, baseline, build, turn, variant
+from gate_cases import baseline, build, paired, saved, turn, variant
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.gate.baseline import make_baseline
 from pytest_dstfuzz.gate.limits import Part
-from pytest_dstfuzz.gate.pairing import Tally, pair_up
+from pytest_dstfuzz.gate.pairing import Tally
 
 LETTERS = st.text("hvcied", min_size=1, max_size=4)
 BUILDS = st.lists(st.tuples(LETTERS, LETTERS), min_size=1, max_size=4)
 
 
 def test_each_dialogue_is_tallied() -> None:
-    pairing = pair_up(baseline("hhv hv", "vvh"), build("hvv hv", "hhh"))
+    pairing = paired(baseline("hhv hv", "vvh"), build("hvv hv", "hhh"))
     assert pairing.by_dialogue() == {"D000": Tally(5, 2, 3), "D001": Tally(3, 2, 0)}
     assert pairing.share == 1.0
     assert pairing.new == (("sample-test-D000-t0", 1),)
@@ -26,13 +25,13 @@ def test_each_dialogue_is_tallied() -> None:
 
 
 def test_only_violations_count() -> None:
-    pairing = pair_up(baseline("hhhvvv"), build("vcihci"))
+    pairing = paired(baseline("hhhvvv"), build("vcihci"))
     assert pairing.by_dialogue() == {"D000": Tally(6, 3, 1)}
 
 
 def test_what_a_build_has_no_answer_to_is_not_compared() -> None:
     # An error in either build, and a variant that was not run in either, say nothing.
-    pairing = pair_up(baseline("hehdd"), build("vhedh"))
+    pairing = paired(baseline("hehdd"), build("vhedh"))
     assert pairing.by_dialogue() == {"D000": Tally(1, 0, 1)}
     # Variants 0 to 2 and the last were run by one of them at least.
     assert pairing.possible == 4
@@ -41,33 +40,33 @@ def test_what_a_build_has_no_answer_to_is_not_compared() -> None:
 def test_a_variant_with_another_text_is_another() -> None:
     one = build("hhh")
     other = {"only": [turn("D000", 0, [variant(0, "v"), variant(1, "v", text="x")])]}
-    pairing = pair_up(make_baseline(one, CAMPAIGN, "m"), other)
+    pairing = paired(saved(one), other)
     assert pairing.by_dialogue() == {"D000": Tally(1, 0, 1)}
     assert pairing.share == pytest.approx(1 / 3)
 
 
 def test_turns_of_one_build_alone_are_counted_apart() -> None:
     late = replace(turn("D001", 0, ""), outcome="skipped")
-    pairing = pair_up(baseline("h h", "h"), {"only": [turn("D000", 0, "h"), late]})
+    pairing = paired(baseline("h h", "h"), {"only": [turn("D000", 0, "h"), late]})
     assert (pairing.turns, pairing.only_baseline, pairing.only_run) == (1, 2, 0)
-    assert pair_up(baseline("h"), build("h h")).only_run == 1
+    assert paired(baseline("h"), build("h h")).only_run == 1
 
 
 def test_one_group_is_the_same_under_any_name() -> None:
     renamed = {"renamed": build("v")["only"]}
-    assert pair_up(baseline("h"), renamed).by_dialogue() == {"D000": Tally(1, 0, 1)}
+    assert paired(baseline("h"), renamed).by_dialogue() == {"D000": Tally(1, 0, 1)}
 
 
 def test_of_several_groups_those_of_one_name_are_compared() -> None:
-    old = make_baseline({"a": [turn("A", 0, "h")], "b": [turn("A", 0, "v")]}, CAMPAIGN, "m")
-    both = pair_up(old, {"b": [turn("A", 0, "v")], "c": [turn("A", 0, "h")]})
+    old = saved({"a": [turn("A", 0, "h")], "b": [turn("A", 0, "v")]})
+    both = paired(old, {"b": [turn("A", 0, "v")], "c": [turn("A", 0, "h")]})
     assert both.by_dialogue() == {"A": Tally(1, 1, 1)}
     assert (both.turns, both.only_baseline, both.only_run) == (1, 1, 1)
 
 
 def test_a_part_counts_the_variants_that_put_it_at_stake() -> None:
     # Both slots of the clean state are at stake; the violation is of the one that changed.
-    pairing = pair_up(
+    pairing = paired(
         baseline("hv", slot="hotel-area"), build("vv", slot="hotel-name", cause="context")
     )
     assert pairing.by_dialogue(Part("slot", "hotel-area")) == {"D000": Tally(2, 1, 0)}
@@ -81,14 +80,14 @@ def test_a_part_counts_the_variants_that_put_it_at_stake() -> None:
 
 
 def test_a_carried_change_puts_its_slot_at_stake_and_is_no_violation() -> None:
-    pairing = pair_up(baseline("h", slot="taxi-leaveat"), build("c", slot="taxi-leaveat"))
+    pairing = paired(baseline("h", slot="taxi-leaveat"), build("c", slot="taxi-leaveat"))
     assert pairing.by_dialogue(Part("slot", "taxi-leaveat")) == {"D000": Tally(1, 0, 0)}
 
 
 @given(BUILDS)
 def test_every_part_adds_up_as_it_does_alone(texts: list[tuple[str, str]]) -> None:
     olds, news = zip(*texts, strict=True)
-    pairing = pair_up(baseline(*olds), build(*news))
+    pairing = paired(baseline(*olds), build(*news))
     for part, tally in pairing.by_part().items():
         alone = pairing.by_dialogue(part).values()
         assert tally == tuple(map(sum, zip(*alone, strict=True)))
@@ -97,8 +96,8 @@ def test_every_part_adds_up_as_it_does_alone(texts: list[tuple[str, str]]) -> No
 @given(BUILDS)
 def test_swapping_the_builds_swaps_their_tallies(texts: list[tuple[str, str]]) -> None:
     olds, news = zip(*texts, strict=True)
-    one = pair_up(baseline(*olds), build(*news))
-    other = pair_up(baseline(*news), build(*olds))
+    one = paired(baseline(*olds), build(*news))
+    other = paired(baseline(*news), build(*olds))
     swapped = {
         name: Tally(t.variants, t.after, t.before) for name, t in other.by_dialogue().items()
     }
@@ -109,7 +108,7 @@ def test_swapping_the_builds_swaps_their_tallies(texts: list[tuple[str, str]]) -
 @given(BUILDS, st.integers(1, 1000))
 def test_the_names_of_dialogues_say_nothing(texts: list[tuple[str, str]], step: int) -> None:
     olds, news = zip(*texts, strict=True)
-    plain = pair_up(baseline(*olds), build(*news)).by_dialogue()
+    plain = paired(baseline(*olds), build(*news)).by_dialogue()
 
     def named(builds: dict[str, list[object]]) -> dict[str, list[object]]:
         return {
@@ -120,6 +119,6 @@ def test_the_names_of_dialogues_say_nothing(texts: list[tuple[str, str]], step: 
             for name, turns in builds.items()
         }
 
-    old = make_baseline(named(build(*olds)), CAMPAIGN, "m")  # type: ignore[arg-type]  # likewise
-    renamed = pair_up(old, named(build(*news)))  # type: ignore[arg-type]  # likewise
+    old = saved(named(build(*olds)))  # type: ignore[arg-type]  # likewise
+    renamed = paired(old, named(build(*news)))  # type: ignore[arg-type]  # likewise
     assert sorted(renamed.by_dialogue().values()) == sorted(plain.values())

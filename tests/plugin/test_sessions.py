@@ -147,7 +147,7 @@ def test_the_fixture_dst_report_is_filled_in_a_worker_too(bot: pytest.Pytester) 
 
 def test_a_policy_that_was_given_holds_for_marked_tests(bot: pytest.Pytester) -> None:
     bot.makepyfile("import pytest\n@pytest.mark.dst(variants=2)\n" + TEST.format(name="test_state"))
-    options = ("--dst-fail-on=violation", "--dst-max-failure-rate=1")
+    options = ("--dst-fail-on=violation", "--dst-max-failure-rate=100%")
     result = bot.runpytest_inprocess("--dst-model=mybot:fragile", *FEW, *options)
     result.assert_outcomes(failed=4)
 

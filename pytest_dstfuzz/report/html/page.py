@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment
 
 from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES
+from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.figures import (
     EDIT_RATE_RANGES,
@@ -21,14 +22,9 @@ from pytest_dstfuzz.report.figures import (
 from pytest_dstfuzz.report.html.plots import edit_rate_plot, transformation_plot
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
+from pytest_dstfuzz.report.suite import moved_dialogues
 from pytest_dstfuzz.report.tally import causes, failures, vetoes
-from pytest_dstfuzz.report.terminal import (
-    between,
-    how_text,
-    interval_text,
-    percent,
-    points,
-)
+from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
@@ -81,6 +77,7 @@ def _environment() -> Environment:
         interval_text=interval_text,
         most_places=_MOST_PLACES,
         moved=lambda before, after: points(None if before is None else after - before),
+        moved_dialogues=moved_dialogues,
         number=_number,
         percent=percent,
         points=points,

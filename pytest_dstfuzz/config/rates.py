@@ -1,0 +1,111 @@
+"""Rates as people write and read them, the same in every option, message and report."""
+
+from __future__ import annotations
+
+import math
+
+#: Digits after the point of a percentage.
+_DECIMALS = 2
+#: By how much a rate may differ from the percentage that is shown of it.
+_ROUNDING = 0.5 * 10.0 ** -(_DECIMALS + 2)
+
+
+def percent(rate: float | None, decimals: int = _DECIMALS) -> str:
+    """Return a rate as a percentage, or ``n/a`` where nothing was counted.
+
+    What is not quite none or all does not look like it.
+
+    >>> percent(0.0851063), percent(0.00001), percent(0.99999), percent(None)
+    ('8.51 %', '< 0.01 %', '> 99.99 %', 'n/a')
+    """
+    if rate is None:
+        return "n/a"
+    shown = f"{100 * rate:.{decimals}f}"
+    step = 10.0**-decimals
+    if rate > 0 and float(shown) == 0:
+        return f"< {step:.{decimals}f} %"
+    if rate < 1 and float(shown) == 100:
+        return f"> {100 - step:.{decimals}f} %"
+    return f"{shown} %"
+
+
+def points(difference: float | None) -> str:
+    """Return a difference of rates in percentage points.
+
+    >>> points(0.0123), points(None)
+    ('+1.23 pp', 'n/a')
+    """
+    return "n/a" if difference is None else f"{100 * difference + 0.0:+.{_DECIMALS}f} pp"
+
+
+def over(rate: float, limit: float) -> bool:
+    """Say whether a rate is over its limit.
+
+    The figure that `percent` shows of a rate is no lower limit than the rate itself: who copies
+    it from a report means this very rate. A limit of 0 or 1 is meant as it is written.
+
+    >>> over(4 / 47, 0.0851), over(4 / 47, 0.085), over(1e-9, 0.0)
+    (False, True, True)
+    """
+    exact = limit in (0.0, 1.0)
+    # Some hundred units in the last place, for the arithmetic of the subtraction itself.
+    return rate - limit > (0.0 if exact else _ROUNDING + 1e-12)
+
+
+def under(rate: float, limit: float) -> bool:
+    """Say whether a rate is under its limit, as `over`.
+
+    >>> under(43 / 47, 0.9149), under(43 / 47, 0.915), under(1 - 1e-9, 1.0)
+    (False, True, True)
+    """
+    return over(1 - rate, 1 - limit)
+
+
+def parse_rate(text: str) -> float:
+    """Take a rate from 0 to 1, or a percentage.
+
+    Raises:
+        ValueError: it is none; the message says what would be right.
+    """
+    written = text.strip()
+    try:
+        share = written.endswith("%")
+        number = float(written[:-1]) / 100 if share else float(written)
+    except ValueError:
+        number = math.nan
+    if not 0.0 <= number <= 1.0:
+        hint = f": did you mean {written}%?" if 1.0 < number <= 100.0 and not share else ""
+        raise ValueError(f"must be a rate between 0 and 1, or a percentage such as 5%{hint}")
+    return number
+
+
+def parse_limit(text: str) -> float:
+    """Take the limit of a rate: a share such as 0.05, or a percentage.
+
+    A bare 1 is refused: who writes it after limits such as 5 % means one per cent, and would
+    get a gate that lets everything through.
+
+    Raises:
+        ValueError: it is none; the message says what would be right.
+    """
+    number = parse_rate(text)
+    if number == 1.0 and not text.strip().endswith("%"):
+        raise ValueError("could be one per cent or all of them: write 1% or 100%")
+    return number
+
+
+def parse_points(text: str) -> float:
+    """Take a difference of rates from 0 to 1, in percentage points (2pp) or per cent (2%).
+
+    Raises:
+        ValueError: it is none; the message says what would be right.
+    """
+    written = text.strip()
+    number = written.removesuffix("pp").rstrip()
+    try:
+        found = parse_rate(f"{number}%" if number != written else written)
+    except ValueError:
+        raise ValueError("must be a difference between 0 and 1, such as 0.02, 2% or 2pp") from None
+    if found == 1.0 and number == written and not written.endswith("%"):
+        raise ValueError("could be one point or all of them: write 1pp or 100pp")
+    return found

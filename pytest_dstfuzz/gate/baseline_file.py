@@ -1,0 +1,218 @@
+"""The file of a baseline: one JSON object with a turn on each line, to be committed and diffed.
+
+The same campaign gives the same bytes. Its keys:
+
+``baseline_version``
+    2. It grows when a key changes its meaning or goes.
+``tool``, ``model``
+    Version of this package and name of the tracker; for people, not compared.
+``campaign``
+    All that decides which variants a dialogue gets; see `campaign_identity`.
+``values``
+    ``plain``, or ``digests``: the slot values are digests, as of a run with ``--dst-redact``.
+``groups``
+    Names of the groups of results: one, unless a suite tests several trackers or has tests
+    with settings of their own.
+``turns``
+    By group, dialogue and turn. Each has ``group`` (number), ``dialogue`` (id), ``turn`` (its
+    place, from 0), ``key`` (16 hexadecimal digits of what was said up to it: dialogues are
+    found again by it, whatever they are called), ``state`` (the clean answer, slot -> value;
+    null where the tracker failed) and ``variants``. A variant is a list: its number, a digest
+    of its text in its context (12 hexadecimal digits), its outcome, and where slots changed
+    the cause or null, the slots that changed anew and those that were carried.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from pytest_dstfuzz.campaign.results import Cause, VariantOutcome
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.gate.baseline import Baseline, Outcome, TurnOutcomes
+
+BASELINE_VERSION: Final = 2
+_VALUES: Final = ("plain", "digests")
+
+
+def baseline_text(baseline: Baseline) -> str:
+    """Return the baseline as the text of its file."""
+    head = {
+        "baseline_version": BASELINE_VERSION,
+        "tool": baseline.version,
+        "model": baseline.model,
+        "campaign": dict(baseline.campaign),
+        "values": _VALUES[baseline.hidden],
+        "groups": list(baseline.groups),
+    }
+    lines = [f"{json.dumps(name)}: {_compact(value)}" for name, value in head.items()]
+    turns = ",\n".join(
+        _compact(_turn_json(number, turn))
+        for number, group in enumerate(baseline.groups.values())
+        for turn in group
+    )
+    return "{\n" + ",\n".join(lines) + f',\n"turns": [\n{turns}\n]\n' + "}\n"
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Read a baseline.
+
+    Raises:
+        DataError: the file is missing, no baseline, damaged, or one of another version.
+    """
+    try:
+        content = _parsed(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(
+            f"there is no baseline {path}: write one with --dst-update-baseline"
+        ) from None
+    except OSError as error:
+        raise DataError(f"cannot read the baseline {path}: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is no baseline, or a truncated one: {error}") from None
+    version = content.get("baseline_version") if isinstance(content, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise DataError(f"{path} is no baseline: it has no 'baseline_version'")
+    if version > BASELINE_VERSION:
+        raise DataError(
+            f"{path} has the version {version}, this package knows {BASELINE_VERSION}: update "
+            "pytest-dstfuzz"
+        )
+    if version < BASELINE_VERSION:
+        raise DataError(
+            f"{path} has the version {version}, of an earlier pytest-dstfuzz: it does not say what "
+            "the build answered to the clean turns, so nothing can be compared with it. Write a "
+            "new one with --dst-update-baseline, on the build that it is of"
+        )
+    try:
+        return _baseline(content)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        what = f"{type(error).__name__} {error}"
+        raise DataError(
+            f"{path} is a damaged baseline ({what}): write a new one with --dst-update-baseline"
+        ) from None
+
+
+def _turn_json(group: int, turn: TurnOutcomes) -> dict[str, Any]:
+    return {
+        "group": group,
+        "dialogue": turn.dialogue,
+        "turn": turn.turn,
+        "key": turn.key,
+        "state": None if turn.state is None else dict(turn.state),
+        "variants": [
+            [index, *_outcome_json(outcome)] for index, outcome in sorted(turn.variants.items())
+        ],
+    }
+
+
+def _outcome_json(outcome: Outcome) -> list[Any]:
+    if not (outcome.changed or outcome.carried):
+        return [outcome.digest, outcome.outcome]
+    slots = [list(outcome.changed), list(outcome.carried)]
+    return [outcome.digest, outcome.outcome, outcome.cause, *slots]
+
+
+def _parsed(text: str) -> Any:
+    """Parse JSON without numbers that are none, and without keys that hide one another."""
+    return json.loads(
+        text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_each_key_once
+    )
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number that a baseline can hold")
+    return number
+
+
+def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} is there twice")
+    return found
+
+
+def _baseline(content: Mapping[str, Any]) -> Baseline:
+    names = _texts(content["groups"])
+    if len(set(names)) != len(names):
+        raise ValueError("two groups have one name")
+    groups: dict[str, dict[tuple[str, int], TurnOutcomes]] = {name: {} for name in names}
+    for entry in content["turns"]:
+        turn = _turn(entry)
+        group = groups[names[_count(entry["group"])]]
+        if (turn.dialogue, turn.turn) in group:
+            raise ValueError(f"turn {turn.turn} of {turn.dialogue!r} is there twice")
+        group[turn.dialogue, turn.turn] = turn
+    return Baseline(
+        model=_text(content["model"]),
+        version=_text(content["tool"]),
+        campaign=dict(content["campaign"]),
+        groups={name: list(turns.values()) for name, turns in groups.items()},
+        hidden=_one_of(content["values"], _VALUES) == "digests",
+    )
+
+
+def _turn(turn: Mapping[str, Any]) -> TurnOutcomes:
+    state = turn["state"]
+    variants = {_count(index): _outcome(*rest) for index, *rest in turn["variants"]}
+    if len(variants) != len(turn["variants"]):
+        raise ValueError("two variants have one number")
+    return TurnOutcomes(
+        dialogue=_text(turn["dialogue"]),
+        turn=_count(turn["turn"]),
+        key=_text(turn["key"]),
+        state=None if state is None else {slot: _text(value) for slot, value in state.items()},
+        variants=variants,
+    )
+
+
+def _outcome(
+    digest: object,
+    outcome: object,
+    cause: object = None,
+    changed: Sequence[object] = (),
+    carried: Sequence[object] = (),
+) -> Outcome:
+    return Outcome(
+        digest=_text(digest),
+        outcome=_one_of(outcome, get_args(VariantOutcome)),
+        cause=None if cause is None else _one_of(cause, get_args(Cause)),
+        changed=_texts(changed),
+        carried=_texts(carried),
+    )
+
+
+def _one_of(value: object, names: Sequence[str]) -> Any:
+    if value not in names:
+        raise ValueError(f"{value!r} is none of {', '.join(names)}")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple):
+        raise TypeError(f"{values!r} is no list")
+    return tuple(map(_text, values))
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{value!r} is no number from 0 on")
+    return value
+
+
+def _compact(value: Any) -> str:
+    # ASCII: half of a surrogate pair in an id or a slot has no UTF-8.
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,169 @@
+"""Drift: the clean answers of two builds to the same turns, and whether labels excuse a change.
+
+A tracker that stops understanding breaks nothing more: what it does not answer no variant can
+change. So a comparison begins with the answers to the clean turns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pytest_dstfuzz.config.rates import over, percent
+from pytest_dstfuzz.gate.baseline import State
+from pytest_dstfuzz.gate.verdict import Finding
+
+#: Share of the turns whose clean answer may change, where nobody says.
+DEFAULT_MAX_DRIFT: Final = 0.0
+#: Slots that a sentence names of each kind.
+_MOST_SLOTS: Final = 5
+_KINDS: Final = ("lost", "gained", "with another value")
+
+
+@dataclass(frozen=True, slots=True)
+class CleanPair:
+    """The answers of two builds to one clean turn; both as the baseline keeps them."""
+
+    turn_id: str
+    dialogue: str
+    before: State
+    after: State
+    label: State | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the answers differ."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How far the clean answers of two builds differ."""
+
+    turns: int
+    #: Ids of the turns whose answer changed.
+    changed: tuple[str, ...] = ()
+    #: What happened to the slots: kind -> slot -> turns, the most frequent first.
+    slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    #: Turns with a label, and how many of them each build got right.
+    labelled: int = 0
+    right_before: int = 0
+    right_after: int = 0
+    #: Whether the labels say that the answers did not get worse where they changed.
+    excused: bool = False
+    #: Changed turns for which no label speaks.
+    unlabelled: int = 0
+
+    @property
+    def share(self) -> float:
+        """Share of the turns that changed, without those that the labels excuse."""
+        count = self.unlabelled if self.excused else len(self.changed)
+        return count / self.turns if self.turns else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object ``clean`` of the JSON report's comparison."""
+        return {
+            "turns": self.turns,
+            "changed": list(self.changed),
+            "lost": dict(self.slots.get("lost", {})),
+            "gained": dict(self.slots.get("gained", {})),
+            "other_value": dict(self.slots.get("with another value", {})),
+            "labelled": self.labelled,
+            "accuracy_before": self.right_before / self.labelled if self.labelled else None,
+            "accuracy_after": self.right_after / self.labelled if self.labelled else None,
+        }
+
+
+def clean_drift(pairs: Sequence[CleanPair]) -> Drift:
+    """Compare the answers of two builds to the same clean turns."""
+    moved = [pair for pair in pairs if pair.changed]
+    labelled = [(pair, pair.label) for pair in pairs if pair.label is not None]
+    return Drift(
+        turns=len(pairs),
+        changed=tuple(pair.turn_id for pair in moved),
+        slots=_slots(moved),
+        labelled=len(labelled),
+        right_before=sum(pair.before == label for pair, label in labelled),
+        right_after=sum(pair.after == label for pair, label in labelled),
+        excused=_excused(labelled),
+        unlabelled=sum(pair.label is None for pair in moved),
+    )
+
+
+def judge_drift(drift: Drift, limit: float) -> Finding:
+    """Judge a change of the clean answers.
+
+    Args:
+        drift: of the run.
+        limit: share of the compared turns that may change.
+    """
+    share, allowed = drift.share, f"{percent(limit)} are allowed"
+    if not drift.changed:
+        reason = f"the clean answers to all {drift.turns:,} turns are those of the baseline"
+    else:
+        reason = f"clean answers changed at {len(drift.changed):,} of {drift.turns:,} turns: "
+        reason += _slots_text(drift.slots)
+    if drift.changed and drift.labelled:
+        before, after = (
+            percent(right / drift.labelled) for right in (drift.right_before, drift.right_after)
+        )
+        reason += (
+            f"; accuracy on the {drift.labelled:,} turns with labels: {before} in the baseline, "
+            f"{after} now"
+        )
+        if drift.excused:
+            reason += ", and where answers changed the labels speak for the new ones"
+    drifted = over(share, limit)
+    if drift.changed and (drifted or not drift.excused or drift.unlabelled):
+        without = ", without a label" if drift.excused and drift.labelled else ""
+        reason += f"; {percent(share)} of the turns{without}, {allowed}"
+    return Finding(None, "max-clean-drift", limit, "drift" if drifted else "pass", reason, share)
+
+
+def _excused(pairs: Sequence[tuple[CleanPair, State]]) -> bool:
+    """Whether labels say that the answers got no worse where they changed.
+
+    No fewer turns may be right, no fewer slots, and no fewer values that the user did name:
+    where no answer is right as a whole, every other one is as good, and an empty one has no
+    wrong slot. Labels that neither build ever meets, as with slots of other names, say nothing.
+    """
+    if not any(label and label in (pair.before, pair.after) for pair, label in pairs):
+        return False
+    turns = slots = named = 0
+    moved = [(pair, label) for pair, label in pairs if pair.changed]
+    for pair, label in moved:
+        turns += (pair.after == label) - (pair.before == label)
+        for slot in {*pair.before, *pair.after, *label}:
+            wanted = label.get(slot)
+            better = (pair.after.get(slot) == wanted) - (pair.before.get(slot) == wanted)
+            slots += better
+            named += better if slot in label else 0
+    return bool(moved) and min(turns, slots, named) >= 0
+
+
+def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {kind: Counter() for kind in _KINDS}
+    for pair in moved:
+        found["lost"].update(pair.before.keys() - pair.after.keys())
+        found["gained"].update(pair.after.keys() - pair.before.keys())
+        both = pair.before.keys() & pair.after.keys()
+        found["with another value"].update(
+            slot for slot in both if pair.before[slot] != pair.after[slot]
+        )
+    return {
+        kind: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+        for kind, counts in found.items()
+    }
+
+
+def _slots_text(slots: Mapping[str, Mapping[str, int]]) -> str:
+    """Say what happened to the slots: ``slots lost origin (31), date (2); gained ...``."""
+    parts = []
+    for kind, counts in slots.items():
+        if counts:
+            named = [f"{slot} ({count:,})" for slot, count in counts.items()][:_MOST_SLOTS]
+            more = len(counts) - len(named)
+            parts.append(f"{kind} {', '.join(named)}" + (f" and {more} more" if more else ""))
+    return f"slots {'; '.join(parts)}"
