@@ -73,6 +73,13 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "dialogues_tested",
         "turn_failure_rate",
         "turn_failure_rate_interval",
+        "clean_answered",
+        "clean_empty",
+        "clean_empty_share",
+        "failure_rate_not_empty",
+        "clean_labelled",
+        "clean_right",
+        "clean_accuracy",
     }
     turn = next(turn for turn in report["turns"] if turn["outcome"] == "violation")
     assert {

@@ -63,11 +63,12 @@ def test_what_it_says(results: list[TurnResult]) -> None:
     lines = text.splitlines()
     assert lines[0] == "## \u274c 1 of 3 turns broken"
     assert "| failure rate | 14.29 % |" in text
+    assert any(line.startswith("| accuracy | 100.00 % | ") for line in lines)
     assert "| violations | 1 | of 7 valid variants |" in lines
     assert "i am <del>leaving</del><ins>leaivng</ins> on friday from ely" in text
     assert "| train-day&#58; friday -&#62; none |" in text
     assert any(
-        line.startswith("| char&#95;replace | 100.0 % | 100.0 % | n/a | 1 of 1") for line in lines
+        line.startswith("| char&#95;replace | 100.00 % | 100.00 % | n/a | 1 of 1") for line in lines
     )
     good = markdown_text(build([turn for turn in results if not turn.violations][1:]))
     assert good.startswith("## \u2705 No violation")

@@ -67,7 +67,7 @@ def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> Non
     assert lines == [
         Line(
             "dstfuzz: 1 violations in 1 of 3 turns; failure rate 14.29 %, "
-            "valid rate 77.78 %; 1 turns with errors",
+            "valid rate 77.78 %, accuracy 100.00 %; 1 turns with errors",
             "bad",
         )
     ]
