@@ -162,7 +162,7 @@ def test_the_gate_judges_the_rate(bot: pytest.Pytester, limit: str, status: int)
     )
     result.assert_outcomes(passed=4)
     assert result.ret == status
-    failed = "dstfuzz: failed: the failure rate * is over the limit of 50.00%"
+    failed = "dstfuzz: failed: the failure rate * is over the limit of 50.00 %"
     (result.stdout.fnmatch_lines if status else result.stdout.no_fnmatch_line)(
         [failed] if status else failed
     )
