@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
 import subprocess
@@ -31,6 +32,30 @@ def test_the_violation_shown_is_printed(tmp_path: Path) -> None:
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert shown in done.stdout
+
+
+def test_the_demo_ends_as_shown(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    if not TRADE.is_file():
+        pytest.skip("this checkout has no trained checkpoint")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    rate = re.search(r"^DEMO_RATE \?= (.*)$", makefile, re.MULTILINE)
+    assert recipe is not None
+    assert rate is not None
+    text = recipe[1].replace("\\\n", " ").replace("$(DEMO_RATE)", rate[1])
+    pytest_itself, *words = shlex.split(text.replace("demo-report.json", f"{tmp_path}/demo.json"))
+    assert pytest_itself == "$(BIN)/pytest"
+    # As in a fresh checkout: without what an earlier run has kept.
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *words]
+    wide = {**os.environ, "COLUMNS": "100"}
+    done = subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (shown,) = (text for _, text in BLOCKS if text.startswith("tested  "))
+    printed = iter(done.stdout.splitlines())
+    for line in shown.splitlines():
+        # Parts are left out, nothing is put in, and the order is that of the run.
+        assert line in printed, f"not printed, or not after the lines before it: {line!r}"
 
 
 def test_the_tracker_in_ten_lines_is_the_example() -> None:
