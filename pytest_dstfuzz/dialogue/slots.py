@@ -36,6 +36,7 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
     ontology = Ontology(
         {slot: values.get(slot, ()) for slot in sorted(set(slots))},
         normalisation=data.normalisation,
+        source="the option slots (--dst-slots: all slots of the bot)",
     )
 
     def of(dialogue: Dialogue) -> Dialogue:

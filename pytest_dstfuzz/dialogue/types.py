@@ -151,6 +151,8 @@ class Ontology:
     complete: bool = True
     #: Name of the normalisation that slots and values went through.
     normalisation: str = "plain"
+    #: Who says which slots there are, for messages.
+    source: str = "the ontology of the data"
 
     @property
     def slots(self) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
         if slot not in ontology.values:
             guess = nearest(slot, ontology.slots)
             hint = f"; did you mean {guess!r}?" if guess else ""
-            return f"the slot {slot!r}, which the ontology of the data does not have{hint}"
+            return f"the slot {slot!r}, which {ontology.source} does not have{hint}"
     return ""
 
 

@@ -114,7 +114,7 @@ def test_slots_that_are_named_are_known(capsys: pytest.CaptureFixture[str]) -> N
     assert "1 slots, all known (2 there are)" in capsys.readouterr().out
     assert run(*TRACK, "--slots", "hotel-stars") == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "the slot 'hotel-area', which the ontology of the data does not have" in shown
+    assert "the slot 'hotel-area', which the option slots (--dst-slots: all slots of the" in shown
 
 
 def test_a_defect_is_shown_with_advice(capsys: pytest.CaptureFixture[str]) -> None:
