@@ -85,6 +85,17 @@ class Predictor:
             self._listener(BudgetReached(reason, self.calls))
         return reason
 
+    def refuse_if_given_up(self) -> None:
+        """Refuse to go on where answers are missing because the tracker gave up.
+
+        For whoever counts on an answer to everything that was asked for.
+
+        Raises:
+            GivenUpError: it did; the message says why.
+        """
+        if self.budget.stopped:
+            raise GivenUpError(self.budget.stopped)
+
     def known(self, contexts: Iterable[Context]) -> dict[Context, Answer]:
         """Return the answers that are there already; the tracker is not asked."""
         return {context: self._known[context] for context in contexts if context in self._known}

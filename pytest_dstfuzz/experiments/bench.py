@@ -60,6 +60,7 @@ class Bench:
 
         Raises:
             UserError: the settings will not do.
+            GivenUpError: nobody answers any more.
         """
         started, turns = time.monotonic(), 0
 
@@ -71,18 +72,21 @@ class Bench:
                     done(turns)
 
         k = settings.transformations
+        # The clean contexts are calls of every search.
+        predictor = predictor_for(settings, self.data, self.tracker)
         search = Recording(search_by_name(settings.search, seed=settings.seed, k=k))
         campaign = Campaign(
             settings,
             self.data,
-            # The clean contexts are calls of every search.
-            predictor_for(settings, self.data, self.tracker),
+            predictor,
             load_lexicon(),
             plan=[(dialogue, len(dialogue.turns) - 1) for dialogue in self.data.dialogues],
             listener=listen,
             search=search,
         )
-        figures = all_turn_figures(list(campaign.run()), self._veto(settings))
+        results = list(campaign.run())
+        predictor.refuse_if_given_up()
+        figures = all_turn_figures(results, self._veto(settings))
         return CampaignFigures(figures, inertia(search.actions), time.monotonic() - started)
 
     def _veto(self, settings: Settings) -> StrictVeto | None:

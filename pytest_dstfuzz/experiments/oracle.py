@@ -68,6 +68,7 @@ class Oracle:
     def _answers(self, contexts: Sequence[Context]) -> dict[Context, Answer]:
         known = {context: self._clean[context] for context in contexts if context in self._clean}
         answers = self._predictor.predict(context for context in contexts if context not in known)
+        self._predictor.refuse_if_given_up()
         for answer in answers.values():
             if isinstance(answer, Failure) and not answer.asked:
                 raise TrackerError(answer.reason)

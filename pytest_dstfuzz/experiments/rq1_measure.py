@@ -182,7 +182,9 @@ def _row(
     campaign = Campaign(
         settings, data, predictor, load_lexicon(), plan=plan, listener=listen, search=search
     )
-    return measure(settings, list(campaign.run()), search.actions)
+    results = list(campaign.run())
+    predictor.refuse_if_given_up()
+    return measure(settings, results, search.actions)
 
 
 def measure(settings: Settings, results: Sequence[TurnResult], actions: Sequence[Action]) -> Rq1Row:

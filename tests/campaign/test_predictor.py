@@ -15,10 +15,10 @@ from toybots import ONTOLOGY, FussyBot, PanicError, WordBot, talk
 from pytest_dstfuzz.campaign import predictor as predictor_module
 from pytest_dstfuzz.campaign.answers import Failure, check_answer, count_asked
 from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen
+from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Event
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Ontology
-from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.checks import describe_error
 from pytest_dstfuzz.trackers.protocol import Prediction
 
@@ -359,3 +359,36 @@ def test_the_forecast_follows_what_is_left() -> None:
     now[0] = 12.0
     assert budget.forecast() == 0
     assert budget.grant(5) == 0
+
+
+@pytest.mark.parametrize("raised", [True, False])
+def test_a_tracker_that_gives_up_is_asked_nothing_more(raised: bool) -> None:
+    """What it did not answer has not failed: nobody knows."""
+    events: list[Event] = []
+
+    class GivesUp(WordBot):
+        def predict(self, batch: Sequence[Context]) -> list[Any]:
+            found: list[Any] = list(super().predict(batch))
+            if any(context.user == "d" for context in batch):
+                if raised:
+                    raise GivenUpError("nobody is there")
+                found[-1] = GivenUpError("nobody is there")
+            return found
+
+    bot = GivesUp()
+    door = Predictor(bot, 2, listener=events.append)
+    answers = door.predict(contexts(*"abcdefgh"))
+    assert len(answers) == (2 if raised else 3)
+    assert not any(isinstance(answer, Failure) for answer in answers.values())
+    assert bot.batches == [2, 2]
+    assert len(door.predict(contexts(*"abcdefgh"))) == len(answers)
+    assert bot.batches == [2, 2]
+    assert [e.reason for e in events if isinstance(e, BudgetReached)] == ["nobody is there"]
+    with pytest.raises(GivenUpError, match="nobody is there"):
+        door.refuse_if_given_up()
+
+
+def test_a_budget_that_ends_is_no_reason_to_refuse() -> None:
+    door = Predictor(WordBot(), 2, budget=Budget(max_calls=3))
+    door.predict(contexts(*"abcd"))
+    door.refuse_if_given_up()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import Dialogue
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.dialogue.types import Context, Dialogue
+from pytest_dstfuzz.errors import GivenUpError, UserError
 from pytest_dstfuzz.experiments.bench import Bench, Fingerprint
 from pytest_dstfuzz.experiments.campaign_figures import CampaignFigures, StrictVeto, turn_figures
 from pytest_dstfuzz.experiments.campaigns import FOLDER, Campaigns
@@ -274,3 +274,19 @@ def test_what_strict_would_veto(bench: Bench) -> None:
     assert found[0].weakness == (("y", "2"),)
     # In a strict campaign there are none.
     assert not any(item.vetoed for item in turn_figures(second, {0: first}, None).violations)
+
+
+def test_a_campaign_whose_tracker_gives_up_has_no_figures(bench: Bench) -> None:
+    """They would be those of the few turns that were answered."""
+    asked = 0
+
+    class GivesUp:
+        def predict(self, contexts: Sequence[Context]) -> Sequence[Any]:
+            nonlocal asked
+            asked += len(contexts)
+            if asked > 20:
+                raise GivenUpError("the service is taken for dead")
+            return bench.tracker.predict(contexts)
+
+    with pytest.raises(GivenUpError, match="the service is taken for dead"):
+        replace(bench, tracker=GivesUp()).run(replace(BASE, batch_size=8))

@@ -20,7 +20,6 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.web.batcher import Batcher
 from pytest_dstfuzz.trackers.web.contract import About, ContractError, answer_json, read_request
@@ -156,7 +155,7 @@ def _check_caller(request: Request, token: str, own: str) -> None:
     name = request.url.hostname or ""
     if own and not (is_loopback(name) or name == own):
         raise HTTPException(
-            403, f"{describe(name)} is no name of this machine: ask {own}, or use --token-env"
+            403, f"{name!r} is no name of this machine: ask {own}, or use --token-env"
         )
     given = request.headers.get("authorization", "")
     # Compared in constant time, as bytes: a header may hold any character of Latin-1.

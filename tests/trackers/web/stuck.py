@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -72,9 +73,19 @@ def run_pytest(folder: Path, *options: str) -> tuple[float, int, str]:
     Returns:
         Seconds from before its start until it was gone, exit status, and what it said.
     """
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    # hypothesis' plugin loads all of hypothesis when a session ends.
+    without = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest")
+    command = [sys.executable, "-m", "pytest", "-q", *without, *options]
+    # Compiled modules are kept, as they are where nobody forbids it.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     started = time.monotonic()
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=240, check=False
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     return time.monotonic() - started, done.returncode, done.stdout + done.stderr
