@@ -80,7 +80,7 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.ledger import ledger
@@ -90,6 +90,7 @@ from pytest_dstfuzz.config import SERVICE, Settings, settings_json
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.report.files import write_text
 from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import causes, vetoes
 
 SCHEMA_VERSION = 1
@@ -184,7 +185,7 @@ def read_report(path: Path) -> dict[str, Any]:
     """Read a report back.
 
     Raises:
-        DataError: the file is missing, no report, or one of a newer version.
+        DataError: the file is missing, no report, damaged, or one of a newer version.
     """
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
@@ -194,9 +195,9 @@ def read_report(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is no report: it is not UTF-8 text") from None
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is no report, or a truncated one: {error}") from None
-    if not isinstance(report, dict) or not isinstance(report.get("schema_version"), int):
+    version = report.get("schema_version") if isinstance(report, dict) else None
+    if not isinstance(version, int) or isinstance(version, bool):
         raise DataError(f"{path} is no report: it has no 'schema_version'")
-    version = report["schema_version"]
     if version > SCHEMA_VERSION:
         raise DataError(
             f"{path} has the schema version {version}, this package knows {SCHEMA_VERSION}: "
@@ -209,7 +210,12 @@ def read_report(path: Path) -> dict[str, Any]:
     ]
     if missing:
         raise DataError(f"{path} is no report: {', '.join(missing)} missing")
-    return report
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    # Reports of earlier versions may lack keys; what cannot do without one says so.
+    if found := problems(report, schema, schema, complete=False):
+        more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
+        raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")
+    return cast("dict[str, Any]", report)
 
 
 def report_turns(report: Mapping[str, Any]) -> tuple[TurnResult, ...]:

@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.ledger import Ledger, ledger
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.report.edits import earlier_edits
 from pytest_dstfuzz.report.json_report import report_turns
 from pytest_dstfuzz.report.terminal import interval_text
 
@@ -26,6 +28,7 @@ _COMPARISON = (
     *("interval", "p_value", "new_violations", "gone_violations"),
     *("domains", "slots", "transformations"),
 )
+_ROW = ("variants", "before", "after")
 _MOST_REASONS = 5
 
 Kind = Literal["good", "bad", "warning"]
@@ -75,7 +78,10 @@ class View:
         if wrong:
             raise DataError(f"this is no whole report: {', '.join(wrong)} missing")
         settings, gate = _settings(report["settings"]), _gate(report.get("gate"))
-        return cls(report, settings, gate, report_turns(report))
+        turns = report_turns(report)
+        for turn in turns:
+            _check_edits(turn)
+        return cls(report, settings, gate, turns)
 
     @cached_property
     def summary(self) -> Summary:
@@ -123,6 +129,23 @@ class View:
         ]
 
 
+def _check_edits(turn: TurnResult) -> None:
+    """Refuse edits that do not find their place in the texts that pages show them in.
+
+    Raises:
+        DataError: there are such edits.
+    """
+    shown: list[VariantResult | Minimal] = list(turn.variants)
+    shown += [variant.minimal for variant in turn.variants if variant.minimal]
+    try:
+        for one in shown:
+            apply_edits(turn.user, one.edits)
+            for _, text, edits in earlier_edits(one):
+                apply_edits(text, edits)
+    except (ValueError, IndexError) as error:
+        raise DataError(f"this is no whole report: the edits of turn {turn.id}: {error}") from None
+
+
 def _settings(values: Mapping[str, Any]) -> Settings:
     """Return the settings that `settings_json` wrote; those of other versions are left out.
 
@@ -155,6 +178,9 @@ def _gate(gate: object) -> Mapping[str, Any] | None:
             known.update({name: finding[name] for name in _FINDING})
         if known["comparison"] is not None:
             known.update({name: known["comparison"][name] for name in _COMPARISON})
+            for part in ("domains", "slots", "transformations"):
+                for row in known[part].values():
+                    known.update({name: row[name] for name in _ROW})
     except (KeyError, TypeError) as error:
         raise DataError(f"this is no whole report: its 'gate' lacks {error}") from None
     judged = gate["findings"] or gate["troubles"] or gate["not_compared"]  # type: ignore[index]

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import copy
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mutate import damaged_text
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
 from pytest_dstfuzz import cli
+from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
 from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import build_report, write_report
+from pytest_dstfuzz.report.json_report import build_report, report_text, write_report
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +65,86 @@ def test_mistakes(
     assert cli.main(line.split()) == 2
     assert message in capsys.readouterr().err
     assert not (folder / "x.html").exists()
+
+
+@pytest.fixture(scope="module")
+def judged() -> Any:
+    """The report of a run that was compared with a baseline, with edits of every kind."""
+    data = load_dialogues("sample")
+    settings = Settings(variants=2, attack="cumulative", model="mybot:track")
+    dialogues = data.dialogues[:2]
+    plan = [(dialogue, min(4, len(dialogue.turns) - 1)) for dialogue in dialogues]
+
+    class Bot:
+        def predict(self, contexts: Sequence[Context]) -> list[dict[str, str]]:
+            return [{"hotel-name": context.user[:12]} for context in contexts]
+
+    bot: Any = Bot()
+    results = list(Campaign(settings, data, bot, load_lexicon(), plan=plan).run())
+    row = {"variants": 20, "before": 0.1, "after": 0.3}
+    comparison = {
+        "baseline": {"model": "m", "version": "1"},
+        "turns": 10,
+        "only_baseline": 1,
+        "only_run": 0,
+        "dialogues": 2,
+        "share": 0.9,
+        **row,
+        "difference": 0.2,
+        "interval": [0.1, 0.3],
+        "p_value": 0.01,
+        "new_violations": [[results[0].id, 1]],
+        "gone_violations": [],
+        "domains": {"hotel": row},
+        "slots": {"hotel-name": row},
+        "transformations": {"word_drop": row},
+    }
+    finding = {
+        "part": {"kind": "slot", "name": "hotel-name"},
+        "gate": "max-failure-rate",
+        "limit": 0.1,
+        "verdict": "regression",
+        "reason": "over the limit",
+        "value": 0.3,
+        "interval": [0.1, 0.4],
+        "dialogues_needed": 5,
+    }
+    gate = {"verdict": "regression", "troubles": [], "not_compared": [], "findings": [finding]}
+    gate["comparison"] = comparison
+    report = build_report(results, summarise(results, 0), settings, RunInfo.of(data), gate)
+    return json.loads(report_text(report))
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_no_damage_ends_in_a_traceback(
+    folder: Path, judged: Any, block: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = Counter[int]()
+    for seed in range(100 * block, 100 * block + 100):
+        what, text = damaged_text(judged, random.Random(seed))
+        (folder / "bad.json").write_text(text, encoding="utf-8", errors="surrogatepass")
+        # The page is drawn with plots, which take their time.
+        page = ["--html", "x.html"] if seed % 10 == 0 else []
+        try:
+            status = cli.main(["report", "bad.json", "--markdown", "x.md", *page])
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, {what}") from error
+        ended[status] += 1
+        shown = capsys.readouterr().err
+        assert status in (0, 2), what
+        assert status == 0 or shown.startswith("dstfuzz: error: "), (what, shown)
+        assert len(shown) < 1000, (what, shown)
+    # Some damage is none that a reader could see.
+    assert ended[2] > 50
+
+
+def test_damage_is_named_with_its_place(
+    folder: Path, judged: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = copy.deepcopy(judged)
+    report["turns"][3]["variants"][1]["edit_w"] = [1, 2]
+    report["turns"][4]["calls"] = "7"
+    (folder / "bad.json").write_text(json.dumps(report), encoding="utf-8")
+    assert cli.main(["report", "bad.json", "--markdown", "x.md"]) == 2
+    place = "turns[3].variants[1].edit_w: [1, 2] where a number is expected (and 1 more)"
+    assert f"bad.json is damaged: {place}" in capsys.readouterr().err

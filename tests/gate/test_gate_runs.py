@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from schema_check import problems
 
 # Loaded before any inner run: such a run forgets the modules that it was the first to
 # load, and numpy and scipy must not be loaded twice.
 import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+from pytest_dstfuzz.report.schema import problems
 
 BOTS = """
 from pytest_dstfuzz.dialogue.load import load_dialogues

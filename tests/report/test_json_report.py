@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from schema_check import problems
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
@@ -23,6 +22,7 @@ from pytest_dstfuzz.report.json_report import (
     report_turns,
     write_report,
 )
+from pytest_dstfuzz.report.schema import problems
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from schema_check import problems
 
 from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -29,6 +28,7 @@ from pytest_dstfuzz.report.json_report import (
     report_turns,
     write_report,
 )
+from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.trackers.adapters import as_tracker
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from schema_check import problems
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, build_report, report_text
+from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.service import disagreement_text, usage_text
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.trackers.protocol import Disagreement, Usage

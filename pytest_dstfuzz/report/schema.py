@@ -1,0 +1,116 @@
+"""Whether a JSON value is as a schema has it: as much of JSON Schema as the shipped one uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+#: Keywords that were looked at before, or that only say something about the schema.
+_NOTES: Final = frozenset({"$schema", "$defs", "title", "description", "type"})
+_STRUCTURE: Final = frozenset({"required", "properties", "additionalProperties", "items"})
+#: Characters of a wrong value that a message shows.
+_SHOWN: Final = 40
+
+
+class _Check(NamedTuple):
+    root: Mapping[str, Any]
+    #: Whether keys that are required must be there.
+    complete: bool
+
+
+def problems(
+    value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], *, complete: bool = True
+) -> list[str]:
+    """Return what is wrong with a value, each with its place.
+
+    Args:
+        value: of JSON, as Python's ``json`` reads it.
+        schema: that it should be of.
+        root: the whole schema, with its ``$defs``.
+        complete: whether it must have all keys that are required.
+
+    Raises:
+        ValueError: the schema has a keyword that is not known here.
+    """
+    return list(_problems(value, schema, _Check(root, complete), "$"))
+
+
+def _problems(value: Any, schema: Mapping[str, Any], check: _Check, at: str) -> Iterator[str]:
+    wanted = schema.get("type")
+    if wanted is not None and not _is_of(value, [wanted] if isinstance(wanted, str) else wanted):
+        # All else in the schema is about values of the type.
+        yield f"{at}: {_shown(value)} where {_kinds(wanted)} is expected"
+        return
+    for keyword, rule in schema.items():
+        if keyword == "$ref":
+            yield from _problems(value, check.root["$defs"][rule.rsplit("/", 1)[1]], check, at)
+        elif keyword == "allOf":
+            for part in rule:
+                yield from _problems(value, part, check, at)
+        elif keyword in _STRUCTURE:
+            yield from _inside(value, keyword, schema, check, at)
+        elif keyword not in _NOTES and not _holds(value, keyword, rule):
+            yield f"{at}: {_shown(value)} breaks {keyword} {rule!r}"
+
+
+def _inside(
+    value: Any, keyword: str, schema: Mapping[str, Any], check: _Check, at: str
+) -> Iterator[str]:
+    """Yield what is wrong with the keys of an object, or the items of an array."""
+    rule = schema[keyword]
+    if keyword == "items" and isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _problems(item, rule, check, f"{at}[{number}]")
+    elif keyword == "required" and isinstance(value, dict) and check.complete:
+        yield from (f"{at}: lacks {name}" for name in rule if name not in value)
+    elif keyword in ("properties", "additionalProperties") and isinstance(value, dict):
+        known = schema.get("properties", {})
+        for name, item in value.items():
+            if (name in known) == (keyword == "properties"):
+                of = known.get(name, rule)
+                yield from _problems(item, of, check, f"{at}.{name}")
+
+
+def _is_of(value: Any, names: Sequence[str]) -> bool:
+    if isinstance(value, bool):
+        # A boolean is an int to Python, but not to JSON.
+        return "boolean" in names
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    return any(isinstance(value, _TYPES[name]) for name in names)
+
+
+def _holds(value: Any, keyword: str, rule: Any) -> bool:
+    if keyword in ("minimum", "maximum"):
+        return value is None or (value >= rule if keyword == "minimum" else value <= rule)
+    if keyword in ("minItems", "maxItems"):
+        length = None if value is None else len(value)
+        return _holds(length, "minimum" if keyword == "minItems" else "maximum", rule)
+    if keyword in ("enum", "const"):
+        allowed = rule if keyword == "enum" else [rule]
+        return any(value == one and type(value) is type(one) for one in allowed)
+    raise ValueError(f"the check does not know {keyword}")
+
+
+def _kinds(names: str | Sequence[str]) -> str:
+    """Spell the names of types, with their articles."""
+    spelled = [names] if isinstance(names, str) else names
+    return " or ".join(
+        name if name == "null" else f"an {name}" if name[0] in "aio" else f"a {name}"
+        for name in spelled
+    )
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
