@@ -45,6 +45,8 @@ class Budget:
         self.deadline = Deadline(max_seconds, what, spent=spent_seconds, clock=clock)
         #: Why nothing more may be asked although there is budget left.
         self._stopped = ""
+        #: What the end of the seconds cut short, as words after it.
+        self._overrun = ""
         self._max_seconds = max_seconds
         self._max_calls = max_calls
         self._max_tokens = max_tokens
@@ -105,11 +107,15 @@ class Budget:
         if self._max_calls is not None and self.calls >= self._max_calls:
             return f"the budget of {self._max_calls} calls ended"
         if ended := self.deadline.ended:
-            return ended
+            return ended + self._overrun
         for limit, used, what in self._metered_limits():
             if used >= limit:
                 return f"the budget of {limit:,.12g} {what} ended"
         return ""
+
+    def overrun(self) -> None:
+        """Note that a call of a tracker had to be cut short."""
+        self._overrun = " in the middle of a call of the tracker"
 
     def stop(self, reason: str) -> None:
         """Grant nothing more, whatever is left.

@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, 
 from pytest_dstfuzz.dialogue.types import Context, Ontology
 from pytest_dstfuzz.errors import GivenUpError
 from pytest_dstfuzz.trackers.checks import as_list, describe_error, passes_through
+from pytest_dstfuzz.trackers.overrun import Overrun, ended_with
 from pytest_dstfuzz.trackers.protocol import Interrupted, Tracker
 
 #: A tracker that has not answered once in so many contexts is not asked any more: a
@@ -106,7 +107,8 @@ class Predictor:
         Contexts that are missing from the answer were not asked for, because the
         budget ended; those of a tracker that never answers fail without being asked. A
         batch on which the tracker raises is halved until the contexts that it fails on
-        are found, and where it says that it gave up (`GivenUpError`), nothing more is asked;
+        are found, one that the end of the budget's seconds cut short is not asked for again, and
+        where it says that it gave up (`GivenUpError`), nothing more is asked;
         what is no failure of the tracker (``KeyboardInterrupt``, see
         `passes_through`) passes through, and what was answered until then is kept.
         An answer from the cache costs nothing, and the listener is not told.
@@ -204,11 +206,11 @@ class Predictor:
         """Add one answer each; a batch that fails as a whole is halved."""
         try:
             # A list of its own: a tracker may take contexts off it, or sort it.
-            raw = as_list(self._tracker.predict(list(batch)), len(batch))
-        except Interrupted as stopped:
-            for place, answer in stopped.answers.items():
-                self._take(batch[place], answer, answered)
-            raise KeyboardInterrupt from None
+            with ended_with(self.budget.deadline):
+                raw = as_list(self._tracker.predict(list(batch)), len(batch))
+        except (Interrupted, Overrun) as stopped:
+            self._cut_short(batch, stopped, answered)
+            return
         except GivenUpError as error:
             self._give_up(error)
             return
@@ -226,6 +228,19 @@ class Predictor:
         middle = len(batch) // 2
         self._answer(batch[:middle], answered)
         self._answer(batch[middle:], answered)
+
+    def _cut_short(
+        self,
+        batch: Sequence[Context],
+        stopped: Interrupted | Overrun,
+        answered: dict[Context, Answer],
+    ) -> None:
+        """Add what was answered before a call was cut short, by the user or by a deadline."""
+        for place, answer in stopped.answers.items():
+            self._take(batch[place], answer, answered)
+        if isinstance(stopped, Interrupted):
+            raise KeyboardInterrupt from None
+        self.budget.overrun()
 
     def _take(self, context: Context, answer: object, answered: dict[Context, Answer]) -> None:
         """Add what a tracker said to one context, unless it said that it gave up."""

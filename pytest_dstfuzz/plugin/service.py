@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,14 +16,19 @@ from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import OutOfReachError, UserError
 from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.report.redact import KEPT_BACK
+from pytest_dstfuzz.trackers.overrun import Overrun, can_end_calls, ended_with
 from pytest_dstfuzz.trackers.preflight import preflight, refuse_training_mode
 from pytest_dstfuzz.trackers.protocol import Disagreement, Tracker, Usage, notes_of
 
 #: What a worker of xdist is told goes under this name of its input.
 _KEY = "dstfuzz"
+_BETWEEN_BATCHES = (
+    "--dst-max-seconds ends this run between two batches alone: a call of a tracker that does not "
+    "come back can be ended in the main thread of POSIX systems"
+)
 
 
 class Service:
@@ -47,9 +52,22 @@ class Service:
         # A run has so many seconds as a whole, whatever it spends them on.
         self.budget.deadline.start()
 
-    def bounded(self) -> AbstractContextManager[None]:
-        """Let making and testing a tracker end in time."""
-        return self.budget.deadline.for_preflight(self._preflight_seconds)
+    @contextmanager
+    def bounded(self) -> Iterator[None]:
+        """Let making and testing a tracker end in time.
+
+        Raises:
+            OutOfReachError: it did not come back.
+        """
+        deadline = self.budget.deadline
+        with deadline.for_preflight(self._preflight_seconds):
+            try:
+                with ended_with(deadline):
+                    yield
+            except Overrun:
+                raise OutOfReachError(
+                    f"the tracker was not tested: it had not come back when {deadline.ended}"
+                ) from None
 
     def test(
         self,
@@ -131,11 +149,21 @@ class Service:
             "usage": None if usage is None else usage.to_json(),
             "disagreement": sum(measured[1:], measured[0]).to_json() if measured else None,
             "gone": self.budget.stopped,
-            "notes": [note for one, _ in self._measured.values() for note in notes_of(one)],
+            "notes": [
+                *self._notes(),
+                *(n for one, _ in self._measured.values() for n in notes_of(one)),
+            ],
             "asked": self.budget.calls,
             "recalled": sum(predictor.recalled for predictor in self._predictors),
             "cache": self._caches.facts(),
         }
+
+    def _notes(self) -> list[str]:
+        """Return what the trackers have to say, and what cannot be kept here."""
+        found = [note for one, _ in self._measured.values() for note in notes_of(one)]
+        if math.isfinite(self.budget.deadline.left) and not can_end_calls():
+            found.append(_BETWEEN_BATCHES)
+        return found
 
     def tell(self, workerinput: dict[str, Any]) -> None:
         """Tell a worker of xdist, which does not test again the tracker that was tested here."""

@@ -25,7 +25,9 @@ from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
 from pytest_dstfuzz.trackers.checks import describe, passes_through
+from pytest_dstfuzz.trackers.overrun import Overrun
 from pytest_dstfuzz.trackers.protocol import (
+    Interrupted,
     Prediction,
     StatefulTracker,
     Tracker,
@@ -45,10 +47,10 @@ class CallableTracker:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         """Call the function once for each context."""
-        return [
-            as_prediction(self._function(context), self._normalisation, "the tracker function")
-            for context in contexts
-        ]
+        return _each(contexts, self._ask)
+
+    def _ask(self, context: Context) -> Prediction:
+        return as_prediction(self._function(context), self._normalisation, "the tracker function")
 
 
 class StatefulAdapter:
@@ -61,7 +63,7 @@ class StatefulAdapter:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         """Replay each context from its first exchange on."""
-        return [self._replay(context) for context in contexts]
+        return _each(contexts, self._replay)
 
     def _replay(self, context: Context) -> Prediction:
         self._tracker.reset()
@@ -97,7 +99,7 @@ class ConvLabAdapter:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         """Replay each context from its first exchange on."""
-        return [self._replay(context) for context in contexts]
+        return _each(contexts, self._replay)
 
     def _replay(self, context: Context) -> Prediction:
         self._tracker.init_session()
@@ -173,6 +175,20 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
     raise TrackerError(
         f"{who} must return a mapping slot -> value or a Prediction, not {describe(answer)}"
     )
+
+
+def _each(contexts: Sequence[Context], ask: Callable[[Context], Prediction]) -> list[Prediction]:
+    """Return the answer to each context; what ends a run loses none that is there."""
+    answers: list[Prediction] = []
+    try:
+        for context in contexts:
+            answers.append(ask(context))  # noqa: PERF401 - those before an interrupt are kept
+    except Overrun as overrun:
+        overrun.answers = dict(enumerate(answers))
+        raise
+    except KeyboardInterrupt:
+        raise Interrupted(dict(enumerate(answers))) from None
+    return answers
 
 
 def _is_convlab(candidate: object) -> bool:

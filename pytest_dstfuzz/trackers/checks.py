@@ -15,6 +15,7 @@ from numbers import Real
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
 from pytest_dstfuzz.dialogue.types import BeliefState, Ontology
 from pytest_dstfuzz.errors import TrackerError, nearest
+from pytest_dstfuzz.trackers.overrun import Overrun
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 #: Characters of a wrong value that a message shows.
@@ -137,7 +138,7 @@ def passes_through(error: BaseException) -> bool:
     reaches Python as a `BaseException` of its own, and ``sys.exit()`` in a tracker, or in the
     script that it was, ends nothing but that call.
     """
-    if isinstance(error, KeyboardInterrupt | GeneratorExit):
+    if isinstance(error, KeyboardInterrupt | GeneratorExit | Overrun):
         return True
     # pytest's own (exit, skip, fail: also what stops a test that takes too long).
     return any(kind.__module__.split(".")[0] == "_pytest" for kind in type(error).__mro__)

@@ -111,7 +111,7 @@ def judged() -> Any:
     }
     gate = {"verdict": "regression", "troubles": [], "not_compared": [], "findings": [finding]}
     gate["comparison"] = comparison
-    report = build_report(results, summarise(results, 0), settings, RunInfo.of(data), gate)
+    report = build_report(results, summarise(results), settings, RunInfo.of(data), gate)
     return json.loads(report_text(report))
 
 
