@@ -159,14 +159,24 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
         for place, turn in new.items()
         if place in old and old[place].key == contents[place.dialogue][place.turn]
     }
-    pairs = list(chain.from_iterable(_pairs(*each, baseline.hidden) for each in both.values()))
+    # Variants are drawn by the name of a dialogue: one of another name has others.
+    renamed = {new_name for _, new_name in matching.renamed}
+    pairs = list(
+        chain.from_iterable(
+            _pairs(*each, baseline.hidden)
+            for place, each in both.items()
+            if place.dialogue not in renamed
+        )
+    )
     pairs.sort(key=lambda pair: (pair.dialogue, pair.turn_id, pair.index))
     clean = [pair for each in both.values() if (pair := _clean(*each, baseline.hidden))]
     return Pairing(
         pairs=tuple(pairs),
         clean=tuple(sorted(clean, key=lambda pair: (pair.dialogue, pair.turn_id))),
         matching=matching,
-        possible=sum(_possible(*each) for each in both.values()),
+        possible=sum(
+            _possible(*each) for place, each in both.items() if place.dialogue not in renamed
+        ),
         turns=len(both),
         only_baseline=sum(map(len, baseline.groups.values())) - len(both),
         only_run=len(new) - len(both),

@@ -13,15 +13,23 @@ Schema):
     dialogues were tested (``dialogues_tested``); below 20 it is approximate.
     ``generated = vacuous + duplicate + vetoed + over_rate + valid`` and ``valid = held +
     violations + carried + improved + errors``.
+    ``clean_answered`` turns have an answer to the clean turn, of which ``clean_empty`` hold no
+    slot (``failure_rate_not_empty`` is that of the others); of ``clean_labelled`` turns with a
+    label ``clean_right`` are right: ``clean_accuracy``, joint goal accuracy.
 ``gate``
     The verdict on the session, null where it has neither limits nor a baseline:
-    ``verdict`` (pass, regression, inconclusive, infrastructure), ``troubles`` (why the
+    ``verdict`` (pass, drift, regression, inconclusive, infrastructure), ``troubles`` (why the
     figures mean nothing), ``not_compared`` (what differs from the baseline's campaign),
     ``findings`` and ``comparison`` (null without one). A finding has ``part`` (``kind`` and
-    ``name``, null = the whole session), ``gate`` (max-failure-rate, max-regression), its
-    ``limit``, ``verdict``, ``reason``, ``value`` (the rate, or the difference),
+    ``name``, null = the whole session), ``gate`` (max-failure-rate, max-regression,
+    max-clean-drift, min-accuracy, or clean-answers: one answer to everything), its ``limit``
+    (null for clean-answers), ``verdict``, ``reason``, ``value`` (the rate, or the difference),
     ``interval`` and ``dialogues_needed`` to decide. The comparison has ``baseline``
-    (``model``, ``version``), ``turns``, ``only_baseline``, ``only_run``, ``dialogues``,
+    (``model``, ``version``), ``turns``, ``only_baseline``, ``only_run``, ``dialogues`` of the
+    turns that both have, ``tested_dialogues`` of the run, ``suite`` (ids of dialogues ``added``,
+    ``removed``, ``changed``; ``renamed``: then, now), ``clean`` (answers to the clean ``turns``:
+    ids of those that ``changed``, and by slot how many were ``lost``, ``gained`` or have an
+    ``other_value``; on the ``labelled`` ones ``accuracy_before`` and ``accuracy_after``),
     ``share`` of identical variants that both builds answered, ``variants``, ``before``,
     ``after``, ``difference``, ``interval`` and ``p_value`` of their failure rates,
     ``new_violations`` and ``gone_violations`` (turn id, number of the variant), and the

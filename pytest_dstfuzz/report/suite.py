@@ -19,7 +19,7 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
         "dialogues that changed, compared up to the change": [
             str(name) for name in suite.get("changed", ())
         ],
-        "dialogues with another name, compared all the same": [
+        "dialogues with another name, compared by their clean answers (a name decides variants)": [
             f"{old} (now {new})" for old, new in suite.get("renamed", ())
         ],
     }
