@@ -17,11 +17,14 @@ from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.config import NO_CACHE, Settings
 from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.plugin.leftovers import hold_folder, remove_leftovers
 from pytest_dstfuzz.trackers.protocol import Tracker, fingerprint_of, fingerprint_problem
 
 _FOLDER: Final = "dstfuzz"
 _FILE: Final = "predictions.sqlite"
 _MEGABYTE: Final = 1_000_000
+#: Of the name of a run.
+_DIGITS: Final = 24
 
 
 class Caches:
@@ -39,6 +42,8 @@ class Caches:
         self._found: dict[int, tuple[Tracker, PredictionCache | None]] = {}
         self._opened: list[Store] = []
         self._problems: list[str] = []
+        if not self._run:
+            remove_leftovers(Path(tempfile.gettempdir()), f"{_FOLDER}-{'[0-9a-f]' * _DIGITS}")
 
     def of(
         self, tracker: Tracker, data: DialogueSet, *, named: bool, origin: str
@@ -106,7 +111,11 @@ class Caches:
         if not self._run:
             return None
         # Nobody else may read what is in it, or put a link in its place.
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            self._config.add_cleanup(hold_folder(self._folder))
+        except OSError as error:
+            self._problems.append(f"the workers share no predictions: {error}")
+            return None
         return self._store(self._folder / _FILE)
 
     @property
@@ -137,7 +146,11 @@ def _run_of(config: pytest.Config) -> str:
     uid = getattr(config, "workerinput", {}).get("testrunuid", "")
     # Users may choose the uid, and choose the same one again.
     name = f"{uid} {os.getppid()}"
-    return hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:24] if uid else ""
+    return (
+        hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
+        if uid
+        else ""
+    )
 
 
 def _kind(tracker: Tracker) -> str:

@@ -174,7 +174,9 @@ class SessionHooks:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
             terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
         new = [result for result in self._results if not self._dst.memory.why_accepted(result)]
-        for command in annotation_lines(new, self._dst.settings, _encoding()):
+        for command in annotation_lines(
+            new, self._dst.settings, _encoding(), self._dst.record.places
+        ):
             terminalreporter.write_line(command)
 
     # -- steps of the end -------------------------------------------------------------

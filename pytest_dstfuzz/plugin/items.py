@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import fields
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Dialogue
+from pytest_dstfuzz.plugin.selection import NODE
 from pytest_dstfuzz.report.keyword import keyword, unlike
 from pytest_dstfuzz.report.redact import KEPT_BACK
 
@@ -97,3 +100,18 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
     if result.reason:
         shown.append(("dst_reason", KEPT_BACK if settings.redact else result.reason))
     return shown
+
+
+def place_of(item: pytest.Item) -> tuple[str, int] | None:
+    """Return file and line of a test, as GitHub wants them; ``None`` for one that is no file's.
+
+    The file is seen from the root of the repository where that is known, and else from where
+    pytest was called.
+    """
+    file, line, _ = item.location
+    path = item.config.rootpath / file
+    if line is None or not path.is_file() or item.nodeid.startswith(f"{NODE}::"):
+        return None
+    root = Path(os.environ.get("GITHUB_WORKSPACE") or item.config.invocation_params.dir)
+    shown = path.relative_to(root) if path.is_relative_to(root) else path
+    return shown.as_posix(), line + 1

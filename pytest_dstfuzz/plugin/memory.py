@@ -134,9 +134,19 @@ class Memory:
             more = f" (and {len(fixed) - _MOST_NAMED} more)" if len(fixed) > _MOST_NAMED else ""
             count = f"{len(fixed)} of {len(replayed)} regressions are fixed"
             lines.append(Line(f"{count}: dstfuzz retire {names}{more}", "good"))
+        if self._dst.settings.replay is not None:
+            lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
         if self._dst.settings.remember:
             lines.append(self._remember())
         return lines
+
+    def _said_of(self, name: str, outcome: str) -> Line:
+        """Say what a violation is that was asked for by its name, and what became of it."""
+        entry = self.corpus[name]
+        state = f"accepted: {entry.reason}" if entry.status == "accepted" else "open"
+        changed = ", ".join(change.slot for change in entry.changed)
+        text = f"regression {name} ({state}), of {changed} at turn {entry.turn}: {outcome}"
+        return Line(text, "good" if outcome == "fixed" else "warning")
 
     def _remember(self) -> Line:
         """Add what was found to the file as it is now: others may have changed it meanwhile."""
@@ -209,7 +219,11 @@ class DstRegression:
         for change in self.changes:
             before, after = (show(v) if v else "none" for v in (change.before, change.after))
             lines.append(f"  changed: {change.slot}: {before} -> {after}")
-        lines += ["", f"  to accept it: dstfuzz accept {self.entry.id} --reason '...'"]
+        if self.entry.status == "accepted":
+            why = show(self.entry.reason)
+            lines += ["", f"  accepted: {why} (without --dst-replay it fails no build)"]
+        else:
+            lines += ["", f"  to accept it: dstfuzz accept {self.entry.id} --reason '...'"]
         return printable("\n".join(lines))
 
 

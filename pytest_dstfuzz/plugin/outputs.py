@@ -107,12 +107,17 @@ def write_outputs(settings: Settings, make_report: Callable[[], Mapping[str, Any
     return lines
 
 
-def annotation_lines(results: Sequence[TurnResult], settings: Settings, encoding: str) -> list[str]:
+def annotation_lines(
+    results: Sequence[TurnResult],
+    settings: Settings,
+    encoding: str,
+    places: Mapping[str, tuple[str, int]],
+) -> list[str]:
     """Return the lines that GitHub makes annotations of, where the user or the place wants them."""
     wanted = settings.annotations == "yes" or (
         settings.annotations == "auto" and os.environ.get(_IN_ACTIONS) == "true"
     )
-    return violation_commands(results, settings, encoding) if wanted else []
+    return violation_commands(results, settings, encoding, places) if wanted else []
 
 
 def record_suite_properties(

@@ -64,6 +64,8 @@ class Record:
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], TurnResult] = {}
+        #: Id of a turn -> file and line of the first test of the suite's own that was about it.
+        self.places: dict[str, tuple[str, int]] = {}
         #: Fingerprints of the lexicons that results were found with.
         self.lexicons: set[str] = set()
         #: Fingerprints of the policies that chose what to change, and a note on each.
@@ -113,6 +115,9 @@ class Record:
         if not isinstance(result, TurnResult):
             result = TurnResult.from_json(result)
         self._found[payload["key"], result.id] = result
+        if place := payload.get("place"):
+            file, line = place
+            self.places.setdefault(result.id, (str(file), int(line)))
         self.lexicons.add(str(payload["lexicon"]))
         fingerprint, note = payload["policy"]
         if fingerprint:

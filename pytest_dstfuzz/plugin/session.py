@@ -31,6 +31,7 @@ from pytest_dstfuzz.plugin.items import (
     make_selectable,
     own_settings,
     param_of,
+    place_of,
     properties,
     result_key,
 )
@@ -236,7 +237,7 @@ class DstSession:
                 result = self._result(param, model, asked)
             except UserError as error:
                 raise self.refusal(request.session, error) from None
-            self.outbox = self._payload(param, asked, result)
+            self.outbox = {**self._payload(param, asked, result), "place": place_of(request.node)}
             request.node.user_properties += properties(result, param.settings)
             return result
 

@@ -5,7 +5,7 @@ https://docs.github.com/actions/reference/workflow-commands-for-github-actions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -23,7 +23,10 @@ _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"
 
 
 def violation_commands(
-    results: Sequence[TurnResult], settings: Settings, encoding: str
+    results: Sequence[TurnResult],
+    settings: Settings,
+    encoding: str,
+    places: Mapping[str, tuple[str, int]] | None = None,
 ) -> list[str]:
     """Return a command for each of the turns whose violations are the plainest, ten at most.
 
@@ -31,6 +34,7 @@ def violation_commands(
         results: every turn.
         settings: those of the session; violations that fail no test are warnings.
         encoding: of the output; what it does not have is written by number.
+        places: id of a turn -> file and line of its test, where it is one of the suite's own.
     """
     level = "error" if settings.fail_on == "violation" else "warning"
     commands = []
@@ -45,15 +49,28 @@ def violation_commands(
             *(shorten(line) for line in change_lines(shown.changed_slots)),
         ]
         title = f"{shorten(turn.id)}, variant {variant.index}"
-        commands.append(encodable(command(level, title, "\n".join(lines)), encoding))
+        place = (places or {}).get(turn.id)
+        commands.append(encodable(command(level, title, "\n".join(lines), place), encoding))
     return commands
 
 
-def command(level: str, title: str, message: str) -> str:
+def command(level: str, title: str, message: str, place: tuple[str, int] | None = None) -> str:
     r"""Return a workflow command, on one line.
+
+    Args:
+        level: error or warning.
+        title: of the annotation.
+        message: its text.
+        place: the file, seen from the root of the repository, and the line that it is about.
 
     >>> command("error", "a: b", "50 %\nmore")
     '::error title=a%3A b::50 %25%0Amore'
     """
-    escaped = printable(title).translate(str.maketrans(_PROPERTY))
-    return f"::{level} title={escaped}::{printable(message).translate(str.maketrans(_DATA))}"
+    given = {"title": title}
+    if place is not None:
+        given = {"file": place[0], "line": str(place[1]), **given}
+    escaped = ",".join(
+        f"{name}={printable(text).translate(str.maketrans(_PROPERTY))}"
+        for name, text in given.items()
+    )
+    return f"::{level} {escaped}::{printable(message).translate(str.maketrans(_DATA))}"

@@ -199,6 +199,9 @@ def _verdict(view: View) -> Verdict:
         found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
         why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
         kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
+        if gate["verdict"] == "regression" and gate["comparison"] is None:
+            # There is no earlier build that this one could have fallen behind.
+            headline = "Failed: over the limit"
         reasons = [_sentence(str(reason)) for reason in why]
         if len(reasons) > _MOST_REASONS:
             reasons[_MOST_REASONS:] = [f"And {len(reasons) - _MOST_REASONS} more; see the limits."]

@@ -161,11 +161,17 @@ def test_accepting_takes_a_reason_and_a_violation(
 def test_one_can_be_replayed_alone(remembered: pytest.Pytester) -> None:
     name = lines()[0]["id"]
     assert main(["accept", name, "--reason", "known"]) == 0
-    result = run(remembered, "fragile", f"--dst-replay={name}")
+    result = run(remembered, "fragile", f"--dst-replay={name[:6]}")
     result.assert_outcomes(failed=1, deselected=2)
+    what = f"regression {name} (accepted: known), of hotel-name at turn talks-test-p1-t1"
+    result.stdout.fnmatch_lines(
+        ["*accepted: known (without --dst-replay it fails no build)", f"dstfuzz: {what}: broken"]
+    )
+    result.stdout.no_fnmatch_line("*to accept it*")
     result = run(remembered, "mended", f"--dst-replay={name}")
     result.assert_outcomes(passed=1, deselected=2)
     assert result.ret == 0
+    result.stdout.fnmatch_lines([f"dstfuzz: {what}: fixed"])
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
@@ -334,3 +340,28 @@ def test_a_file_that_is_no_python_is_not_added_to(
     assert Path("notes.txt").read_text() == "not a python file"
     assert main(["promote", name]) == 0
     compile(capsys.readouterr().out, "printed", "exec")
+
+
+def test_they_are_listed(
+    remembered: pytest.Pytester,  # noqa: ARG001 - its files
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = lines()
+    first = found[0]["id"]
+    assert main(["accept", first[:7], "--reason", "nobody types this"]) == 0
+    capsys.readouterr()
+    assert main(["regressions"]) == 0
+    shown = capsys.readouterr().out
+    assert f"talks.jsonl: {len(found) - 1} open, 1 accepted" in " ".join(shown.split())
+    assert [entry["id"] for entry in found if entry["id"] in shown] == [one["id"] for one in found]
+    assert "accepted: nobody types this" in shown
+    assert shown.count("talks-test-p1-t1") == shown.count("hotel-name: ") == len(found)
+    assert main(["regressions", "--status=open"]) == 0
+    assert first not in capsys.readouterr().out
+    assert main(["regressions", first[:7]]) == 0
+    shown = capsys.readouterr().out
+    assert found[1]["id"] not in shown
+    assert "seen as: " in shown
+    assert main(["regressions", "zz"]) == 2
+    assert "unknown regression 'zz'" in capsys.readouterr().err
+    assert main(["regressions", "--regressions", "nowhere"]) == 2

@@ -119,6 +119,24 @@ def test_when_there_are_annotations(
     assert all(line.startswith("::error title=sample-test-") for line in commands)
 
 
+@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+def test_annotations_name_the_line_of_the_test(
+    bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...]
+) -> None:
+    tests = bot.mkdir("suite") / "test_mine.py"
+    tests.write_text("\n\ndef test_state(dst_turn):\n    dst_turn.assert_unchanged()\n")
+    options = (*FRAGILE, "--dst-annotations=yes", *workers)
+    for root, file in ((None, "suite/test_mine.py"), ("suite", "test_mine.py")):
+        if root is not None:
+            monkeypatch.setenv("GITHUB_WORKSPACE", str(bot.path / root))
+        result = bot.runpytest_inprocess(*options, "suite")
+        assert result.ret == pytest.ExitCode.TESTS_FAILED
+        commands = [line for line in result.outlines if line.startswith("::")]
+        assert commands
+        for line in commands:
+            assert line.startswith(f"::error file={file},line=3,title=sample-test-")
+
+
 def test_the_summary_of_a_step(bot: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     path = bot.path / "step.md"
     path.write_text("before\n", encoding="utf-8")

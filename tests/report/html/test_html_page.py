@@ -28,6 +28,7 @@ from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.html.embed import script_json
 from pytest_dstfuzz.report.html.page import heat_level, html_text
 from pytest_dstfuzz.report.html.records import page_data
+from pytest_dstfuzz.report.markdown import markdown_text
 
 
 class Parsed(HTMLParser):
@@ -102,6 +103,16 @@ def test_the_same_report_gives_the_same_bytes(results: list[TurnResult]) -> None
     text = html_text(report)
     assert text == html_text(report)
     assert text == html_text(json.loads(json.dumps(build(results[::-1], judgement()))))
+
+
+def test_a_limit_without_a_baseline_is_no_regression(results: list[TurnResult]) -> None:
+    gate = judgement("nothing")
+    finding = {**gate["findings"][0], "gate": "max-failure-rate", "reason": "20 % is over 10 %"}
+    report = build(results, {**gate, "findings": [finding] * 2, "comparison": None})
+    for text in (html_text(report), markdown_text(report)):
+        assert "Failed: over the limit" in text.replace("&#58;", ":")
+        assert "Failed: regression" not in text.replace("&#58;", ":")
+    assert html_text(report).count(">over the limit<") == 2
 
 
 def test_what_a_reader_finds(results: list[TurnResult]) -> None:
