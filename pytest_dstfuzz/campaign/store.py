@@ -21,6 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from pytest_dstfuzz.campaign.alive import Alive, is_dead
+
 T = TypeVar("T")
 
 #: Says whose file it is ("dstf"), and which tables it has.
@@ -28,7 +30,8 @@ _APPLICATION: Final = 0x64737466
 _VERSION: Final = 1
 #: Seconds to wait for another process that writes.
 _BUSY: Final = 20.0
-#: Seconds after which whoever claimed a key, and kept nothing since, is taken for dead.
+#: Seconds after which whoever claimed a key, and kept nothing since, is not waited for any more:
+#: it hangs, or it is not known whether it lives.
 _CLAIM_HOLDS: Final = 60.0
 #: What is left of the allowed size once the oldest values were removed.
 _KEPT: Final = 0.9
@@ -73,9 +76,14 @@ class Store:
         #: What the path named when it was opened.
         self._file: tuple[int, int] | None = None
         self._off = False
+        #: By owner: what shows that this process lives, which has claimed something under it.
+        self._alive: dict[str, Alive] = {}
         if hasattr(os, "register_at_fork"):
             # A connection must not be carried into a forked process.
-            os.register_at_fork(before=partial(_close, weakref.ref(self)))
+            store = weakref.ref(self)
+            os.register_at_fork(
+                before=partial(_close, store), after_in_child=partial(_leave, store)
+            )
 
     @property
     def usable(self) -> bool:
@@ -109,7 +117,7 @@ class Store:
             Those that are claimed now: not those that have a value, nor those that another
             process has claimed and is alive. All of them where the file cannot be used.
         """
-        return self._try(lambda base: _claim(base, run, owner, keys), set(keys))
+        return self._try(lambda base: self._claim(base, run, owner, keys), set(keys))
 
     def release(self, run: str, owner: str) -> None:
         """Give up all claims of a process."""
@@ -120,12 +128,23 @@ class Store:
         self._try(work, None)
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file, and let others have what was claimed; it is opened again when needed."""
+        for alive in self._alive.values():
+            alive.end()
+        self._alive.clear()
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         base, self._open = self._open, None
         if base is not None:
             # Another thread's connection cannot be closed here.
             with suppress(sqlite3.Error):
                 base.close()
+
+    def _leave(self) -> None:
+        for alive in self._alive.values():
+            alive.leave()
+        self._alive.clear()
 
     # -- when something goes wrong ------------------------------------------------------
 
@@ -136,8 +155,8 @@ class Store:
                 break
             try:
                 return work(self._connection())
-            except (sqlite3.DatabaseError, _DamagedError, _ForeignError, OSError) as error:
-                damaged = isinstance(error, _DamagedError) or _is_damage(error)
+            except (sqlite3.Error, _DamagedError, _ForeignError, OSError, ValueError) as error:
+                damaged = _is_damage(error)
                 if anew or not damaged or not self._set_aside(error):
                     self._give_up(error)
         return otherwise
@@ -151,7 +170,7 @@ class Store:
 
     def _set_aside(self, error: Exception) -> bool:
         """Move a damaged file out of the way; return whether that could be done."""
-        self.close()
+        self._disconnect()
         aside = self.path.with_name(f"{self.path.name}.damaged")
         try:
             # Another process may have done it, and this may be the new file already.
@@ -186,6 +205,8 @@ class Store:
             row = base.execute("SELECT value, day FROM entries WHERE key = ?", (key,)).fetchone()
             if row is not None:
                 found[key] = _checked(key, row[0])
+                if not isinstance(row[1], int):
+                    raise _DamagedError("a day is no number")
                 if row[1] < today:
                     old.append((today, key))
         if old:
@@ -204,6 +225,28 @@ class Store:
         if shrunk:
             # Takes a step for each page, and `execute` makes one.
             base.executescript("PRAGMA incremental_vacuum")
+
+    def _claim(
+        self, base: sqlite3.Connection, run: str, owner: str, keys: Sequence[bytes]
+    ) -> set[bytes]:
+        if owner not in self._alive:
+            # From now on others see when this process ends.
+            self._alive[owner] = Alive(self.path, owner)
+        now, mine = time.time(), set[bytes]()
+        with _transaction(base):
+            gone = "DELETE FROM claims WHERE since < ? OR owner = ?"
+            base.execute(gone, (now - _CLAIM_HOLDS, owner))
+            others = base.execute("SELECT DISTINCT owner FROM claims WHERE run = ?", (run,))
+            for (other,) in others.fetchall():
+                if is_dead(self.path, str(other)):
+                    base.execute(gone, (0.0, other))
+            for key in keys:
+                if base.execute("SELECT 1 FROM entries WHERE key = ?", (key,)).fetchone() is None:
+                    claimed = base.execute(
+                        "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?)", (run, key, owner, now)
+                    )
+                    mine.update([key] * claimed.rowcount)
+        return mine
 
     def _shrink(self, base: sqlite3.Connection) -> bool:
         """Remove the oldest values where there are too many; return whether there were."""
@@ -260,19 +303,6 @@ def _write_ahead(base: sqlite3.Connection) -> None:
             return
 
 
-def _claim(base: sqlite3.Connection, run: str, owner: str, keys: Sequence[bytes]) -> set[bytes]:
-    now, mine = time.time(), set[bytes]()
-    with _transaction(base):
-        base.execute("DELETE FROM claims WHERE since < ? OR owner = ?", (now - _CLAIM_HOLDS, owner))
-        for key in keys:
-            if base.execute("SELECT 1 FROM entries WHERE key = ?", (key,)).fetchone() is None:
-                claimed = base.execute(
-                    "INSERT OR IGNORE INTO claims VALUES (?, ?, ?, ?)", (run, key, owner, now)
-                )
-                mine.update([key] * claimed.rowcount)
-    return mine
-
-
 @contextmanager
 def _transaction(base: sqlite3.Connection) -> Generator[None]:
     """Do all of something or nothing of it, whatever interrupts it."""
@@ -288,9 +318,15 @@ def _transaction(base: sqlite3.Connection) -> Generator[None]:
 
 
 def _close(store: weakref.ref[Store]) -> None:
-    """Close a store that is still there."""
+    """Close the connection of a store that is still there."""
     if (found := store()) is not None:
-        found.close()
+        found._disconnect()  # noqa: SLF001 - a function of this class, kept apart for the weak reference
+
+
+def _leave(store: weakref.ref[Store]) -> None:
+    """Let a forked process not look like the one that it comes from."""
+    if (found := store()) is not None:
+        found._leave()  # noqa: SLF001 - likewise
 
 
 def _checked(key: bytes, stored: object) -> bytes:
@@ -304,8 +340,15 @@ def _checksum(key: bytes, value: bytes) -> bytes:
 
 
 def _is_damage(error: Exception) -> bool:
+    """Whether an error says that the file is not what this module writes."""
+    if isinstance(error, _DamagedError | UnicodeDecodeError):
+        return True
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    # The last ones: other columns, a trigger; what is written here breaks no rule of its own.
+    return code in (
+        *(sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR),
+        *(sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH),
+    )
 
 
 def _reason(error: Exception) -> str:
