@@ -30,8 +30,10 @@ class Rules:
     relation: Relation
     search: Search
     perturber: Perturber
-    #: Whether what breaks the relation once is put to the vote, see `voting`.
-    votes: bool = False
+    #: Answers of a vote on what breaks the relation once, see `voting`; 1 = there is no vote.
+    votes: int = 1
+    #: Ids of the dialogues in which a few contexts are asked once more, see `repeats`.
+    repeated: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -41,7 +43,7 @@ class Rules:
         lexicon: Lexicon,
         search: Search | None = None,
         *,
-        votes: bool = False,
+        votes: int = 1,
     ) -> Rules:
         """Build the rules of ``settings``.
 
@@ -50,7 +52,7 @@ class Rules:
             data: the data set: its name, ontology and cue words.
             lexicon: words for the perturbations.
             search: who chooses the variants, in the place of the search that is named.
-            votes: put what breaks the relation once to the vote.
+            votes: answers of a vote on what breaks the relation once; 1 = there is no vote.
 
         Raises:
             UserError: an unknown relation or search, a bad lock, or data without the

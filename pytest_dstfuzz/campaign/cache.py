@@ -93,7 +93,11 @@ class PredictionCache:
         time.sleep(_PATIENCE)
 
     def preflight(
-        self, contexts: Sequence[Context], measure: Callable[[], Disagreement | None]
+        self,
+        contexts: Sequence[Context],
+        measure: Callable[[], Disagreement | None],
+        *,
+        varies: bool = False,
     ) -> Disagreement | None:
         """Return what the preflight measured on some contexts.
 
@@ -101,8 +105,10 @@ class PredictionCache:
             contexts: that it asks for.
             measure: the preflight; called where nothing is kept, by one process of the run. What
                 it raises passes through, and nothing is kept.
+            varies: it measures how a tracker varies that need not be repeatable.
         """
-        key = self._digest(["preflight", [context.exchanges for context in contexts]])
+        kind = "preflight of one that varies" if varies else "preflight"
+        key = self._digest([kind, [context.exchanges for context in contexts]])
         while True:
             if (found := self._store.get([key]).get(key)) is not None:
                 kept = json.loads(found)

@@ -18,8 +18,8 @@ from pytest_dstfuzz.campaign.events import (
 )
 from pytest_dstfuzz.campaign.flight import Flight
 from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.repeats import dialogues_to_repeat
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.voting import ANSWERS
 from pytest_dstfuzz.campaign.walk import unanswered, walk
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
@@ -105,7 +105,11 @@ class Campaign:
             if isinstance(tracker, Predictor)
             else predictor_for(settings, data, tracker, listener)
         )
-        self._rules = Rules.of(settings, data, lexicon, search, votes=self._predictor.votes)
+        rules = Rules.of(settings, data, lexicon, search, votes=self._predictor.votes)
+        if self._predictor.repeats:
+            ids = [dialogue.id for dialogue, _ in plan]
+            rules = replace(rules, repeated=dialogues_to_repeat(ids, settings.seed))
+        self._rules = rules
         self._listener = listener or ignore
         batch = self._predictor.batch_size
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
@@ -211,7 +215,7 @@ class Campaign:
         """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
         settings = self._rules.settings
         passes = 3 if most and settings.attack != "non-cumulative" else 1
-        answers = ANSWERS if most and self._rules.votes else 1
+        answers = self._rules.votes if most else 1
         return (last + 1) * answers * (1 + passes * settings.variants)
 
     def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:

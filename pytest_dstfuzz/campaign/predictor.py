@@ -37,8 +37,10 @@ class Predictor:
         budget: what may be spent; ``None`` = no limit.
         listener: told of batches, errors and the end of the budget.
         memory: number of answers that are kept; the oldest go first.
-        votes: the tracker disagrees with itself, so that what breaks a relation once is put
-            to the vote, see `voting`.
+        votes: answers of a vote on what breaks a relation once, where the tracker may disagree
+            with itself, see `voting`; 1 = there is no vote.
+        repeats: a few contexts are asked once more, to see whether the tracker repeats itself;
+            see `repeats`.
         cache: what the tracker answered before, in other runs or processes; ``None`` = nothing.
     """
 
@@ -52,11 +54,13 @@ class Predictor:
         budget: Budget | None = None,
         listener: Listener | None = None,
         memory: int = MEMORY,
-        votes: bool = False,
+        votes: int = 1,
+        repeats: bool = False,
         cache: PredictionCache | None = None,
     ) -> None:
         self.batch_size = batch_size
         self.votes = votes
+        self.repeats = repeats
         self.budget = budget or Budget()
         #: Answers that came from the cache.
         self.recalled = 0

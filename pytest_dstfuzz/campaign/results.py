@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from pytest_dstfuzz.dialogue.types import BeliefState
@@ -122,6 +122,26 @@ class Minimal:
 
 
 @dataclass(frozen=True, slots=True)
+class Votes:
+    """How several answers voted on the slot whose change they confirm best."""
+
+    #: Answers to the variant in its context.
+    asked: int
+    #: Those of them with the new value, and with the value of the clean turn.
+    changed: int
+    kept: int
+    #: Those that are as the clean state throughout: had one come first, nobody had asked again.
+    same: int
+    #: Answers to the clean turn with its value, and with the new one.
+    clean: int
+    against: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class VariantResult:
     """One generated variant of one turn, run or not."""
 
@@ -148,6 +168,11 @@ class VariantResult:
     draws: int = 1
     #: Of a violation; ``None`` where it was not looked for, or the budget ended before.
     minimal: Minimal | None = None
+    #: Of a tracker that need not be repeatable; ``None`` where it was asked once.
+    votes: Votes | None = None
+    #: Whether this context and its clean turn, asked once more, got the same answers again: a
+    #: sample of those of a tracker that must be repeatable; ``None`` = not asked again.
+    repeated: bool | None = None
 
     @property
     def size(self) -> int:
@@ -182,13 +207,15 @@ class VariantResult:
             "outcome": self.outcome,
             "draws": self.draws,
             "minimal": None if self.minimal is None else self.minimal.to_json(),
+            "votes": None if self.votes is None else self.votes.to_json(),
+            "repeated": self.repeated,
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> VariantResult:
         """Build the result that `to_json` wrote."""
-        # Reports of versions without a minimiser have no such key.
-        state, minimal = data["state"], data.get("minimal")
+        # Reports of earlier versions lack some keys.
+        state, minimal, votes = data["state"], data.get("minimal"), data.get("votes")
         return cls(
             index=data["index"],
             text=data["text"],
@@ -205,6 +232,8 @@ class VariantResult:
             cause=data["cause"],
             draws=data["draws"],
             minimal=None if minimal is None else Minimal.from_json(minimal),
+            votes=None if votes is None else Votes(**votes),
+            repeated=data.get("repeated"),
         )
 
 
@@ -231,6 +260,11 @@ class TurnResult:
     calls: int = 0
     #: Likewise to make its violations smaller; they are no calls of the search.
     minimiser_calls: int = 0
+    #: For each answer to the clean turn, where there were several, which of its different states
+    #: it was: numbers from 0 in order of appearance, -1 for a failure.
+    clean_votes: tuple[int, ...] = ()
+    #: Contexts asked once more to see whether the tracker repeats itself; no calls of the search.
+    repeat_calls: int = 0
 
     @property
     def violations(self) -> tuple[VariantResult, ...]:
@@ -256,6 +290,8 @@ class TurnResult:
             "reason": self.reason,
             "calls": self.calls,
             "minimiser_calls": self.minimiser_calls,
+            "clean_votes": list(self.clean_votes),
+            "repeat_calls": self.repeat_calls,
             "variants": [variant.to_json() for variant in self.variants],
         }
 
@@ -276,4 +312,6 @@ class TurnResult:
             reason=data["reason"],
             calls=data["calls"],
             minimiser_calls=data.get("minimiser_calls", 0),
+            clean_votes=tuple(data.get("clean_votes", ())),
+            repeat_calls=data.get("repeat_calls", 0),
         )

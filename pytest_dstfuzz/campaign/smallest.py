@@ -15,7 +15,7 @@ from pytest_dstfuzz.campaign.attempts import Rules, TurnAttempts
 from pytest_dstfuzz.campaign.judge import Judged
 from pytest_dstfuzz.campaign.minimise import Steps, Subset, minimise
 from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, Minimal
-from pytest_dstfuzz.campaign.voting import repetitions, settled
+from pytest_dstfuzz.campaign.voting import settled, variant_wanted
 from pytest_dstfuzz.dialogue.types import Context, Dialogue, SlotChange
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.types import Edit
@@ -129,7 +129,7 @@ class _Case:
         halves = (numbers[:own], numbers[own:])
         #: What the passes of the violation itself showed, and what is needed besides.
         passes = [self._with(edits).context for edits in ((), *halves, numbers)]
-        self._passes = {*passes, *repetitions(passes)}
+        self._passes = {context.exchanges for context in passes}
         self._needed: dict[Context, None] = {}
         self._steps: Steps[Subset] = minimise(halves)
         #: What the search wants to know; nothing before it has begun.
@@ -157,8 +157,9 @@ class _Case:
         if not rebuilt.valid:
             return []
         needed = [rebuilt.context]
-        if self._rules.votes and rebuilt.context in answers and self._changes(edits, answers):
-            needed += repetitions(needed)
+        if self._rules.votes > 1 and rebuilt.context in answers and self._changes(edits, answers):
+            clean, votes = self._turns[self._place].clean_context, self._rules.votes
+            needed += variant_wanted(clean, rebuilt.context, answers, votes, votes)
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
 
@@ -221,5 +222,7 @@ class _Case:
                 ChangedSlot(*change, carried=change.slot in carried)
                 for change in self._changes(edits, answers)
             ),
-            calls=count_asked(self._needed.keys() - self._passes, answers),
+            calls=count_asked(
+                {one for one in self._needed if one.exchanges not in self._passes}, answers
+            ),
         )

@@ -10,6 +10,8 @@ from typing import Any
 from pytest_dstfuzz.campaign.clean import clean_answers
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column, count
+from pytest_dstfuzz.campaign.noise import Noise, noise_of
+from pytest_dstfuzz.campaign.repeats import Repeats, repeats_of
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 
 
@@ -63,6 +65,10 @@ class Summary:
     clean_labelled: int
     clean_right: int
     clean_accuracy: float | None
+    #: Of a tracker that need not be repeatable; ``None`` where no clean turn was asked again.
+    noise: Noise | None = None
+    #: Of one that must be: what came of asking a few contexts again; ``None`` where none was.
+    repeats: Repeats | None = None
 
     @property
     def broken_per_1000_calls(self) -> float | None:
@@ -76,6 +82,9 @@ class Summary:
             value = getattr(self, item.name)
             name = "yield" if item.name == "yield_rate" else item.name
             values[name] = list(value) if isinstance(value, tuple) else value
+        for part in ("noise", "repeats"):
+            found = getattr(self, part)
+            values[part] = None if found is None else found.to_json()
         return values
 
 
@@ -122,6 +131,8 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
         clean_labelled=clean.labelled,
         clean_right=clean.right,
         clean_accuracy=clean.accuracy,
+        noise=noise_of(turns),
+        repeats=repeats_of(turns),
     )
 
 

@@ -1,10 +1,13 @@
-"""Trackers that disagree with themselves: most of three answers have to differ.
+"""Trackers that disagree with themselves: what most of several answers say counts.
 
-A service may answer one question now so and now so. Where the preflight saw that, a variant
-whose first answer breaks the relation, and its clean turn, are asked again until there are
-three answers to each, and what most of them say, slot by slot, is compared. A variant whose
-first answer kept the relation is not asked again. Likewise for the second passes that tell what
-caused a violation.
+A service may answer one question now so and now so. Of such a tracker each clean turn is asked
+several times before anything else (``votes``, three by default), and again until one value of each
+slot leads by as many answers. A variant whose first answer breaks the relation is asked again until
+the change leads by ``2 * votes - 1`` answers, or is ``votes`` behind: a sequential probability
+ratio test (Wald, 1945). Where the change stands, the clean value must lead by two more. Where
+answers are wrong with chance w and always in the same way, a lead of d comes about by accident with
+odds of ``(w / (1 - w)) ** d``. A variant whose first answer kept the relation is not asked again.
+What is left of the noise is estimated, see `noise`.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure
+from pytest_dstfuzz.campaign.results import ChangedSlot, Votes
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
 from pytest_dstfuzz.trackers.protocol import Prediction
 
-#: Answers that a vote takes, the first one included.
-ANSWERS: Final = 3
+#: One context is asked at most so many times ``votes``, however its answers go.
+_MOST: Final = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +34,71 @@ class Again(Context):
     repetition: int
 
 
-def repetitions(contexts: Iterable[Context]) -> list[Context]:
-    """Return what has to be asked besides some contexts for a vote on each, in their order."""
-    return [
-        Again(context.exchanges, number)
-        for context in dict.fromkeys(contexts)
-        for number in range(1, ANSWERS)
-    ]
+def all_answers(context: Context, answers: Mapping[Context, Answer]) -> list[Answer]:
+    """Return all answers to a context, in the order in which they were asked for."""
+    return [answers[one] for one in all_asked([context], answers)]
+
+
+def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) -> list[Context]:
+    """Return contexts and their repetitions, as far as they were answered."""
+    found = []
+    for context in contexts:
+        one, number = context, 0
+        while one in answers:
+            found.append(one)
+            number += 1
+            one = Again(context.exchanges, number)
+    return found
+
+
+def clean_wanted(
+    context: Context, answers: Mapping[Context, Answer], votes: int, lead: int | None = None
+) -> list[Context]:
+    """Return what to ask next about a clean turn; nothing once each of its slots is decided.
+
+    Args:
+        context: of the clean turn; the tracker answered it.
+        answers: those to it and to its repetitions.
+        votes: answers that a vote takes at least.
+        lead: by how many answers a value must be ahead of all others; ``None`` = ``votes``.
+    """
+    given = all_answers(context, answers)
+    if isinstance(given[0], Failure) or len(given) >= _MOST * votes:
+        return []
+    slots = _slots(given)
+    behind = [(votes if lead is None else lead) - _lead(given, slot) for slot in slots]
+    return _more(context, given, max([*behind, votes - len(given)]), votes)
+
+
+def variant_wanted(
+    clean: Context, context: Context, answers: Mapping[Context, Answer], votes: int, lead: int
+) -> list[Context]:
+    """Return what to ask next about a variant whose first answer breaks the relation.
+
+    Args:
+        clean: context of its clean turn; the tracker answered it.
+        context: of the variant, or of a second pass; likewise.
+        answers: those to both and to their repetitions.
+        votes: answers that a vote takes at least.
+        lead: by how many answers a change must be ahead to stand. The clean value must be ahead
+            by two more, as all variants of the turn hang on it.
+
+    Returns:
+        Repetitions of the context, and of the clean turn where a change stands; nothing once all
+        is decided.
+    """
+    given = all_answers(context, answers)
+    before = settled_clean(clean, answers)
+    slots = sorted({*_slots(given), *before})
+    leads = {slot: _changed_lead(given, slot, before) for slot in slots}
+    # A change that may stand or fall is asked until it can do either.
+    needed = [min(lead - ahead, ahead + votes) for ahead in leads.values() if -votes < ahead < lead]
+    wanted = _more(context, given, max(needed, default=0), votes)
+    if not wanted and (standing := [slot for slot in leads if leads[slot] > 0]):
+        clean_given = all_answers(clean, answers)
+        behind = max(lead + 2 - _lead(clean_given, slot) for slot in standing)
+        wanted = _more(clean, clean_given, behind, votes)
+    return wanted
 
 
 def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> BeliefState:
@@ -48,9 +110,8 @@ def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> Belief
         context: of the clean turn; the tracker answered it.
         answers: those to it and to its repetitions.
     """
-    votes = _all_answers(context, answers)
-    slots = sorted({slot for vote in votes for slot in _slots(vote)})
-    return _changed(_state_of(votes[0]), _majority(votes, slots))
+    votes = all_answers(context, answers)
+    return _changed(_state_of(votes[0]), _majority(votes, _slots(votes)))
 
 
 def settled(
@@ -58,30 +119,97 @@ def settled(
 ) -> tuple[BeliefState, Answer]:
     """Return the two sides that a relation compares: belief state of the clean turn, answer.
 
-    By majority, where the context was put to the vote, and otherwise the first answers to both.
-    A slot on which one side has no majority did not change.
+    By majority, where the context was put to the vote, and otherwise its only answer. A slot on
+    which one side has no majority did not change.
 
     Args:
         clean: context of the clean turn; the tracker answered it.
         context: of the variant, or of a second pass.
         answers: those to both and to their repetitions.
     """
-    first, votes = answers[context], _all_answers(context, answers)
-    if isinstance(first, Failure) or len(votes) < ANSWERS:
-        return _state_of(answers[clean]), first
-    before = settled_clean(clean, answers)
-    clean_votes = _all_answers(clean, answers)
+    first, before = answers[context], settled_clean(clean, answers)
+    votes, clean_votes = all_answers(context, answers), all_answers(clean, answers)
+    if isinstance(first, Failure) or len(votes) == 1:
+        return before, first
     # A slot that one side alone ever names is absent from the other by all of its votes.
-    slots = sorted({slot for vote in (*votes, *clean_votes) for slot in _slots(vote)})
+    slots = _slots([*votes, *clean_votes])
     firm = _majority(clean_votes, slots)
     agreed = {slot: v for slot, v in _majority(votes, slots).items() if slot in firm}
     return before, Prediction(_changed(before, agreed), first.impurities)
 
 
-def _all_answers(context: Context, answers: Mapping[Context, Answer]) -> list[Answer]:
-    """Return all answers to a context: as many as a vote takes, or the first one alone."""
-    again = (one for one in repetitions([context]) if one in answers)
-    return [answers[context], *(answers[one] for one in again)]
+def kinds_of_answers(context: Context, answers: Mapping[Context, Answer]) -> tuple[int, ...]:
+    """Return for each answer to a context which of its different states it was, by appearance.
+
+    Numbers from 0, and -1 for a failure; nothing for a context that was asked once.
+    """
+    given = all_answers(context, answers)
+    numbers: dict[BeliefState, int] = {}
+    kinds = [
+        numbers.setdefault(one.state, len(numbers)) if isinstance(one, Prediction) else -1
+        for one in given
+    ]
+    return tuple(kinds) if len(kinds) > 1 else ()
+
+
+def count_votes(
+    clean: Context,
+    context: Context,
+    answers: Mapping[Context, Answer],
+    changes: Sequence[ChangedSlot],
+) -> Votes | None:
+    """Return how the answers to a variant voted on the slot whose change they confirm best.
+
+    Args:
+        clean: context of the clean turn.
+        context: of the variant.
+        answers: those to both and to their repetitions.
+        changes: of the variant, by the vote.
+
+    Returns:
+        ``None`` where the variant was asked once.
+    """
+    given = all_answers(context, answers)
+    if len(given) < 2:
+        return None
+    before = settled_clean(clean, answers)
+    anew = [change.slot for change in changes if not change.carried]
+    slots = anew or [change.slot for change in changes] or sorted({*_slots(given), *before})
+    same = sum(isinstance(one, Prediction) and one.state == before for one in given)
+    if not slots:
+        return Votes(len(given), 0, same, same, len(all_answers(clean, answers)), 0)
+    leads = {slot: _changed_lead(given, slot, before) for slot in slots}
+    # Of equal ones the first by name.
+    slot = min(leads, key=lambda name: (-leads[name], name))
+    counted, kept = _values(given, slot), before.get(slot)
+    others = [(count, value) for value, count in counted.items() if value != kept]
+    changed, value = max(others, key=lambda pair: pair[0]) if others else (0, kept)
+    clean_counted = _values(all_answers(clean, answers), slot)
+    against = clean_counted[value] if others else 0
+    return Votes(len(given), changed, counted[kept], same, clean_counted[kept], against)
+
+
+def _more(context: Context, given: Sequence[Answer], count: int, votes: int) -> list[Context]:
+    """Return the next repetitions of a context, as far as it may be asked."""
+    end = min(len(given) + count, _MOST * votes)
+    return [Again(context.exchanges, number) for number in range(len(given), end)]
+
+
+def _values(votes: Iterable[Answer], slot: str) -> Counter[str | None]:
+    """Return value -> answers that have it, ``None`` = absent. A failure is no vote."""
+    return Counter(vote.state.get(slot) for vote in votes if isinstance(vote, Prediction))
+
+
+def _lead(votes: Sequence[Answer], slot: str) -> int:
+    """Return by how many answers the most frequent value of a slot is ahead of all the rest."""
+    return 2 * max(_values(votes, slot).values()) - len(votes)
+
+
+def _changed_lead(votes: Sequence[Answer], slot: str, before: BeliefState) -> int:
+    """Return by how many the most frequent value other than the clean one is ahead."""
+    counted = _values(votes, slot)
+    counted.pop(before.get(slot), None)
+    return 2 * max(counted.values(), default=0) - len(votes)
 
 
 def _majority(votes: Sequence[Answer], slots: Iterable[str]) -> dict[str, str | None]:
@@ -89,14 +217,13 @@ def _majority(votes: Sequence[Answer], slots: Iterable[str]) -> dict[str, str | 
 
     A failure is no vote for anything. Slots without such a value are left out.
     """
-    states = [vote.state for vote in votes if isinstance(vote, Prediction)]
-    counted = {slot: Counter(state.get(slot) for state in states) for slot in slots}
-    most = {slot: count.most_common(1)[0] for slot, count in counted.items()}
-    return {slot: value for slot, (value, count) in most.items() if 2 * count > ANSWERS}
+    most = {slot: _values(votes, slot).most_common(1)[0] for slot in slots}
+    return {slot: value for slot, (value, count) in most.items() if 2 * count > len(votes)}
 
 
-def _slots(answer: Answer) -> Iterable[str]:
-    return answer.state if isinstance(answer, Prediction) else ()
+def _slots(votes: Iterable[Answer]) -> list[str]:
+    """Return the slots that some answers name, sorted."""
+    return sorted({slot for vote in votes if isinstance(vote, Prediction) for slot in vote.state})
 
 
 def _state_of(answer: Answer) -> BeliefState:

@@ -10,8 +10,9 @@ out is a function of the dialogue, the rules and the tracker alone.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product, takewhile
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure, count_asked
@@ -32,9 +33,17 @@ from pytest_dstfuzz.campaign.judge import (
     turn_outcome,
     with_cause,
 )
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.smallest import Smaller, smallest
-from pytest_dstfuzz.campaign.voting import repetitions, settled_clean
+from pytest_dstfuzz.campaign.repeats import Repeat, calls_of, choose_repeats
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, Votes
+from pytest_dstfuzz.campaign.smallest import Smaller, Wish, smallest
+from pytest_dstfuzz.campaign.voting import (
+    all_asked,
+    clean_wanted,
+    count_votes,
+    kinds_of_answers,
+    settled_clean,
+    variant_wanted,
+)
 from pytest_dstfuzz.dialogue.types import Context, Dialogue
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -52,43 +61,91 @@ def walk(rules: Rules, dialogue: Dialogue, last: int) -> Walk:
     """
     contexts = [dialogue.context(index) for index in range(last + 1)]
     answers = yield contexts
+    clean = list(takewhile(answers.__contains__, contexts))
+    done = len(clean)
+    if rules.votes > 1:
+        done = yield from _ask_again(partial(_clean_wanted, rules, clean), answers, done)
     turns = [
-        begin_turn(rules, dialogue, dialogue.turns[index], context, answers[context])
-        for index, context in enumerate(takewhile(answers.__contains__, contexts))
+        begin_turn(rules, dialogue, dialogue.turns[index], context, _voted(context, answers))
+        for index, context in enumerate(clean[:done])
     ]
     judged: list[dict[int, Judged]] = [{} for _ in turns]
-    done = len(turns)
     for numbers in _passes(rules):
         asked = _attempt(rules, dialogue, turns[:done], judged, numbers)
         answers = yield [attempt.context for _, attempt in asked]
         missing = [place for place, attempt in asked if attempt.context not in answers]
         done = min([done, *missing])
-        _judge_passes(rules, dialogue, turns[:done], judged, numbers, answers)
-        if rules.votes:
-            doubtful = _doubtful(turns[:done], judged, numbers)
-            answers = yield [context for _, context in doubtful]
-            done = min([done, *(place for place, context in doubtful if context not in answers)])
-            _judge_passes(rules, dialogue, turns[:done], judged, numbers, answers)
+        judge = partial(_judge_passes, rules, dialogue, turns, judged, numbers, answers)
+        judge(done)
+        if rules.votes > 1:
+            doubtful = partial(_doubtful, rules, turns, judged, numbers, judge)
+            done = yield from _ask_again(doubtful, answers, done)
+            judge(done)
 
     wanted = [_wanted(rules, turn, known) for turn, known in zip(turns, judged, strict=True)]
     answers = yield [context for variants in wanted[:done] for context in _probes(variants)]
-    if rules.votes:
-        answers = yield _doubtful_probes(rules, turns[:done], wanted, answers)
+    if rules.votes > 1:
+        # Without these the causes stay as the first answers have them.
+        yield from _ask_again(partial(_doubtful_probes, rules, turns, wanted), answers, done)
+    repeats: list[Repeat] = []
+    if dialogue.id in rules.repeated:
+        repeats = choose_repeats(turns, wanted[:done], rules.settings.seed, dialogue.id)
+        answers = yield Wish(one for repeat in repeats for one in repeat.wanted)
     smaller = [Smaller() for _ in turns[:done]]
     if rules.settings.minimise:
         smaller = yield from smallest(rules, dialogue, turns[:done], wanted[:done], answers)
     results = [
-        _turn_result(rules, dialogue, *known, answers)
-        for known in zip(turns[:done], wanted, smaller, strict=False)
+        _repeated(
+            _turn_result(rules, dialogue, *known, answers),
+            [repeat for repeat in repeats if repeat.place == place],
+            answers,
+        )
+        for place, known in enumerate(zip(turns[:done], wanted, smaller, strict=False))
     ]
     for index in range(done, last + 1):
         asked_for = {contexts[index]}
         if index < len(turns):
             asked_for.update(attempt.context for attempt in turns[index].to_run)
-        if rules.votes:
-            asked_for.update(repetitions(asked_for))
+        if rules.votes > 1:
+            asked_for.update(all_asked(asked_for, answers))
         results.append(_skipped(rules, dialogue, index, calls=count_asked(asked_for, answers)))
     return results
+
+
+def _ask_again(
+    wanted: Callable[[int, Answers], Iterator[tuple[int, Context]]], answers: Answers, done: int
+) -> Generator[Sequence[Context], Answers, int]:
+    """Ask until nothing more is wanted.
+
+    Args:
+        wanted: what to ask next of the turns before a given one, each with its turn.
+        answers: those so far; what is sent is added to them by whoever sends it.
+        done: number of turns to ask about.
+
+    Returns:
+        The number of turns, from the first on, that have all that is wanted.
+    """
+    while found := list(wanted(done, answers)):
+        answers = yield [context for _, context in found]
+        done = min([done, *(place for place, context in found if context not in answers)])
+    return done
+
+
+def _voted(context: Context, answers: Answers) -> Answer:
+    """Return the answer to a clean turn: with the state that most of them have."""
+    first = answers[context]
+    if isinstance(first, Failure):
+        return first
+    return replace(first, state=settled_clean(context, answers))
+
+
+def _clean_wanted(
+    rules: Rules, contexts: Sequence[Context], done: int, answers: Answers
+) -> Iterator[tuple[int, Context]]:
+    """Yield what to ask again of the clean turns, with their places."""
+    for place, context in enumerate(contexts[:done]):
+        for again in clean_wanted(context, answers, rules.votes):
+            yield place, again
 
 
 def _judge_passes(
@@ -98,9 +155,10 @@ def _judge_passes(
     judged: Sequence[dict[int, Judged]],
     numbers: Sequence[int],
     answers: Answers,
+    done: int,
 ) -> None:
     """Give the variants of some numbers their outcomes, and tell a search that learns."""
-    for number, (place, turn) in product(numbers, enumerate(turns)):
+    for number, (place, turn) in product(numbers, enumerate(turns[:done])):
         attempt = turn.attempts.get(number)
         if attempt is None:
             continue
@@ -113,32 +171,45 @@ def _judge_passes(
 
 
 def _doubtful(
-    turns: Sequence[TurnAttempts], judged: Sequence[Mapping[int, Judged]], numbers: Sequence[int]
-) -> list[tuple[int, Context]]:
-    """Return what to ask again, with the turns: what breaks the relation, carried or not."""
-    return [
-        (place, context)
-        for place, (turn, known) in enumerate(zip(turns, judged, strict=False))
-        for number in numbers
-        if number in known and known[number].result.outcome in ("violation", "carried")
-        for context in repetitions([turn.clean_context, turn.attempts[number].context])
-    ]
+    rules: Rules,
+    turns: Sequence[TurnAttempts],
+    judged: Sequence[Mapping[int, Judged]],
+    numbers: Sequence[int],
+    judge: Callable[[int], None],
+    done: int,
+    answers: Answers,
+) -> Iterator[tuple[int, Context]]:
+    """Yield what to ask again, with the turns: of all that ever broke the relation, or carried."""
+    judge(done)
+    for place, number in product(range(done), numbers):
+        known, turn = judged[place].get(number), turns[place]
+        if known is None or known.result.outcome in ("error", "improved"):
+            continue
+        context = turn.attempts[number].context
+        broken = known.result.outcome in ("violation", "carried")
+        if broken or len(all_asked([context], answers)) > 1:
+            carried = known.result.outcome == "carried"
+            lead = rules.votes if carried else 2 * rules.votes - 1
+            yield from (
+                (place, again)
+                for again in variant_wanted(turn.clean_context, context, answers, rules.votes, lead)
+            )
 
 
 def _doubtful_probes(
     rules: Rules,
     turns: Sequence[TurnAttempts],
     wanted: Sequence[Sequence[Judged]],
+    done: int,
     answers: Answers,
-) -> list[Context]:
-    """Return what to ask again of the second passes."""
-    return repetitions(
-        context
-        for turn, variants in zip(turns, wanted, strict=False)
-        for item in variants
-        for context in _probes([item])
-        if context in answers and breaks(rules.relation, turn, item, context, answers)
-    )
+) -> Iterator[tuple[int, Context]]:
+    """Yield what to ask again of the second passes, with their turns."""
+    for place, variants in enumerate(wanted[:done]):
+        clean = turns[place].clean_context
+        for item, context in ((found, one) for found in variants for one in _probes([found])):
+            if context in answers and breaks(rules.relation, turns[place], item, context, answers):
+                for again in variant_wanted(clean, context, answers, rules.votes, rules.votes):
+                    yield place, again
 
 
 def _passes(rules: Rules) -> list[range]:
@@ -211,14 +282,18 @@ def _turn_result(
     """Put together what is known about a turn."""
     turn, clean = attempts.turn, attempts.clean
     variants = tuple(
-        replace(variant, minimal=smaller.minimal.get(variant.index))
+        replace(
+            variant,
+            minimal=smaller.minimal.get(variant.index),
+            votes=_votes(attempts, variant, answers),
+        )
         for item in judged
         for variant in [with_cause(rules.relation, attempts, item, answers)]
     )
     asked = {attempts.clean_context, *_probes(judged)}
     asked.update(attempt.context for attempt in attempts.to_run)
-    if rules.votes:
-        asked.update(repetitions(asked))
+    if rules.votes > 1:
+        asked.update(all_asked(asked, answers))
     outcome = turn_outcome(attempts, variants)
     reason = ""
     if isinstance(clean, Failure):
@@ -248,7 +323,25 @@ def _turn_result(
         # A context of another turn has another number of exchanges, so these are new.
         calls=count_asked(asked, answers),
         minimiser_calls=smaller.calls,
+        clean_votes=kinds_of_answers(attempts.clean_context, answers),
     )
+
+
+def _repeated(result: TurnResult, repeats: Sequence[Repeat], answers: Answers) -> TurnResult:
+    """Say of the variants that were asked for again whether their answers were the same."""
+    same = {repeat.number: repeat.same(answers) for repeat in repeats}
+    if not same:
+        return result
+    variants = (replace(item, repeated=same.get(item.index)) for item in result.variants)
+    return replace(result, variants=tuple(variants), repeat_calls=calls_of(repeats, answers))
+
+
+def _votes(attempts: TurnAttempts, variant: VariantResult, answers: Answers) -> Votes | None:
+    """Return how the answers to a variant voted, where it was put to the vote."""
+    attempt = attempts.attempts[variant.index]
+    if not attempts.asks(attempt):
+        return None
+    return count_votes(attempts.clean_context, attempt.context, answers, variant.changed_slots)
 
 
 def _skipped(rules: Rules, dialogue: Dialogue, index: int, calls: int) -> TurnResult:

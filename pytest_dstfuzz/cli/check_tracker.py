@@ -31,6 +31,7 @@ _SHARED = (
     "slots",
     "device",
     "batch_size",
+    "repeatable",
     *ADAPTER,
 )
 _EXAMPLES = """\
@@ -106,7 +107,11 @@ def _check(settings: Settings, turns: int | None) -> _Checked:
     progress = ProgressLine("contexts asked for")
     try:
         found = check_tracker(
-            tracker, data, settings.batch_size, lambda asked: progress(asked, None)
+            tracker,
+            data,
+            settings.batch_size,
+            lambda asked: progress(asked, None),
+            repeatable=settings.repeatable,
         )
     finally:
         progress.close()

@@ -51,13 +51,13 @@ def run(arguments: Sequence[str]) -> int:
             raise
         raise MissingExtraError("dstfuzz serve", "serve", missing) from error
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.trackers.protocol import fingerprint_of  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.protocol import fingerprint_of, is_repeatable  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
 
     given = {key: value for key in _SHARED[1:] if (value := getattr(options, key)) is not None}
     with listen(options.host, options.port) as listening:
         tracker = resolve_tracker(name, **given)
-        about = About(name, fingerprint_of(tracker))
+        about = About(name, fingerprint_of(tracker), repeatable=is_repeatable(tracker))
         batch_size = given.get("batch_size", Settings().batch_size)
         app = make_app(tracker, about, batch_size=batch_size, token=token, host=options.host)
         if not (token or is_loopback(options.host)):

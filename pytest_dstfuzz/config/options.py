@@ -182,6 +182,20 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "batch_size", parsers.integer(1, 65536), "N", "contexts predicted at once (default: 64)"
     ),
+    Option(
+        "repeatable",
+        parsers.switch,
+        "yes|no",
+        "whether the tracker gives the same answer each time; no: answers are put to the vote, and "
+        "the noise is measured (default: what the tracker says of itself, else yes)",
+    ),
+    Option(
+        "votes",
+        parsers.odd(1, 99),
+        "N",
+        "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
+        "vote (default: 3)",
+    ),
     *SERVICE_OPTIONS,
     Option(
         "cache",

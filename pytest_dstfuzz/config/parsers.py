@@ -87,6 +87,20 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def odd(low: int, high: int) -> Callable[[str], int]:
+    """Return a parser of odd whole numbers from ``low`` to ``high``."""
+    whole = integer(low, high)
+
+    def parse(value: str) -> int:
+        number = whole(value)
+        if not number % 2:
+            near = f"{number - 1} or {number + 1}"
+            raise ValueError(f"must be odd, so that there is a majority: {near}")
+        return number
+
+    return parse
+
+
 def turns(value: str) -> int | None:
     """Take a number of turns, or 'all'."""
     if value == "all":

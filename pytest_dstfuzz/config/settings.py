@@ -79,6 +79,10 @@ class Settings:
     seed: int = 0
     device: str = "cpu"
     batch_size: int = 64
+    #: Whether the tracker must give the same answer each time; ``None`` = what it says of itself.
+    repeatable: bool | None = None
+    #: Answers of a vote, where it need not.
+    votes: int = 3
     #: Of a tracker that is a service; see `trackers.web.settings`.
     timeout: float = 30.0
     retries: int = 4

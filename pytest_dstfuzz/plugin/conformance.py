@@ -48,6 +48,6 @@ def conformance(dst: DstSession, model: object) -> DstConformance:
     settings = dst.settings
     data = sample_set(dst.data, settings.turns, settings.seed, settings.domains)
     tracker = as_tracker(model, normalisation=data.normalisation)
-    report = check_tracker(tracker, data, settings.batch_size)
+    report = check_tracker(tracker, data, settings.batch_size, repeatable=settings.repeatable)
     dst.outbox = conformance_payload()
     return DstConformance(report)

@@ -21,7 +21,13 @@ from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.trackers.overrun import Overrun, can_end_calls, ended_with
 from pytest_dstfuzz.trackers.preflight import preflight, refuse_training_mode
-from pytest_dstfuzz.trackers.protocol import Disagreement, Tracker, Usage, notes_of
+from pytest_dstfuzz.trackers.protocol import (
+    Disagreement,
+    Tracker,
+    Usage,
+    is_repeatable,
+    notes_of,
+)
 
 #: What a worker of xdist is told goes under this name of its input.
 _KEY = "dstfuzz"
@@ -44,6 +50,8 @@ class Service:
         self._given: Mapping[str, Any] = getattr(config, "workerinput", {}).get(_KEY, {})
         self._measured: dict[int, tuple[Tracker, Disagreement | None]] = {}
         self._batch_size = settings.batch_size
+        self._repeatable = settings.repeatable
+        self._votes = settings.votes
         self._redact = settings.redact
         self._caches = Caches(config, settings)
         self._predictors: list[Predictor] = []
@@ -95,11 +103,21 @@ class Service:
         cache = self._caches.of(tracker, data, named=named, origin=origin)
         # Nobody remembers that.
         refuse_training_mode(tracker)
-        deadline = self.budget.deadline
-        measure = partial(preflight, tracker, contexts, ontology=data.ontology, deadline=deadline)
+        varies = not is_repeatable(tracker, self._repeatable)
+        measure = partial(
+            preflight,
+            tracker,
+            contexts,
+            ontology=data.ontology,
+            deadline=self.budget.deadline,
+            repeatable=not varies,
+        )
         try:
             with self.bounded():
-                measured = measure() if cache is None else cache.preflight(contexts, measure)
+                if cache is None:
+                    measured = measure()
+                else:
+                    measured = cache.preflight(contexts, measure, varies=varies)
         except UserError as error:
             if not self._redact:
                 raise
@@ -127,8 +145,7 @@ class Service:
             origin: see `Caches.of`.
         """
         self.budget.watch(tracker)
-        known = self._measured.get(id(tracker))
-        measured = _disagreement(self._given) if known is None else known[1]
+        repeatable = is_repeatable(tracker, self._repeatable)
         predictor = Predictor(
             tracker,
             self._batch_size,
@@ -136,7 +153,8 @@ class Service:
             normalisation=data.normalisation,
             budget=self.budget,
             listener=listener,
-            votes=measured is not None and measured.differed > 0,
+            votes=1 if repeatable else self._votes,
+            repeats=repeatable,
             cache=self._caches.of(tracker, data, named=named, origin=origin),
         )
         self._predictors.append(predictor)

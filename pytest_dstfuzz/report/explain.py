@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pytest_dstfuzz.campaign.results import Cause, ChangedSlot, Minimal, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import (
+    Cause,
+    ChangedSlot,
+    Minimal,
+    TurnResult,
+    VariantResult,
+    Votes,
+)
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.printable import printable, without_commands
 from pytest_dstfuzz.report.edits import (
@@ -20,6 +27,9 @@ from pytest_dstfuzz.report.page import hanging
 #: Variants that one text shows; the report holds the others.
 MOST_SHOWN = 5
 _WIDTH = 100
+_NOT_REPEATED = (
+    "asked once more, it or its clean turn got another answer: this may be noise, not a violation"
+)
 _CAUSES: dict[Cause, str] = {
     "turn": "the edits of this turn",
     "context": "the edits of earlier turns",
@@ -65,6 +75,28 @@ def blame(minimal: Minimal) -> str:
     return f"these {minimal.size} edits, each of them needed"
 
 
+def doubts(variant: VariantResult) -> list[str]:
+    """Return what speaks for and against a violation of a tracker whose answers vary."""
+    votes = [] if variant.votes is None else [_votes_text(variant.votes)]
+    return [*votes, *([_NOT_REPEATED] if variant.repeated is False else [])]
+
+
+def _votes_text(votes: Votes) -> str:
+    clean = votes.clean + votes.against
+    against = f" ({votes.against} had the new value)" if votes.against else ""
+    return (
+        f"{votes.changed} of {votes.asked} answers have the change; {votes.clean} of {clean} "
+        f"answers to the clean turn agree{against}"
+    )
+
+
+def _wavers(variant: VariantResult) -> bool:
+    """Whether any answer spoke against a violation."""
+    votes = variant.votes
+    unsure = votes is not None and (votes.changed < votes.asked or votes.against > 0)
+    return unsure or variant.repeated is False
+
+
 def change_lines(changes: Sequence[ChangedSlot]) -> list[str]:
     """Return one line a slot, marking those that had changed at an earlier turn."""
     return [
@@ -106,7 +138,7 @@ def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
     source = undo_edits(variant.text, variant.edits)
     yield f"  Variant {variant.index}"
     if variant.reduced is not None:
-        yield from _blamed(variant.reduced, colour)
+        yield from _blamed(variant.reduced, colour, wavers=_wavers(variant))
     yield from _field("    edits", mark_edits(source, variant.edits, colour=colour, margin=MARGIN))
     yield from _field("    seen as", shorten(variant.text))
     for edit in variant.edits:
@@ -120,15 +152,19 @@ def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
     for number, line in enumerate(change_lines(variant.changed_slots)):
         yield from _field("    changed" if not number else "          +", line)
     if variant.cause is not None:
-        yield from _field("    cause", _CAUSES[variant.cause])
+        hedge = " (as far as answers that vary can tell)" if _wavers(variant) else ""
+        yield from _field("    cause", f"{_CAUSES[variant.cause]}{hedge}")
+    for text in doubts(variant):
+        yield from _field("    doubt" if _wavers(variant) else "    votes", text)
     yield from _field("    rates", f"words {variant.edit_w:.3f}, characters {variant.edit_c:.3f}")
 
 
-def _blamed(minimal: Minimal, colour: bool) -> Iterator[str]:
+def _blamed(minimal: Minimal, colour: bool, *, wavers: bool) -> Iterator[str]:
     """Yield what alone breaks the relation: no edit of it can be spared."""
     source = undo_edits(minimal.text, minimal.edits)
     marked = mark_edits(source, minimal.edits, colour=colour, margin=MARGIN)
-    yield from _field("    blames", blame(minimal))
+    hedge = ", as far as answers that vary can tell" if wavers else ""
+    yield from _field("    blames", f"{blame(minimal)}{hedge}")
     yield from _field("      said", marked)
     yield from _context(minimal, colour)
     for line in change_lines(minimal.changed_slots):

@@ -16,6 +16,11 @@ Schema):
     ``clean_answered`` turns have an answer to the clean turn, of which ``clean_empty`` hold no
     slot (``failure_rate_not_empty`` is that of the others); of ``clean_labelled`` turns with a
     label ``clean_right`` are right: ``clean_accuracy``, joint goal accuracy.
+    ``noise`` (see `campaign.noise`) says of a tracker that need not be
+    repeatable how often two answers to one clean turn differ, how many violations are noise and
+    how many were missed, on average, and how many real ones there are (``real_violations``, a
+    95 % interval); ``repeats`` (see `campaign.repeats`) of one that must be, how many of a few
+    violations and of a few variants that held had other answers when they were asked again.
 ``gate``
     The verdict on the session, null where it has neither limits nor a baseline:
     ``verdict`` (pass, drift, regression, inconclusive, infrastructure), ``troubles`` (why the
@@ -66,7 +71,15 @@ Schema):
       over_rate, held, violation, carried, improved, error);
     - ``minimal``: of a violation, what is left when every edit is taken out that it does not
       need: ``text``, ``context``, ``edits``, ``context_edits``, ``changed_slots`` as above, and
-      ``calls`` it took; null where it was not looked for or the budget ended before.
+      ``calls`` it took; null where it was not looked for or the budget ended before;
+    - ``votes``: where the tracker need not be repeatable and the variant was asked several times,
+      how many answers to it have the new value of the slot whose change they confirm best
+      (``changed``), the clean one (``kept``), or are as the clean state throughout (``same``), and
+      how many answers to the clean turn have the one value and the other (``clean``,
+      ``against``); ``repeated``: whether the answers were the same when asked once more.
+
+    ``clean_votes`` says for each answer to the clean turn which of its different states it was,
+    ``repeat_calls`` how many contexts were asked once more (no calls of the search).
 ``run``
     All that differs between two runs of one campaign: command, times, paths, device,
     versions, notes on the data, ``contexts`` (how many the tracker was ``asked`` for by
@@ -74,8 +87,8 @@ Schema):
     and money of a tracker that counts them) and ``disagreement`` (how often one that need not
     be repeatable disagreed with itself before the run: of so many ``contexts``, asked
     ``answers`` times each, so many ``differed``), both null where the tracker is none such.
-    Where it did disagree, ``state`` of a violation and ``clean_state`` of its turn are what
-    most of three answers say.
+    Of such a one, ``state`` of a violation and ``clean_state`` of its turn are what most of
+    its answers say.
 
 Two reports of one campaign are equal byte by byte once ``run``, the last line, is taken
 out. Floats are rounded to 4 decimals; one turn stands on each line, so that reports can

@@ -16,7 +16,13 @@ from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.keyword import keyword
 from pytest_dstfuzz.report.page import Line, Page, Style
-from pytest_dstfuzz.report.service import disagreement_text, usage_text
+from pytest_dstfuzz.report.service import (
+    disagreement_text,
+    noise_text,
+    repeats_text,
+    usage_text,
+    wobble_text,
+)
 from pytest_dstfuzz.report.tally import causes, failures, plainest, sizes, vetoes
 from pytest_dstfuzz.trackers.protocol import Usage
 
@@ -132,6 +138,12 @@ def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
     for outcome, what in (("error", "with errors"), ("skipped", "not tested")):
         if outcomes[outcome]:
             text += f"; {outcomes[outcome]:,} turns {what}"
+    noise, repeats = summary.noise, summary.repeats
+    if noise is not None and noise.differed:
+        low, high = noise.real_violations
+        text += f"; answers vary: {low:,} to {high:,} violations are real"
+    if repeats is not None and repeats.changed:
+        text += "; the tracker does not repeat itself: violations may be noise"
     return text
 
 
@@ -144,7 +156,7 @@ def _what(page: Page, settings: Settings, info: RunInfo) -> None:
     )
     page.field(_label("how"), how_text(settings))
     if info.disagreement is not None:
-        page.field(_label("answers vary"), disagreement_text(info.disagreement))
+        page.field(_label("answers vary"), disagreement_text(info.disagreement, settings.votes))
     if info.recalled:
         text = f"{info.recalled:,} answers; the tracker was asked for {info.asked:,} contexts"
         page.field(_label("from cache"), text)
@@ -186,6 +198,7 @@ def _figures(
         page.field(_label("empty answers"), empty_text(summary))
     if summary.clean_labelled:
         page.field(_label("accuracy"), accuracy_text(summary))
+    _doubts(page, summary)
     page.field(_label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls
     page.field(
@@ -208,6 +221,16 @@ def _figures(
         )
     if usage is not None:
         page.field(_label("tokens"), usage_text(usage))
+
+
+def _doubts(page: Page, summary: Summary) -> None:
+    """Say how far the violations may be the tracker's noise."""
+    if summary.noise is not None:
+        page.field(_label("clean answers"), wobble_text(summary.noise))
+        text = noise_text(summary.noise, summary.violations)
+        page.field(_label("noise"), text, "warning" if summary.noise.differed else "plain")
+    if summary.repeats is not None and (text := repeats_text(summary.repeats)):
+        page.field(_label("not repeated"), text, "warning")
 
 
 def _tables(page: Page, results: Sequence[TurnResult], *, verbose: bool) -> None:

@@ -16,6 +16,7 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.report.edits import earlier_edits
 from pytest_dstfuzz.report.json_report import report_turns
+from pytest_dstfuzz.report.service import noise_text, repeats_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
@@ -192,6 +193,11 @@ def _verdict(view: View) -> Verdict:
     more = []
     if ended := view.report["data"].get("ended"):
         more.append(_sentence(f"the run ended early: {ended}"))
+    if summary.noise is not None:
+        more.append(_sentence(wobble_text(summary.noise)))
+        more.append(_sentence(noise_text(summary.noise, summary.violations)))
+    if summary.repeats is not None and (text := repeats_text(summary.repeats)):
+        more.append(_sentence(text))
     if summary.errors:
         failed = f"{summary.errors:,} of {summary.valid:,} variants"
         more.append(f"The tracker failed on {failed}.")

@@ -23,7 +23,7 @@ from pytest_dstfuzz.trackers.asking import (
 )
 from pytest_dstfuzz.trackers.checks import check_prediction, describe_error, raised_at, unknown_slot
 from pytest_dstfuzz.trackers.deadline import Deadline
-from pytest_dstfuzz.trackers.protocol import Disagreement, Prediction, Tracker, is_repeatable
+from pytest_dstfuzz.trackers.protocol import VOTE, Disagreement, Prediction, Tracker, is_repeatable
 
 T = TypeVar("T")
 
@@ -40,6 +40,7 @@ def preflight(
     *,
     ontology: Ontology | None = None,
     deadline: Deadline | None = None,
+    repeatable: bool | None = None,
 ) -> Disagreement | None:
     """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
 
@@ -51,6 +52,7 @@ def preflight(
         contexts: contexts of the run; the first eight are used.
         ontology: the slots of the data, where it has any, and their normalisation.
         deadline: after which nothing more is asked; ``None`` = there is none.
+        repeatable: what the user says of the tracker, see `is_repeatable`.
 
     Returns:
         How often a tracker that need not be repeatable disagreed with itself, and ``None`` for
@@ -63,7 +65,7 @@ def preflight(
             deterministic, or answers differently in another order or batch.
     """
     refuse_training_mode(tracker)
-    repeatable = is_repeatable(tracker)
+    repeatable = is_repeatable(tracker, repeatable)
     tracker = _InTime(tracker, deadline or Deadline())
     normalisation = "plain" if ontology is None else ontology.normalisation
     batch, singles = _answered_alone(tracker, contexts[:PREFLIGHT_CONTEXTS], normalisation)
@@ -84,7 +86,8 @@ def preflight(
             )
         raise UserError(
             "the tracker is not deterministic: the same batch predicted twice gave different "
-            f"answers ({again}). Switch off dropout and sampling, and seed what is random."
+            f"answers ({again}). Switch off dropout and sampling, and seed what is random. Of a "
+            f"tracker that cannot repeat itself, {VOTE}."
         )
     if moved := difference(first, singles):
         raise UserError(

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
+
+#: What to do about a tracker that cannot repeat itself.
+VOTE: Final = (
+    'say so (repeatable = False on it, "repeatable": false in the description of a service, or '
+    "--dst-repeatable=no), and its answers are put to the vote"
+)
 
 
 def gini_impurity(distribution: Sequence[float]) -> float:
@@ -164,12 +170,18 @@ class Disagreement:
         return asdict(self)
 
 
-def is_repeatable(tracker: object) -> bool:
+def is_repeatable(tracker: object, said: bool | None = None) -> bool:
     """Whether a tracker must give the same answer to the same context.
 
     All must, but for one that says of itself, or of what it adapts, ``repeatable = False``: a
     service that cannot be made to. How often it disagrees with itself is measured.
+
+    Args:
+        tracker: the tracker.
+        said: what the user says of it, which counts; ``None`` = nothing.
     """
+    if said is not None:
+        return said
     things = (tracker, declared(tracker, "wrapped", tracker))
     return all(declared(thing, "repeatable", True) is not False for thing in things)
 

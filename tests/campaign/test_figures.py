@@ -57,6 +57,8 @@ KEYS = [
     "dialogues_tested",
     "turn_failure_rate",
     "turn_failure_rate_interval",
+    "noise",
+    "repeats",
 ]
 
 

@@ -14,7 +14,8 @@ from toybots import Play, WordBot, talk
 from pytest_dstfuzz.campaign.answers import Answer, Failure
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.voting import ANSWERS, repetitions, settled, settled_clean
+from pytest_dstfuzz.campaign.results import Votes
+from pytest_dstfuzz.campaign.voting import Again, settled, settled_clean
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -25,7 +26,7 @@ FAILED = Failure("timed out")
 
 def answers(context: Context, *states: Mapping[str, str] | Failure) -> dict[Context, Answer]:
     """Return the answers to a context and to its repetitions."""
-    asked = [context, *repetitions([context])]
+    asked = [context, *(Again(context.exchanges, number) for number in range(1, len(states)))]
     return {
         one: state if isinstance(state, Failure) else Prediction(BeliefState(state))
         for one, state in zip(asked, states, strict=False)
@@ -39,12 +40,11 @@ def compare(*known: dict[Context, Answer]) -> tuple[dict[str, str], dict[str, st
     return dict(clean), dict(answer.state)
 
 
-def test_without_a_vote_the_first_answers_are_compared() -> None:
+def test_without_a_vote_on_a_variant_its_answer_is_compared_with_the_voted_clean_one() -> None:
     first = {"a": "1"}, {"a": "2"}
     assert compare(answers(CLEAN, first[0]), answers(VARIANT, first[1])) == first
-    # The clean turn was put to the vote for another variant's sake.
     voted = answers(CLEAN, {"a": "1"}, {"a": "3"}, {"a": "3"})
-    assert compare(voted, answers(VARIANT, first[1])) == first
+    assert compare(voted, answers(VARIANT, first[1])) == ({"a": "3"}, {"a": "2"})
     assert settled_clean(CLEAN, voted) == {"a": "3"}
 
 
@@ -142,7 +142,7 @@ class Fickle(WordBot):
 
 def vote(play: Play, bot: Fickle, dialogue: object, texts: object, **given: object) -> object:
     budget = given.pop("budget", None)
-    door = Predictor(bot, given.pop("batch_size", 64), votes=True, budget=budget)  # type: ignore[arg-type]
+    door = Predictor(bot, given.pop("batch_size", 64), votes=3, budget=budget)  # type: ignore[arg-type]
     return play(dialogue, texts, tracker=door, **given)
 
 
@@ -155,9 +155,10 @@ def test_one_odd_answer_to_a_variant_is_no_violation(play: Play) -> None:
     (result,) = run.campaign.run()
     assert result.outcome == "held"
     assert result.variants[0].state == AREA
-    # One of each, and both twice more.
-    assert result.calls == run.bot.calls == 6
-    assert sum(bot.times.values()) == 6
+    # The clean turn three times. The change fell three answers behind after four more.
+    assert result.calls == run.bot.calls == 8
+    assert sum(bot.times.values()) == 8
+    assert result.variants[0].votes == Votes(asked=5, changed=1, kept=4, same=4, clean=3, against=0)
 
 
 def test_one_odd_answer_to_the_clean_turn_is_no_violation(play: Play) -> None:
@@ -185,8 +186,29 @@ def test_what_held_is_not_asked_again(play: Play) -> None:
     (result,) = run.campaign.run()
     assert [variant.outcome for variant in result.variants] == ["held", "held", "violation"]
     asked = {exchanges[-1].user: count for exchanges, count in bot.times.items()}
-    assert asked == {"north": 3, "north please": 1, "the north": 1, "nroth": 3}
-    assert result.calls == 8
+    # A violation stands once it leads by five, and the clean value by seven.
+    assert asked == {"north": 7, "north please": 1, "the north": 1, "nroth": 5}
+    assert result.calls == 14
+    assert [variant.votes for variant in result.variants] == [None, None, Votes(5, 5, 0, 0, 7, 0)]
+    assert result.clean_votes == (0,) * 7
+
+
+def test_more_votes_ask_for_more(play: Play) -> None:
+    bot = Fickle()
+    door = Predictor(bot, votes=5)
+    run = play(talk("d", "north"), {"north": ["nroth", "the north"]}, tracker=door, variants=2)
+    (result,) = run.campaign.run()
+    assert result.variants[0].votes == Votes(9, 9, 0, 0, 11, 0)
+    assert run.bot.calls == 9 + 11 + 1
+
+
+def test_a_change_that_is_neither_here_nor_there_is_given_up(play: Play) -> None:
+    bot = Fickle(scripts={"nroth": [NOTHING, AREA] * 20})
+    run = vote(play, bot, talk("d", "north"), {"north": ["nroth"]})
+    (result,) = run.campaign.run()
+    # 33 answers, eleven times as many as a vote takes: the change is ahead by one of them.
+    assert result.variants[0].votes == Votes(33, 17, 16, 16, 7, 0)
+    assert result.outcome == "violation"
 
 
 def test_what_a_vote_takes_back_is_not_carried_into_later_turns(play: Play) -> None:
@@ -221,11 +243,11 @@ def test_the_halves_of_a_violation_are_put_to_the_vote_too(play: Play) -> None:
 
 
 def test_an_answer_that_fails_is_no_vote(play: Play) -> None:
-    bot = Fickle(scripts={"nroth": [NOTHING, None, None]})
+    bot = Fickle(scripts={"nroth": [NOTHING, *[None] * 40]})
     run = vote(play, bot, talk("d", "north"), {"north": ["nroth"]})
     (result,) = run.campaign.run()
     assert result.outcome == "held"
-    assert result.calls == 6
+    assert result.calls == 8
 
 
 def test_a_turn_whose_vote_is_not_paid_for_is_skipped(play: Play) -> None:
@@ -260,4 +282,5 @@ def test_a_tracker_that_agrees_with_itself_is_asked_once(play: Play) -> None:
     (result,) = run.campaign.run()
     assert result.outcome == "violation"
     assert len(bot.asked) == result.calls == 2
-    assert ANSWERS == 3
+    assert result.clean_votes == ()
+    assert result.variants[0].votes is None

@@ -80,6 +80,8 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "clean_labelled",
         "clean_right",
         "clean_accuracy",
+        "noise",
+        "repeats",
     }
     turn = next(turn for turn in report["turns"] if turn["outcome"] == "violation")
     assert {

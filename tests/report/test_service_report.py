@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 
+from pytest_dstfuzz.campaign.noise import Noise
+from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, build_report, report_text
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.service import disagreement_text, usage_text
+from pytest_dstfuzz.report.service import (
+    disagreement_text,
+    noise_text,
+    repeats_text,
+    usage_text,
+    wobble_text,
+)
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.trackers.protocol import Disagreement, Usage
 
@@ -31,11 +39,56 @@ def test_the_summary_has_a_line_each() -> None:
     assert usage_text(Usage(3, 1, 20, 10)) == (
         "30 for 3 answers: 20 of prompts, 10 of answers (1 answers came without counts)"
     )
-    assert disagreement_text(Disagreement(8, 3, 2)) == (
+    assert disagreement_text(Disagreement(8, 3, 2), votes=5) == (
         "2 of 8 contexts, asked 3 times each before the run, got different answers: a violation "
-        "needs most of 3 answers to differ"
+        "has to win a vote of 5 answers or more on both sides"
     )
-    assert disagreement_text(Disagreement(8, 3, 0)).endswith("nothing was asked again")
+    # Eight contexts that agree do not show that all do: it is put to the vote all the same.
+    assert "vote of 3" in disagreement_text(Disagreement(8, 3, 0), votes=3)
+    assert "nothing is asked again" in disagreement_text(Disagreement(8, 3, 0), votes=1)
+
+
+NOISE = Noise(40, 3, 9, 0.123, (0.08, 0.17), 0.07, 12, 4.25, 0.4, (15, 24))
+
+
+def test_noise_is_told_with_the_interval_of_what_is_real() -> None:
+    assert wobble_text(NOISE) == (
+        "9 of 40 clean turns, asked 3 times each, got different answers; two answers to one turn "
+        "differ in 12.3 % of all cases (95 % interval 8.0 to 17.0)"
+    )
+    assert noise_text(NOISE, 22) == (
+        "of 22 violations about 4.2 are noise, and about 0.4 were missed: 15 to 24 are real (95 % "
+        "interval); 12 more were outvoted. Causes and smallest edits may be noise too; more votes "
+        "(--dst-votes) help"
+    )
+    assert noise_text(replace(NOISE, expected_noise=0.3), 22).endswith("outvoted")
+
+
+def test_what_did_not_repeat_itself_is_told_with_what_to_do() -> None:
+    assert repeats_text(Repeats(8, 0, 9, 0)) == ""
+    text = repeats_text(Repeats(violations=8, violations_changed=3, held=9, held_changed=1))
+    assert text.startswith(
+        "asked once more, 3 of 8 violations and 1 of 9 variants that had held got other answers "
+        "than before: the tracker does not repeat itself"
+    )
+    assert "repeatable = False" in text
+    assert "--dst-repeatable=no" in text
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [({"noise": NOISE}, "15 to 24 are real"), ({"repeats": Repeats(1, 1, 0, 0)}, "repeat itself")],
+    ids=["noise", "repeats"],
+)
+def test_doubts_are_in_the_terminal_summary(
+    given: dict[str, Any], told: str, results: list[TurnResult]
+) -> None:
+    summary = replace(summarise(results), **given)
+    for verbosity in (-1, 0):
+        lines = terminal_lines(summary, results, Settings(), INFO, verbosity=verbosity)
+        text = " ".join(" ".join(line.text for line in lines).split())
+        words = ("15 to 24" if "noise" in given else told) if verbosity < 0 else told
+        assert words in text
 
 
 @pytest.mark.parametrize("info", [INFO, SERVED], ids=["plain", "served"])

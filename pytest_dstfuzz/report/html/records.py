@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
-from pytest_dstfuzz.report.explain import blame, plainness
+from pytest_dstfuzz.report.explain import blame, doubts, plainness
 from pytest_dstfuzz.report.keyword import keyword
 
 
@@ -51,7 +51,8 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         ``spans`` of the utterance, ``edits`` as [transformation, operator, before, after,
         place], ``changes`` as [slot, before, after, carried], and where there are any
         ``context`` ([turn index, spans] of perturbed earlier turns), ``legend``, and ``blames``
-        (``what``, ``spans``, ``context``) of a smaller version that breaks as well.
+        (``what``, ``spans``, ``context``) of a smaller version that breaks as well, and
+        ``doubts`` (texts) about one of a tracker whose answers vary.
     """
     record: dict[str, Any] = {
         "turn": number,
@@ -73,6 +74,8 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
             "spans": shown_spans(turn.user, variant.reduced.edits),
             "context": _context(variant.reduced),
         }
+    if texts := doubts(variant):
+        record["doubts"] = texts
     if lines := legend(variant.edits):
         record["legend"] = list(lines)
     return record

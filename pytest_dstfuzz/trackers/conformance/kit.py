@@ -72,6 +72,8 @@ def check_tracker(
     data: DialogueSet,
     batch_size: int = 64,
     progress: Callable[[int], None] = _quiet,
+    *,
+    repeatable: bool | None = None,
 ) -> Conformance:
     """Put every check to a tracker.
 
@@ -83,11 +85,12 @@ def check_tracker(
         data: dialogues, labelled or not.
         batch_size: that of a run.
         progress: told how many contexts were asked for so far.
+        repeatable: what the user says of the tracker, see `is_repeatable`.
 
     Raises:
         UserError: the data has no turns.
     """
-    probe = Probe(tracker, data, batch_size, progress)
+    probe = Probe(tracker, data, batch_size, progress, repeatable=repeatable)
     if not probe.turns:
         raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
     findings: list[Finding] = []

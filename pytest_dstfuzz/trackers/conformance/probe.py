@@ -13,7 +13,7 @@ from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.asking import ask_raw
 from pytest_dstfuzz.trackers.checks import check_prediction
 from pytest_dstfuzz.trackers.evaluate import similar_lengths
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker, is_repeatable
 
 #: Batch sizes that are tried, beside that of the run; 7 fills no batch of a usual size.
 SIZES = (1, 2, 7, 64)
@@ -58,6 +58,7 @@ class Probe:
         data: the dialogues to ask with.
         batch_size: that of a run; it is tried beside ``SIZES``.
         progress: told how many contexts were asked for.
+        repeatable: what the user says of the tracker, see `is_repeatable`.
     """
 
     def __init__(
@@ -66,8 +67,11 @@ class Probe:
         data: DialogueSet,
         batch_size: int,
         progress: Callable[[int], None],
+        *,
+        repeatable: bool | None = None,
     ) -> None:
         self.tracker = tracker
+        self.repeatable = is_repeatable(tracker, repeatable)
         self.data = data
         self.batch_size = batch_size
         self.asked = 0

@@ -11,7 +11,7 @@ from pytest_dstfuzz.trackers.asking import difference
 from pytest_dstfuzz.trackers.conformance.findings import Outcome
 from pytest_dstfuzz.trackers.conformance.odd import LONG
 from pytest_dstfuzz.trackers.conformance.probe import Probe, Sized, Turn
-from pytest_dstfuzz.trackers.protocol import Prediction, is_repeatable
+from pytest_dstfuzz.trackers.protocol import VOTE, Prediction
 
 
 def deterministic(probe: Probe) -> Outcome:
@@ -20,14 +20,15 @@ def deterministic(probe: Probe) -> Outcome:
     The first answers may differ from the others for another reason: `memory` looks at them.
     """
     _, second, *others = probe.repeats
-    if not is_repeatable(probe.tracker):
+    if not probe.repeatable:
         return _disagreement(probe)
     for other in others:
         if moved := _difference(second, other, probe.few):
             return Outcome(
                 "failed",
                 f"the same batch twice in a row has different answers ({moved})",
-                "Switch off dropout and sampling (temperature 0), and seed what is random.",
+                "Switch off dropout and sampling (temperature 0), and seed what is random. Of a "
+                f"tracker that cannot repeat itself, {VOTE}.",
             )
     again = f"{len(probe.repeats)} times in a row"
     return Outcome("passed", f"a batch of {len(probe.few)} has the same answers {again}")

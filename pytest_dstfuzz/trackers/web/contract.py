@@ -31,6 +31,9 @@ once, as `trackers.web.group` has them::
     GET <address>
     {"name": "hotel bot", "version": "2024-05-17", "slots": ["hotel-area", "hotel-day"],
      "dialogues": 64}
+
+One that may answer the same dialogue in several ways, such as one that samples, says
+``"repeatable": false``: what it says is put to the vote, see `campaign.voting`.
 """
 
 from __future__ import annotations
@@ -68,6 +71,8 @@ class About:
     slots: tuple[str, ...] = ()
     #: That one request may hold, see `trackers.web.group`; ``None``: one, by `request_json` only.
     dialogues: int | None = None
+    #: Whether the same dialogue gets the same answer each time.
+    repeatable: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return what a service answers to ``GET``."""
@@ -77,7 +82,8 @@ class About:
             "slots": list(self.slots),
             "dialogues": self.dialogues,
         }
-        return {key: value for key, value in said.items() if value}
+        said = {key: value for key, value in said.items() if value}
+        return said if self.repeatable else {**said, "repeatable": False}
 
 
 def request_json(context: Context) -> dict[str, Any]:
@@ -276,4 +282,11 @@ def read_about(body: object) -> About:
             f'says that its "dialogues" are {describe(dialogues)}; write how many one request may '
             "hold, a whole number from 1"
         )
-    return About(name or None, version or None, tuple(slots or ()), dialogues)
+    repeatable = body.get("repeatable")
+    if repeatable is not None and not isinstance(repeatable, bool):
+        raise ContractError(
+            f'says that its "repeatable" is {describe(repeatable)}; write false where the same '
+            "dialogue may get several answers, else true"
+        )
+    varies = repeatable is False
+    return About(name or None, version or None, tuple(slots or ()), dialogues, not varies)

@@ -63,6 +63,7 @@ class WebTracker:
         self.about = _about(transport)
         self._refuse_other_slots(ontology, normalisation)
         self.fingerprint: str | None = self.about.version
+        self.repeatable = self.about.repeatable
         #: Dialogues that one request may hold; ``None``: one, in the form for one.
         self._most = self.about.dialogues
 

@@ -71,7 +71,7 @@ def test_tokens_and_money_are_in_report_and_summary(pytester: pytest.Pytester) -
     # The preflight asks three times for the first turns.
     assert report["run"]["disagreement"] == {"contexts": 6, "answers": 3, "differed": 0}
     assert report["run"]["contexts"]["asked"] == asked - 18
-    tokens = f"tokens *{15 * asked} for {asked} answers: {10 * asked} of prompts, * by the prices"
+    tokens = f"tokens *{15 * asked:,} for {asked} answers: {10 * asked} of prompts, * by the prices"
     vary = "answers vary *0 of 6 contexts, asked 3 times each before the run, got different *"
     result.stdout.fnmatch_lines([vary, tokens], consecutive=False)
 
@@ -183,10 +183,10 @@ def test_a_service_that_disagrees_with_itself_is_put_to_the_vote(
 @pytest.mark.parametrize(
     ("limit", "reason"),
     [
-        (("--dst-max-tokens=900",), "the budget of 900 tokens ended"),
+        (("--dst-max-tokens=1800",), "the budget of 1,800 tokens ended"),
         (
-            ("--dst-max-cost=0.00042", "--dst-prices=0.3,0.8"),
-            "the budget of 0.00042 of money ended",
+            ("--dst-max-cost=0.00084", "--dst-prices=0.3,0.8"),
+            "the budget of 0.00084 of money ended",
         ),
     ],
 )
@@ -202,7 +202,7 @@ def test_a_budget_of_tokens_or_money_ends_the_run_in_order(
     outcomes = [turn["outcome"] for turn in report["turns"]]
     assert 0 < outcomes.count("skipped") < len(outcomes)
     # All answers take the same here, so that the limit is met to the token.
-    assert report["run"]["usage"]["answers"] == 60
+    assert report["run"]["usage"]["answers"] == 120
     result.stdout.fnmatch_lines([f"*{reason}: what is left is skipped*"])
 
 

@@ -168,7 +168,8 @@
       hidden(` of ${turn.id}, variant ${violation.variant}`)));
     rest.addEventListener("toggle", () => rest.append(...more(violation, turn)), { once: true });
     return make("li", {},
-      make("article", { class: "violation" }, header, said(violation, turn), ...blamed(violation), changes(violation), rest));
+      make("article", { class: "violation" }, header, said(violation, turn), ...blamed(violation), changes(violation),
+        ...(violation.doubts ?? []).map((text) => make("p", { class: "over", text })), rest));
   }
 
   // -- filters and pages -------------------------------------------------------------

@@ -1,0 +1,127 @@
+"""A tracker that must repeat itself is taken at its word, but for a few contexts asked once more.
+
+The preflight sees trackers that answer at random, but not one that does so once in a hundred times,
+nor one that keeps something from one dialogue to the next only later on. So in a few dialogues of a
+campaign, chosen by seed, one violation and one variant that held are asked for again at the end,
+each with its clean turn. What an earlier run keeps of the same tracker counts as any answer does:
+the second answers are kept apart from the first, and none stands for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pytest_dstfuzz.campaign.answers import Answer, Failure, count_asked
+from pytest_dstfuzz.campaign.attempts import TurnAttempts
+from pytest_dstfuzz.campaign.judge import Judged
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.voting import Again
+from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.seeding import stream
+
+#: Dialogues of a campaign in which something is asked again.
+DIALOGUES: Final = 16
+
+
+def dialogues_to_repeat(ids: Sequence[str], seed: int) -> frozenset[str]:
+    """Return the dialogues in which to ask again; the order of ``ids`` does not matter."""
+    ranked = sorted(sorted(ids), key=lambda one: stream(seed, "repeat", one).random())
+    return frozenset(ranked[:DIALOGUES])
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A variant of a turn that is asked for again, with its clean turn."""
+
+    #: Place of the turn in its dialogue, and number of the variant.
+    place: int
+    number: int
+    #: Contexts of the clean turn and of the variant.
+    contexts: tuple[Context, Context]
+
+    @property
+    def wanted(self) -> list[Again]:
+        """What to ask for."""
+        return [Again(context.exchanges, 1) for context in self.contexts]
+
+    def same(self, answers: Mapping[Context, Answer]) -> bool | None:
+        """Whether both had the same answers again; ``None`` = one has no second answer."""
+        found = []
+        for first, again in zip(self.contexts, self.wanted, strict=True):
+            one, other = answers[first], answers.get(again)
+            if other is None or isinstance(one, Failure) or isinstance(other, Failure):
+                return None
+            found.append(one.state == other.state)
+        return all(found)
+
+
+def choose_repeats(
+    turns: Sequence[TurnAttempts], judged: Sequence[Sequence[Judged]], seed: int, dialogue: str
+) -> list[Repeat]:
+    """Choose a violation of a dialogue and a variant that held, where there are any."""
+    chosen = []
+    for outcome in ("violation", "held"):
+        found = [
+            (place, item.result.index)
+            for place, items in enumerate(judged)
+            for item in items
+            if item.result.outcome == outcome
+        ]
+        if found:
+            which = int(stream(seed, "repeat", dialogue, outcome).integers(len(found)))
+            place, number = found[which]
+            turn = turns[place]
+            contexts = turn.clean_context, turn.attempts[number].context
+            chosen.append(Repeat(place, number, contexts))
+    return chosen
+
+
+def calls_of(repeats: Iterable[Repeat], answers: Mapping[Context, Answer]) -> int:
+    """Return how many contexts were asked for once more."""
+    return count_asked({context for repeat in repeats for context in repeat.wanted}, answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeats:
+    """What came of asking again."""
+
+    #: Violations that were asked for again, and those of them with other answers than before.
+    violations: int
+    violations_changed: int
+    #: Likewise variants that held.
+    held: int
+    held_changed: int
+
+    @property
+    def changed(self) -> int:
+        """How many had other answers than before."""
+        return self.violations_changed + self.held_changed
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return {
+            "violations": self.violations,
+            "violations_changed": self.violations_changed,
+            "held": self.held,
+            "held_changed": self.held_changed,
+        }
+
+
+def repeats_of(results: Iterable[TurnResult]) -> Repeats | None:
+    """Count what was asked again; ``None`` where nothing was."""
+    asked = [
+        (item.outcome == "violation", item.repeated)
+        for turn in results
+        for item in turn.variants
+        if item.repeated is not None
+    ]
+    if not asked:
+        return None
+    return Repeats(
+        violations=asked.count((True, True)) + asked.count((True, False)),
+        violations_changed=asked.count((True, False)),
+        held=asked.count((False, True)) + asked.count((False, False)),
+        held_changed=asked.count((False, False)),
+    )
