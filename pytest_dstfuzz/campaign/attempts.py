@@ -32,8 +32,8 @@ class Rules:
     perturber: Perturber
     #: Answers of a vote on what breaks the relation once, see `voting`; 1 = there is no vote.
     votes: int = 1
-    #: Ids of the dialogues in which a few contexts are asked once more, see `repeats`.
-    repeated: frozenset[str] = frozenset()
+    #: Whether a few contexts are asked once more, see `repeats`.
+    repeats: bool = False
 
     @classmethod
     def of(
@@ -44,6 +44,7 @@ class Rules:
         search: Search | None = None,
         *,
         votes: int = 1,
+        repeats: bool = False,
     ) -> Rules:
         """Build the rules of ``settings``.
 
@@ -53,6 +54,7 @@ class Rules:
             lexicon: words for the perturbations.
             search: who chooses the variants, in the place of the search that is named.
             votes: answers of a vote on what breaks the relation once; 1 = there is no vote.
+            repeats: ask for a few contexts once more.
 
         Raises:
             UserError: an unknown relation or search, a bad lock, or data without the
@@ -79,6 +81,7 @@ class Rules:
             search=search,
             perturber=perturber,
             votes=votes,
+            repeats=repeats,
         )
 
 

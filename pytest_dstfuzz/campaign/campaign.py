@@ -18,7 +18,6 @@ from pytest_dstfuzz.campaign.events import (
 )
 from pytest_dstfuzz.campaign.flight import Flight
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.repeats import dialogues_to_repeat
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.walk import unanswered, walk
 from pytest_dstfuzz.config import Settings
@@ -105,11 +104,14 @@ class Campaign:
             if isinstance(tracker, Predictor)
             else predictor_for(settings, data, tracker, listener)
         )
-        rules = Rules.of(settings, data, lexicon, search, votes=self._predictor.votes)
-        if self._predictor.repeats:
-            ids = [dialogue.id for dialogue, _ in plan]
-            rules = replace(rules, repeated=dialogues_to_repeat(ids, settings.seed))
-        self._rules = rules
+        self._rules = Rules.of(
+            settings,
+            data,
+            lexicon,
+            search,
+            votes=self._predictor.votes,
+            repeats=self._predictor.repeats,
+        )
         self._listener = listener or ignore
         batch = self._predictor.batch_size
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]

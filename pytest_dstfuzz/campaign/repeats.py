@@ -1,16 +1,18 @@
 """A tracker that must repeat itself is taken at its word, but for a few contexts asked once more.
 
 The preflight sees trackers that answer at random, but not one that does so once in a hundred times,
-nor one that keeps something from one dialogue to the next only later on. So in a few dialogues of a
-campaign, chosen by seed, one violation and one variant that held are asked for again at the end,
-each with its clean turn. What an earlier run keeps of the same tracker counts as any answer does:
-the second answers are kept apart from the first, and none stands for the other.
+nor one that keeps something from one dialogue to the next only later on. So of every second turn
+that is broken a violation, and of every eighth one a variant that held, are asked for again, with
+the clean turn, when their dialogue is done. Which ones is drawn by the seed for each turn, so that
+the result of a turn does not depend on the others. A cache keeps second answers apart from first
+ones, and none stands for the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.answers import Answer, Failure, count_asked
@@ -21,14 +23,8 @@ from pytest_dstfuzz.campaign.voting import Again
 from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.seeding import stream
 
-#: Dialogues of a campaign in which something is asked again.
-DIALOGUES: Final = 16
-
-
-def dialogues_to_repeat(ids: Sequence[str], seed: int) -> frozenset[str]:
-    """Return the dialogues in which to ask again; the order of ``ids`` does not matter."""
-    ranked = sorted(sorted(ids), key=lambda one: stream(seed, "repeat", one).random())
-    return frozenset(ranked[:DIALOGUES])
+#: Outcome of a variant -> share of the turns with one such in which one is asked again.
+SHARES: Final = {"violation": 1 / 2, "held": 1 / 8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +39,8 @@ class Repeat:
 
     @property
     def wanted(self) -> list[Again]:
-        """What to ask for."""
-        return [Again(context.exchanges, 1) for context in self.contexts]
+        """What to ask for: no answer of a vote, which are numbered from 1."""
+        return [Again(context.exchanges, -1) for context in self.contexts]
 
     def same(self, answers: Mapping[Context, Answer]) -> bool | None:
         """Whether both had the same answers again; ``None`` = one has no second answer."""
@@ -60,19 +56,13 @@ class Repeat:
 def choose_repeats(
     turns: Sequence[TurnAttempts], judged: Sequence[Sequence[Judged]], seed: int, dialogue: str
 ) -> list[Repeat]:
-    """Choose a violation of a dialogue and a variant that held, where there are any."""
+    """Choose violations of a dialogue and variants that held, see `SHARES`."""
     chosen = []
-    for outcome in ("violation", "held"):
-        found = [
-            (place, item.result.index)
-            for place, items in enumerate(judged)
-            for item in items
-            if item.result.outcome == outcome
-        ]
-        if found:
-            which = int(stream(seed, "repeat", dialogue, outcome).integers(len(found)))
-            place, number = found[which]
-            turn = turns[place]
+    for (place, items), outcome in product(enumerate(judged), SHARES):
+        found = [item.result.index for item in items if item.result.outcome == outcome]
+        rng = stream(seed, "repeat", dialogue, place, outcome)
+        if found and rng.random() < SHARES[outcome]:
+            number, turn = found[int(rng.integers(len(found)))], turns[place]
             contexts = turn.clean_context, turn.attempts[number].context
             chosen.append(Repeat(place, number, contexts))
     return chosen

@@ -30,7 +30,7 @@ _MOST: Final = 11
 class Again(Context):
     """A context that is asked for once more; its answer is kept beside that to the context."""
 
-    #: Which repetition it is, from 1.
+    #: Which repetition it is: from 1 for a vote, below 0 for anything else.
     repetition: int
 
 

@@ -88,7 +88,7 @@ def walk(rules: Rules, dialogue: Dialogue, last: int) -> Walk:
         # Without these the causes stay as the first answers have them.
         yield from _ask_again(partial(_doubtful_probes, rules, turns, wanted), answers, done)
     repeats: list[Repeat] = []
-    if dialogue.id in rules.repeated:
+    if rules.repeats:
         repeats = choose_repeats(turns, wanted[:done], rules.settings.seed, dialogue.id)
         answers = yield Wish(one for repeat in repeats for one in repeat.wanted)
     smaller = [Smaller() for _ in turns[:done]]

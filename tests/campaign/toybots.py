@@ -203,6 +203,14 @@ def scripted(
     """Let ``campaign`` take its variants from a script; return the script."""
     script = Script(texts)
     relation = relation_for(settings.relation, data)
-    votes = campaign._predictor.votes
-    campaign._rules = Rules(settings, data, relation, search or NumberSearch(), script, votes)  # type: ignore[arg-type]
+    door = campaign._predictor
+    campaign._rules = Rules(
+        settings,
+        data,
+        relation,
+        search or NumberSearch(),
+        script,  # type: ignore[arg-type]
+        door.votes,
+        door.repeats,
+    )
     return script

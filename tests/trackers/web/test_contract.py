@@ -158,6 +158,8 @@ def test_other_keys_are_for_whoever_wants_them() -> None:
     [
         ({"name": "n", "version": "1", "slots": ["a-b"]}, About("n", "1", ("a-b",))),
         ({"dialogues": 64}, About(dialogues=64)),
+        ({"repeatable": False}, About(repeatable=False)),
+        ({"repeatable": True}, About()),
         ({"status": "ok"}, About()),
         ({"version": ""}, About()),
         (["hello"], About()),
@@ -177,6 +179,8 @@ def test_what_a_service_says_about_itself(body: Any, about: About) -> None:
         ({"slots": [1]}, 'says that its "slots" are list [1]; write a list of texts'),
         ({"dialogues": 0}, 'says that its "dialogues" are int 0; write how many one request may'),
         ({"dialogues": True}, 'says that its "dialogues" are bool True; write how many'),
+        ({"repeatable": "no"}, "says that its \"repeatable\" is str 'no'; write false where"),
+        ({"repeatable": 0}, 'says that its "repeatable" is int 0; write false where'),
         ({"dialogues": "64"}, "says that its \"dialogues\" are str '64'; write how many"),
     ],
 )

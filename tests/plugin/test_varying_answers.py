@@ -1,0 +1,130 @@
+"""Whole runs against trackers whose answers vary: said so, told by an option, or found out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+FEW = ("--dst-turns=20", "--dst-variants=3", "--dst-fail-on=gate", "--dst-report=out.json")
+#: Believes the first word of the newest utterance; ``odd`` says when it does not.
+BOT = """
+import itertools, zlib
+counter = itertools.count(1)
+def track(context):
+    number = next(counter)
+    word = context.user.split()[0] if context.user.split() else "nothing"
+    return {{"hotel-name": f"odd {{number % 2}}" if {odd} else word}}
+"""
+
+
+@pytest.fixture
+def bot(pytester: pytest.Pytester) -> Any:
+    def make(odd: str) -> None:
+        pytester.makepyfile(mybot=BOT.format(odd=odd))
+
+    return make
+
+
+def run(pytester: pytest.Pytester, *options: str) -> tuple[pytest.RunResult, dict[str, Any]]:
+    result = pytester.runpytest_inprocess("--dst-model=mybot:track", *FEW, *options)
+    path = pytester.path / "out.json"
+    report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return result, report
+
+
+def words(result: pytest.RunResult) -> str:
+    """Return what was printed, its lines joined."""
+    return " ".join(result.stdout.str().split())
+
+
+def test_a_tracker_that_varies_is_refused_with_what_to_do(
+    pytester: pytest.Pytester, bot: Any
+) -> None:
+    bot("number % 5 == 0")
+    result, report = run(pytester)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert report == {}
+    result.stderr.fnmatch_lines(["*--dst-repeatable=no*"])
+
+
+def test_an_option_says_that_it_varies(pytester: pytest.Pytester, bot: Any) -> None:
+    bot("number % 5 == 0")
+    result, report = run(pytester, "--dst-repeatable=no", "--dst-votes=5")
+    assert result.ret == pytest.ExitCode.OK
+    noise = report["summary"]["noise"]
+    assert noise["answers"] == 5
+    assert noise["differed"] > 0
+    low, high = noise["real_violations"]
+    assert low <= report["summary"]["violations"] <= high + noise["expected_noise"] + 1
+    assert (report["settings"]["repeatable"], report["settings"]["votes"]) == (False, 5)
+    assert report["summary"]["repeats"] is None
+    result.stdout.fnmatch_lines(
+        ["clean answers *clean turns, asked 5 times each*", "noise *of * violations about *"],
+        consecutive=False,
+    )
+
+
+def test_one_answer_each_measures_no_noise(pytester: pytest.Pytester, bot: Any) -> None:
+    bot("False")
+    result, report = run(pytester, "--dst-repeatable=no", "--dst-votes=1")
+    assert report["summary"]["noise"] is None
+    assert "nothing is asked again (--dst-votes=1)" in words(result)
+
+
+def test_rare_randomness_is_found_out_and_said(pytester: pytest.Pytester, bot: Any) -> None:
+    # The preflight, some 30 answers, sees nothing of it.
+    bot("number > 60 and zlib.crc32(str(number).encode()) % 6 == 0")
+    result, report = run(pytester)
+    assert result.ret == pytest.ExitCode.OK
+    found = report["summary"]["repeats"]
+    assert found["violations_changed"] + found["held_changed"] > 0
+    marked = [v for turn in report["turns"] for v in turn["variants"] if v["repeated"] is False]
+    assert len(marked) == found["violations_changed"] + found["held_changed"]
+    assert "not repeated asked once more, " in words(result)
+    assert "the tracker does not repeat itself" in words(result)
+    assert "repeatable = False" in words(result)
+
+
+def test_a_failing_test_shows_the_doubt(pytester: pytest.Pytester, bot: Any) -> None:
+    bot("number > 60 and number % 3 == 0")
+    result, _ = run(pytester, "--dst-fail-on=violation")
+    result.stdout.fnmatch_lines(["*doubt: *asked once more, it or its clean turn got another*"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--dst-votes=4",), "*--dst-votes: '4' must be odd, so that there is a majority: 3 or 5*"),
+        (("--dst-votes=0",), "*--dst-votes: '0' must be a whole number from 1 to 99*"),
+        (("--dst-repeatable=maybe",), "*--dst-repeatable: 'maybe' must be yes or no*"),
+    ],
+)
+def test_mistakes_are_one_message(
+    pytester: pytest.Pytester, bot: Any, options: tuple[str, ...], message: str
+) -> None:
+    bot("False")
+    result, _ = run(pytester, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([message])
+
+
+def test_second_answers_are_kept_apart_in_a_cache(pytester: pytest.Pytester, bot: Any) -> None:
+    bot("False")
+    with (pytester.path / "mybot.py").open("a", encoding="utf-8") as file:
+        file.write("\ntrack.fingerprint = 'one'\n")
+    _, first = run(pytester, "--dst-cache=kept.db")
+    _, second = run(pytester, "--dst-cache=kept.db")
+    repeated = first["summary"]["repeats"]
+    assert repeated["violations"] + repeated["held"] > 0
+    assert second["summary"] == first["summary"]
+    assert second["turns"] == first["turns"]
+    assert second["run"]["contexts"]["asked"] == 0
+    # Another seed asks for other second answers of contexts that are known.
+    (pytester.path / "mybot.py").write_text(
+        BOT.format(odd="number > 60") + "\ntrack.fingerprint = 'one'\n", encoding="utf-8"
+    )
+    _, third = run(pytester, "--dst-cache=kept.db", "--dst-seed=1")
+    changed = third["summary"]["repeats"]
+    assert changed["violations_changed"] + changed["held_changed"] > 0
