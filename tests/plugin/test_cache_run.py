@@ -104,7 +104,10 @@ def without_run(found: dict[str, Any]) -> str:
 
 def test_an_unchanged_tracker_is_not_called_again(bot: pytest.Pytester) -> None:
     first, output = run(bot)
-    calls = len(set(asked(bot)))
+    # A few are asked once more on purpose, and those answers are kept as well.
+    again = sum(turn["repeat_calls"] for turn in first["turns"])
+    assert again > 0
+    calls = len(set(asked(bot))) + again
     assert first["run"]["contexts"] == {"asked": calls, "recalled": 0}
     assert "from cache" not in output
 
@@ -193,8 +196,9 @@ def test_a_place_that_cannot_be_written_is_named_and_the_run_goes_on(
     (bot.path / "file").touch()
     _, output = run(bot, "--dst-cache=file/cache.sqlite", *options)
     assert len(re.findall("dstfuzz: predictions are not kept: the cache file.cache", output)) == 1
-    # Workers share what they ask for all the same.
-    assert max(Counter(asked(bot)).values()) <= 4
+    # Workers share what they ask for all the same: four times before the run, or once in it, and
+    # once more to see whether the tracker repeats itself.
+    assert max(Counter(asked(bot)).values()) <= 5
     assert list(temporary.glob("dstfuzz-*")) == []
 
 
