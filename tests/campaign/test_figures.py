@@ -57,6 +57,13 @@ KEYS = [
     "dialogues_tested",
     "turn_failure_rate",
     "turn_failure_rate_interval",
+    "clean_answered",
+    "clean_empty",
+    "clean_empty_share",
+    "failure_rate_not_empty",
+    "clean_labelled",
+    "clean_right",
+    "clean_accuracy",
     "noise",
     "repeats",
 ]
