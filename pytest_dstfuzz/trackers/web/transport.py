@@ -343,7 +343,7 @@ class Transport:
     def _pause(self, seconds: float) -> None:
         """Wait, but not beyond the end of the run."""
         stop: threading.Event | None = getattr(self._running, "stop", None)
-        _pause(min(seconds, self._service.deadline.left), stop)
+        _pause(min(seconds, self._service.deadline.left, threading.TIMEOUT_MAX), stop)
 
 
 def _pause(seconds: float, stop: threading.Event | None) -> None:
