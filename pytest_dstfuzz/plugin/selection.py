@@ -141,8 +141,14 @@ def _is_of(item: pytest.Item, node: str) -> bool:
 def _missing(node: str, known: Sequence[str]) -> str:
     guess = nearest(node, known)
     hint = f" Did you mean {guess}?" if guess else ""
-    return (
-        f"not found: {node}: the turns that are drawn with these options do not have it (its run "
-        f"may have had another --dst-data, --dst-split, --dst-turns, --dst-seed or --dst-domains)."
-        f"{hint}"
-    )
+    name = node.partition("::")[2].partition("[")[0]
+    why = _WHY.get(name, f"the tests that the plugin adds are {' and '.join(_WHY)}")
+    return f"not found: {node}: {why}.{hint}"
+
+
+#: Name of a test that the plugin adds -> why one of its ids may not be there.
+_WHY = {
+    "test_belief_state_survives": "the turns that are drawn with these options do not have it (its "
+    "run may have had another --dst-data, --dst-split, --dst-turns, --dst-seed or --dst-domains)",
+    "regression": "no remembered violation of this data has that id",
+}

@@ -80,6 +80,20 @@ def test_an_id_that_is_not_there_is_named_with_the_nearest(unit: pytest.Pytester
     assert "Did you mean dstfuzz::test_belief_state_survives[" in text
 
 
+@pytest.mark.parametrize(
+    ("node", "why"),
+    [
+        ("dstfuzz::regression[abc]", "no remembered violation of this data has that id"),
+        ("dstfuzz::nothing", "that the plugin adds are test_belief_state_survives and regression"),
+    ],
+)
+def test_other_ids_that_are_not_there(unit: pytest.Pytester, node: str, why: str) -> None:
+    result = unit.runpytest_inprocess(node, "--dst-model=mybot:steady", *FEW)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"not found: {node}: " in result.stderr.str()
+    assert why in result.stderr.str()
+
+
 def test_a_pasted_id_needs_a_tracker(unit: pytest.Pytester) -> None:
     result = unit.runpytest_inprocess("dstfuzz::test_belief_state_survives", *FEW)
     assert result.ret != 0
