@@ -231,6 +231,7 @@ class SessionHooks:
                 dst.settings,
                 self._info(),
                 gate=None if gate is None else gate.to_json(),
+                regressions=dst.memory.facts(),
             ),
         )
         self._last_lines += lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -139,6 +139,20 @@ class Memory:
         if self._dst.settings.remember:
             lines.append(self._remember())
         return lines
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return what the report holds of those that were asked for again."""
+        show = blotted if self._dst.settings.redact else str
+        found = []
+        for name, outcome in sorted(self._dst.record.regressions.items()):
+            entry = self.corpus[name]
+            changed = [
+                str(SlotChange(c.slot, *(v if v is None else show(v) for v in (c.before, c.after))))
+                for c in entry.changed
+            ]
+            known = {"status": entry.status, "reason": show(entry.reason), "turn": entry.turn}
+            found.append({"id": name, **known, "changed": changed, "outcome": outcome})
+        return found
 
     def _said_of(self, name: str, outcome: str) -> Line:
         """Say what a violation is that was asked for by its name, and what became of it."""

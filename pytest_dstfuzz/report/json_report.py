@@ -53,6 +53,10 @@ Schema):
     changes of that slot); ``vetoes`` by lock; violations by cause (``causes``). Rows of
     transformations and operators credit a violation only where its own edits caused it;
     the others are ``uncredited`` there.
+``regressions``
+    The remembered violations that were asked for again, by ``id``: ``status`` (open, accepted)
+    and ``reason``, ``turn`` that each was found at, ``changed`` (what changed then, as texts) and
+    ``outcome`` (broken, fixed, failed, unasked).
 ``turns``
     By dialogue id and turn index. Each has ``id``, ``dialogue_id``, ``turn_index``,
     ``system``, ``user``, ``label`` and ``clean_state`` (slot -> value; null = unknown),
@@ -134,6 +138,7 @@ def build_report(
     settings: Settings,
     info: RunInfo,
     gate: Mapping[str, Any] | None = None,
+    regressions: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the report of a campaign; the order of ``results`` does not matter.
 
@@ -143,6 +148,7 @@ def build_report(
         settings: those of the session.
         info: what was tested.
         gate: the object ``gate``, where the session has limits or a baseline.
+        regressions: the remembered violations that were asked for again.
     """
     options = settings_json(settings)
     turns = sorted((_rounded(result.to_json()) for result in results), key=_turn_key)
@@ -164,6 +170,7 @@ def build_report(
             "ended": info.ended,
         },
         "ledger": _ledger(results),
+        "regressions": [dict(entry) for entry in regressions],
         "turns": turns,
         "run": {
             "command": info.command,

@@ -30,6 +30,7 @@ _COMPARISON = (
     *("domains", "slots", "transformations"),
 )
 _ROW = ("variants", "before", "after")
+_REGRESSION = ("id", "status", "reason", "turn", "changed", "outcome")
 _MOST_REASONS = 5
 
 Kind = Literal["good", "bad", "warning"]
@@ -121,6 +122,11 @@ class View:
         """The comparison with a baseline, where there was one."""
         return None if self.gate is None else self.gate["comparison"]
 
+    @property
+    def regressions(self) -> Sequence[Mapping[str, Any]]:
+        """The remembered violations that were asked for again; reports of before have none."""
+        return _regressions(self.report.get("regressions", []))
+
     def facts(self, part: str) -> list[tuple[str, str]]:
         """Return the settings, ``data`` or ``run`` as names and texts; empty ones are left out."""
         return [
@@ -188,6 +194,20 @@ def _gate(gate: object) -> Mapping[str, Any] | None:
     return gate if judged else None  # type: ignore[return-value]
 
 
+def _regressions(given: object) -> Sequence[Mapping[str, Any]]:
+    """Return the remembered violations of a report.
+
+    Raises:
+        DataError: one of them lacks something.
+    """
+    if not isinstance(given, list):
+        raise DataError("this is no whole report: 'regressions' is no list")
+    for entry in given:
+        if not isinstance(entry, Mapping) or any(name not in entry for name in _REGRESSION):
+            raise DataError("this is no whole report: an entry of 'regressions' lacks something")
+    return given
+
+
 def _verdict(view: View) -> Verdict:
     gate, summary = view.gate, view.summary
     more = []
@@ -207,7 +227,7 @@ def _verdict(view: View) -> Verdict:
         kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
         if gate["verdict"] == "regression" and gate["comparison"] is None:
             # There is no earlier build that this one could have fallen behind.
-            headline = "Failed: over the limit"
+            headline = "Failed: outside the limits"
         reasons = [_sentence(str(reason)) for reason in why]
         if len(reasons) > _MOST_REASONS:
             reasons[_MOST_REASONS:] = [f"And {len(reasons) - _MOST_REASONS} more; see the limits."]

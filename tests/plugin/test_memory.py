@@ -110,8 +110,12 @@ def test_those_that_are_fixed_are_named_and_can_be_retired(
     remembered: pytest.Pytester, workers: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = [entry["id"] for entry in lines()]
-    result = run(remembered, "mended", *workers)
+    result = run(remembered, "mended", *workers, "--dst-report=r.json", "--dst-html=r.html")
     result.assert_outcomes(passed=len(names) + 2)
+    report = json.loads(Path("r.json").read_text())
+    assert [entry["id"] for entry in report["regressions"]] == names
+    assert {entry["outcome"] for entry in report["regressions"]} == {"fixed"}
+    assert "Remembered violations" in Path("r.html").read_text()
     count = f"{len(names)} of {len(names)} regressions are fixed"
     result.stdout.fnmatch_lines([f"dstfuzz: {count}: dstfuzz retire {' '.join(names)}"])
     assert main(["retire", *names]) == 0

@@ -105,14 +105,33 @@ def test_the_same_report_gives_the_same_bytes(results: list[TurnResult]) -> None
     assert text == html_text(json.loads(json.dumps(build(results[::-1], judgement()))))
 
 
+def test_remembered_violations_are_shown(results: list[TurnResult]) -> None:
+    entry = {
+        "id": "3f2a9c0b1d",
+        "status": "accepted",
+        "reason": "<b>nobody</b> types this",
+        "turn": "t7",
+        "changed": ["hotel-name: none -> <i>acorn</i>"],
+        "outcome": "broken",
+    }
+    report = {**build(results), "regressions": [entry]}
+    text = html_text(report)
+    for found in ("Remembered violations", "3f2a9c0b1d", "broken", "&lt;b&gt;nobody", "&lt;i&gt;"):
+        assert found in text
+    assert "Remembered violations" not in html_text({**report, "regressions": []})
+    for wrong in (7, [7], [{**entry, "id": 1} | {"x": 1}, {}]):
+        with pytest.raises(DataError, match="no whole report"):
+            html_text({**report, "regressions": wrong})
+
+
 def test_a_limit_without_a_baseline_is_no_regression(results: list[TurnResult]) -> None:
     gate = judgement("nothing")
     finding = {**gate["findings"][0], "gate": "max-failure-rate", "reason": "20 % is over 10 %"}
     report = build(results, {**gate, "findings": [finding] * 2, "comparison": None})
     for text in (html_text(report), markdown_text(report)):
-        assert "Failed: over the limit" in text.replace("&#58;", ":")
+        assert "Failed: outside the limits" in text.replace("&#58;", ":")
         assert "Failed: regression" not in text.replace("&#58;", ":")
-    assert html_text(report).count(">over the limit<") == 2
+    assert html_text(report).count(">outside the limit<") == 2
 
 
 def test_what_a_reader_finds(results: list[TurnResult]) -> None:
