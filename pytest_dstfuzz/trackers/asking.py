@@ -31,15 +31,18 @@ class TrackerRaisedError(TrackerError):
 def ask_raw(tracker: Tracker, batch: Sequence[Context]) -> list[object]:
     """Return what a tracker answers to a batch, one unchecked answer for each context.
 
+    It is given the batch itself, and may take contexts off it or sort it.
+
     Raises:
         TrackerRaisedError: it raised.
         GivenUpError: it is not waited for any more.
         TrackerError: it said itself that it failed, or returned no sequence of so many.
         UserError: it cannot work as it was set up.
     """
+    # Counted before: a tracker may take contexts off the list.
+    expected = len(batch)
     try:
-        # A list of its own: a tracker may take contexts off it, or sort it.
-        answers = as_list(tracker.predict(list(batch)), len(batch))
+        answers = as_list(tracker.predict(batch), expected)
     except (UserError, TrackerError):
         raise
     except BaseException as error:
@@ -61,7 +64,7 @@ def ask(
         TrackerError: see `ask_raw`; or one of the answers is no prediction.
         UserError: see `ask_raw`.
     """
-    answers = ask_raw(tracker, batch)
+    answers = ask_raw(tracker, list(batch))
     return check_predictions(answers, len(answers), normalisation)
 
 

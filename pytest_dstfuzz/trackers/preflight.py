@@ -126,7 +126,7 @@ def _disagreement(
 
     One that was not answered each time is left out: such a tracker may fail now and then.
     """
-    forwards = _asked(partial(ask_raw, tracker, batch), len(batch))
+    forwards = _asked(partial(ask_raw, tracker, list(batch)), len(batch))
     backwards = _asked(partial(ask_raw, tracker, batch[::-1]), len(batch))[::-1]
     rounds: list[list[object]] = [[*singles], forwards, backwards]
     answered, differed, failure = 0, 0, ""
