@@ -196,7 +196,8 @@ def test_a_budget_of_tokens_or_money_ends_the_run_in_order(
     many = ("--dst-turns=60", *FEW[1:])
     with chat(calm) as service:
         result = run(pytester, service, "--dst-batch-size=4", *limit, few=many)
-    assert result.ret == pytest.ExitCode.OK
+    # A part of the turns never passes the gate that this run has.
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
     report = report_of(pytester)
     assert report["data"]["ended"] == f"{reason} before this turn was run"
     outcomes = [turn["outcome"] for turn in report["turns"]]
