@@ -249,13 +249,13 @@ def test_a_budget_that_cannot_be_kept_is_refused(pytester: pytest.Pytester) -> N
         result = run(pytester, service, "--dst-max-tokens=900")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: max-tokens cannot be kept: the service does not say how many tokens*"]
+        ["ERROR: --dst-max-tokens cannot be kept: the service does not say how many tokens*"]
     )
     pytester.makepyfile(mybot="def track(context):\n    return {'hotel-area': 'north'}")
     result = pytester.runpytest("--dst-model=mybot:track", "--dst-max-tokens=900", *FEW)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: max-tokens cannot be kept: the tracker does not count tokens"]
+        ["ERROR: --dst-max-tokens cannot be kept: the tracker does not count tokens"]
     )
 
 
