@@ -131,7 +131,7 @@ def judge_rate(
         part: what the rate is of.
         limit: highest rate that is allowed.
         rate: violations over valid variants; ``None`` without a valid variant.
-        interval: of the rate, 95 %.
+        interval: of the rate, 95 %; parts have none.
         name: what the interval is called.
     """
     gate: Gate = "max-failure-rate"
@@ -139,7 +139,9 @@ def judge_rate(
         return Finding(part, gate, limit, "inconclusive", f"no valid variant{_of(part)} was tested")
     failed = over(rate, limit)
     bounds = None if interval is None else (interval[0], interval[1])
-    known = "" if bounds is None else f" ({name} {' to '.join(map(percent, bounds))})"
+    known = "" if part else " (too few dialogues for an interval)"
+    if bounds is not None:
+        known = f" ({name} {' to '.join(map(percent, bounds))})"
     where = "is over" if failed else "is within"
     shown = f"the failure rate{_of(part)} {percent(rate)}{known}"
     reason = f"{shown} {where} the limit of {percent(limit)}"
