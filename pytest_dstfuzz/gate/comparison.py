@@ -41,6 +41,7 @@ def compare(
     contents: Contents,
     gates: Gates,
     seed: int,
+    disagreement: float = 0.0,
 ) -> Compared:
     """Compare a run with a baseline: first the clean answers, then the failure rates.
 
@@ -55,6 +56,7 @@ def compare(
         contents: of the data that was tested.
         gates: its limits; the whole session has one in any case.
         seed: of the session; all draws derive from it.
+        disagreement: see `judge_drift`.
     """
     pairing = pair_up(baseline, groups, contents)
     drift = clean_drift(pairing.clean)
@@ -63,7 +65,8 @@ def compare(
     findings: list[Finding] = []
     if drift.turns and baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION):
         most = gates.whole.max_clean_drift
-        findings.append(judge_drift(drift, DEFAULT_MAX_DRIFT if most is None else most))
+        limit = DEFAULT_MAX_DRIFT if most is None else most
+        findings.append(judge_drift(drift, limit, disagreement))
     if not others and (reason := _not_comparable(pairing, str(campaign["search"]))):
         others = (reason,)
     if others:

@@ -92,12 +92,14 @@ def clean_drift(pairs: Sequence[CleanPair]) -> Drift:
     )
 
 
-def judge_drift(drift: Drift, limit: float) -> Finding:
+def judge_drift(drift: Drift, limit: float, disagreement: float = 0.0) -> Finding:
     """Judge a change of the clean answers.
 
     Args:
         drift: of the run.
         limit: share of the compared turns that may change.
+        disagreement: chance that two answers of this build to one clean turn differ; it
+            excuses nothing, but is told.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
     if not drift.changed:
@@ -119,6 +121,11 @@ def judge_drift(drift: Drift, limit: float) -> Finding:
     if drift.changed and (drifted or not drift.excused or drift.unlabelled):
         without = ", without a label" if drift.excused and drift.labelled else ""
         reason += f"; {percent(share)} of the turns{without}, {allowed}"
+    if drifted and disagreement:
+        reason += (
+            f"; two answers of this tracker to one clean turn differ in {percent(disagreement)} "
+            "of cases, so some changes may be chance: --dst-max-clean-drift allows a share"
+        )
     return Finding(None, "max-clean-drift", limit, "drift" if drifted else "pass", reason, share)
 
 

@@ -59,8 +59,15 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
     # Loads scipy, which a gate without a baseline does without.
     from pytest_dstfuzz.gate.comparison import compare  # noqa: PLC0415 - needs scipy
 
+    noise = session.summary.noise
     compared = compare(
-        baseline, session.groups, session.campaign, session.contents, gates, session.seed
+        baseline,
+        session.groups,
+        session.campaign,
+        session.contents,
+        gates,
+        session.seed,
+        0.0 if noise is None else noise.disagreement,
     )
     return Judgement(
         findings=(*compared.findings, *rates),

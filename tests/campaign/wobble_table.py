@@ -171,9 +171,10 @@ def row(seed: int, turns: int, wobble: float, kind: str, votes: int = 3) -> Row:
 
 
 def table(
-    seeds: int, turns: int, wobbles: Sequence[float], kinds: Sequence[str], votes: int = 3
+    drawn: range, turns: int, wobbles: Sequence[float], kinds: Sequence[str], votes: int = 3
 ) -> list[str]:
-    """Return the lines of the table."""
+    """Return the lines of the table: one for each kind and wobble, over the seeds ``drawn``."""
+    seeds = len(drawn)
     head = (
         "kind    w     true  reported  precision  recall  noise  expected  missed  expected"
         "  width  calls  interval holds"
@@ -181,7 +182,7 @@ def table(
     lines = [head]
     for kind in kinds:
         for wobble in wobbles:
-            rows = [row(seed, turns, wobble, kind, votes) for seed in range(seeds)]
+            rows = [row(seed, turns, wobble, kind, votes) for seed in drawn]
             true, reported, hits = (
                 sum(getattr(one, name) for one in rows) for name in ("true", "reported", "hits")
             )
@@ -200,9 +201,11 @@ def table(
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--turns", type=int, default=47)
     parser.add_argument("--votes", type=int, default=3)
     parser.add_argument("--wobbles", type=float, nargs="*", default=[0.0, 0.05, 0.2, 0.3])
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=KINDS)
     given = parser.parse_args()
-    print("\n".join(table(given.seeds, given.turns, given.wobbles, given.kinds, given.votes)))
+    drawn = range(given.first_seed, given.first_seed + given.seeds)
+    print("\n".join(table(drawn, given.turns, given.wobbles, given.kinds, given.votes)))

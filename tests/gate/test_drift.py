@@ -46,6 +46,13 @@ def test_no_more_slots_are_named_than_are_read() -> None:
     )
 
 
+@pytest.mark.parametrize(("limit", "told"), [(0.0, True), (1.0, False)])
+def test_answers_that_vary_excuse_nothing_but_are_told(limit: float, told: bool) -> None:
+    finding = judge_drift(clean_drift([pair({"a": "1"}, {})]), limit, disagreement=0.125)
+    assert finding.verdict == ("drift" if told else "pass")
+    assert ("differ in 12.50 % of cases" in finding.reason) is told
+
+
 @pytest.mark.parametrize(("limit", "expected"), [(0.0, "drift"), (0.24, "drift"), (0.25, "pass")])
 def test_the_limit_is_a_share_of_the_turns(limit: float, expected: str) -> None:
     same = [pair({"a": "1"}, {"a": "1"})] * 3
