@@ -21,6 +21,12 @@ _SHARED = (
     "batch_size",
 )
 
+_ABOUT = (
+    "It is trained on 80 % of the dialogues that the tracker gets right at every turn (with\n"
+    "--dialogues all on those that it gets wrong too), and never sees the other 20 %; the\n"
+    "policy's metadata names those. Turns without labels are judged by the tracker's own\n"
+    "clean answers."
+)
 _EXAMPLES = """\
   dstfuzz train-agent --model trade --data multiwoz21 --split val,test --output my-agent
   dstfuzz train-agent --model trade --data multiwoz21 --output my-agent --resume
@@ -59,11 +65,7 @@ def run(arguments: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = Parser(
         "dstfuzz train-agent",
-        f"{SUMMARY.capitalize()}.\n\n"
-        "It is trained on 80 % of the dialogues that the tracker gets right at every turn (with\n"
-        "--dialogues all on those that it gets wrong too), and never sees the other 20 %; the\n"
-        "policy's metadata names those. Turns without labels are judged by the tracker's own\n"
-        "clean answers.",
+        f"{SUMMARY.capitalize()}.\n\n{_ABOUT}",
         _EXAMPLES,
     )
     parser.shared(*_SHARED, *ADAPTER, required=("model", "data"))

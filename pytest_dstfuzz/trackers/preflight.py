@@ -78,17 +78,7 @@ def preflight(
     backwards = _predict(tracker, batch[::-1], normalisation)[::-1]
     if moved := difference(first, backwards):
         again = difference(first, _predict(tracker, batch, normalisation))
-        if not again:
-            raise UserError(
-                "the tracker's answer depends on what it was asked before: the same batch "
-                f"backwards gave different answers ({moved}). Keep nothing from one context to "
-                "the next; an object with reset() and update(system, user) may keep state."
-            )
-        raise UserError(
-            "the tracker is not deterministic: the same batch predicted twice gave different "
-            f"answers ({again}). Switch off dropout and sampling, and seed what is random. Of a "
-            f"tracker that cannot repeat itself, {VOTE}."
-        )
+        raise UserError(_changes_its_mind(moved, again))
     if moved := difference(first, singles):
         raise UserError(
             "the tracker's answer depends on the batch: a context alone and the same context "
@@ -96,6 +86,26 @@ def preflight(
             "keep nothing from one context to the next."
         )
     return None
+
+
+def _changes_its_mind(moved: str, again: str) -> str:
+    """Say why a batch asked for backwards gave other answers.
+
+    Args:
+        moved: what differed then.
+        again: what differed between two answers to the very same batch, or ``""``.
+    """
+    if not again:
+        return (
+            "the tracker's answer depends on what it was asked before: the same batch "
+            f"backwards gave different answers ({moved}). Keep nothing from one context to "
+            "the next; an object with reset() and update(system, user) may keep state."
+        )
+    return (
+        "the tracker is not deterministic: the same batch predicted twice gave different "
+        f"answers ({again}). Switch off dropout and sampling, and seed what is random. Of a "
+        f"tracker that cannot repeat itself, {VOTE}."
+    )
 
 
 class _InTime:
