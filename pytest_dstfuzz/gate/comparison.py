@@ -42,6 +42,8 @@ def compare(
     gates: Gates,
     seed: int,
     disagreement: float = 0.0,
+    *,
+    hidden: bool = False,
 ) -> Compared:
     """Compare a run with a baseline: first the clean answers, then the failure rates.
 
@@ -57,10 +59,14 @@ def compare(
         gates: its limits; the whole session has one in any case.
         seed: of the session; all draws derive from it.
         disagreement: see `judge_drift`.
+        hidden: keep values of slots out of what is returned.
     """
     pairing = pair_up(baseline, groups, contents)
     drift = clean_drift(pairing.clean)
-    figures = {**_figures(baseline, pairing), "clean": drift.to_json()}
+    figures = {
+        **_figures(baseline, pairing),
+        "clean": drift.to_json(hidden=hidden or baseline.hidden),
+    }
     others = tuple(changes(baseline.campaign, campaign))
     findings: list[Finding] = []
     if drift.turns and baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION):

@@ -43,8 +43,8 @@ class Drift:
     """How far the clean answers of two builds differ."""
 
     turns: int
-    #: Ids of the turns whose answer changed.
-    changed: tuple[str, ...] = ()
+    #: The turns whose answer changed.
+    moved: tuple[CleanPair, ...] = ()
     #: What happened to the slots: kind -> slot -> turns, the most frequent first.
     slots: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     #: Turns with a label, and how many of them each build got right.
@@ -57,16 +57,26 @@ class Drift:
     unlabelled: int = 0
 
     @property
+    def changed(self) -> tuple[str, ...]:
+        """Ids of the turns whose answer changed."""
+        return tuple(pair.turn_id for pair in self.moved)
+
+    @property
     def share(self) -> float:
         """Share of the turns that changed, without those that the labels excuse."""
         count = self.unlabelled if self.excused else len(self.changed)
         return count / self.turns if self.turns else 0.0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the object ``clean`` of the JSON report's comparison."""
+    def to_json(self, *, hidden: bool = False) -> dict[str, Any]:
+        """Return the object ``clean`` of the JSON report's comparison.
+
+        Args:
+            hidden: write ``x`` for each value.
+        """
         return {
             "turns": self.turns,
             "changed": list(self.changed),
+            "answers": [_answer(pair, hidden) for pair in self.moved],
             "lost": dict(self.slots.get("lost", {})),
             "gained": dict(self.slots.get("gained", {})),
             "other_value": dict(self.slots.get("with another value", {})),
@@ -82,7 +92,7 @@ def clean_drift(pairs: Sequence[CleanPair]) -> Drift:
     labelled = [(pair, pair.label) for pair in pairs if pair.label is not None]
     return Drift(
         turns=len(pairs),
-        changed=tuple(pair.turn_id for pair in moved),
+        moved=tuple(moved),
         slots=_slots(moved),
         labelled=len(labelled),
         right_before=sum(pair.before == label for pair, label in labelled),
@@ -148,6 +158,22 @@ def _excused(pairs: Sequence[tuple[CleanPair, State]]) -> bool:
             slots += better
             named += better if slot in label else 0
     return bool(moved) and min(turns, slots, named) >= 0
+
+
+def _answer(pair: CleanPair, hidden: bool) -> dict[str, Any]:
+    """Return the slots of a turn whose value is not the same, with their values."""
+
+    def shown(value: str | None) -> str | None:
+        return "x" if hidden and value is not None else value
+
+    slots = sorted({*pair.before, *pair.after})
+    values = [(slot, pair.before.get(slot), pair.after.get(slot)) for slot in slots]
+    changed = [
+        {"slot": slot, "before": shown(before), "after": shown(after)}
+        for slot, before, after in values
+        if before != after
+    ]
+    return {"turn": pair.turn_id, "slots": changed}
 
 
 def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:

@@ -31,6 +31,8 @@ class Session:
     #: Selected turns without a result, and why the session ended early, if it did.
     missing: int = 0
     ended: str = ""
+    #: Whether values of slots are kept back.
+    hidden: bool = False
 
     @property
     def results(self) -> tuple[TurnResult, ...]:
@@ -68,6 +70,7 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
         gates,
         session.seed,
         0.0 if noise is None else noise.disagreement,
+        hidden=session.hidden,
     )
     return Judgement(
         findings=(*compared.findings, *rates),

@@ -26,7 +26,7 @@ from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.files import check_writable, write_text
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.page import Line, Style
-from pytest_dstfuzz.report.suite import moved_dialogues
+from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
     "pass": "good",
@@ -35,7 +35,7 @@ _STYLES: Final[Mapping[Verdict, Style]] = {
     "inconclusive": "warning",
     "infrastructure": "bad",
 }
-#: Dialogues of each kind that are named.
+#: Dialogues of each kind, and turns whose clean answer changed, that are named.
 _MOST_NAMES: Final = 5
 
 
@@ -142,6 +142,7 @@ class SessionGate:
             seed=settings.seed,
             missing=record.missing,
             ended=info.ended,
+            hidden=settings.redact,
         )
         judgement = judge(session, self.gates, self._baseline)
         compared = settings.baseline is not None
@@ -184,7 +185,7 @@ class SessionGate:
     def _lines(self, judgement: Judgement) -> Iterator[Line]:
         clean = [finding for finding in judgement.findings if finding.gate == "max-clean-drift"]
         for finding in clean:
-            yield from self._drift(finding)
+            yield from self._drift(finding, judgement.comparison or {})
         if judgement.comparison is not None and not self._quiet:
             if not judgement.not_compared:
                 yield from map(Line, _compared(judgement.comparison))
@@ -199,10 +200,11 @@ class SessionGate:
             if finding not in clean and (line := self._finding(finding)):
                 yield line
 
-    def _drift(self, finding: Finding) -> Iterator[Line]:
+    def _drift(self, finding: Finding, comparison: Mapping[str, Any]) -> Iterator[Line]:
         """Say how the clean answers changed: what a comparison stands on."""
         if finding.verdict == "drift":
             yield Line(f"failed: {finding.reason}", "bad")
+            yield from map(Line, _changed_answers(comparison))
             yield Line(
                 "if the new answers are right: accept them with --dst-update-baseline, or allow a "
                 "share of the turns with --dst-max-clean-drift",
@@ -258,6 +260,14 @@ def _compared(figures: Mapping[str, Any]) -> Iterator[str]:
             f"turns that only the baseline has: {figures['only_baseline']:,}, that only this run "
             f"has: {figures['only_run']:,}"
         )
+
+
+def _changed_answers(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Show how the clean answers changed, at the first of the turns."""
+    found = changed_answers(figures)
+    yield from (f"  {turn}: {text}" for turn, text in found[:_MOST_NAMES])
+    if len(found) > _MOST_NAMES:
+        yield f"  and {len(found) - _MOST_NAMES:,} more turns, in the JSON report (--dst-report)"
 
 
 def _moved_dialogues(figures: Mapping[str, Any]) -> Iterator[str]:

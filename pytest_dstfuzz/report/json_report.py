@@ -33,8 +33,10 @@ Schema):
     (``model``, ``version``), ``turns``, ``only_baseline``, ``only_run``, ``dialogues`` of the
     turns that both have, ``tested_dialogues`` of the run, ``suite`` (ids of dialogues ``added``,
     ``removed``, ``changed``; ``renamed``: then, now), ``clean`` (answers to the clean ``turns``:
-    ids of those that ``changed``, and by slot how many were ``lost``, ``gained`` or have an
-    ``other_value``; on the ``labelled`` ones ``accuracy_before`` and ``accuracy_after``),
+    ids of those that ``changed``, their ``answers`` (``turn``, and of each of its ``slots`` that
+    changed the value ``before`` and ``after``, null = none), and by slot how many were ``lost``,
+    ``gained`` or have an ``other_value``; on the ``labelled`` ones ``accuracy_before`` and
+    ``accuracy_after``),
     ``share`` of identical variants that both builds answered, ``variants``, ``before``,
     ``after``, ``difference``, ``interval`` and ``p_value`` of their failure rates,
     ``new_violations`` and ``gone_violations`` (turn id, number of the variant), and the

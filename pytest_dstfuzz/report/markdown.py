@@ -14,7 +14,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import Span, needed_context, shorten, shown_spans, visible
 from pytest_dstfuzz.report.figures import by_transformation
-from pytest_dstfuzz.report.suite import moved_dialogues
+from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
 from pytest_dstfuzz.report.tally import plainest
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
@@ -167,6 +167,10 @@ def _comparison(view: View) -> Iterator[str]:
     )
     if clean := found.get("clean"):
         yield f"Clean answers changed at {len(clean['changed']):,} of {clean['turns']:,} turns."
+        yield ""
+        for turn, text in changed_answers(found)[:_MOST_SHOWN]:
+            yield escape(f"- {shorten(turn, _LONGEST)}: {shorten(text, _LONGEST)}")
+        yield ""
     for text, names in moved_dialogues(found):
         shown = ", ".join(shorten(name, _LONGEST) for name in names[:_MOST_SHOWN])
         yield escape(f"{text[:1].upper()}{text[1:]}: {len(names):,} ({shown}).")

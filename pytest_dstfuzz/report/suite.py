@@ -1,4 +1,4 @@
-"""What became of the dialogues of a baseline, as reports name it."""
+"""What became of the dialogues of a baseline, and of their clean answers, as reports name it."""
 
 from __future__ import annotations
 
@@ -24,3 +24,21 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
         ],
     }
     return [(text, names) for text, names in found.items() if names]
+
+
+def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the turns whose clean answer changed: id, ``slot: before -> after, ...``.
+
+    Args:
+        comparison: of the JSON report; those of earlier versions do not name the answers.
+    """
+    return [
+        (
+            str(answer["turn"]),
+            ", ".join(
+                f"{item['slot']}: {item['before'] or 'none'} -> {item['after'] or 'none'}"
+                for item in answer["slots"]
+            ),
+        )
+        for answer in comparison.get("clean", {}).get("answers", ())
+    ]

@@ -39,6 +39,20 @@ def test_what_changed_is_named_the_most_frequent_first() -> None:
     )
 
 
+def test_the_answers_that_changed_stand_in_the_report() -> None:
+    moved = clean_drift([pair({"a": "1", "b": "2"}, {"b": "3", "c": "4"}), pair({}, {})])
+    slots = [("a", "1", None), ("b", "2", "3"), ("c", None, "4")]
+    names = ("slot", "before", "after")
+    plain = [dict(zip(names, values, strict=True)) for values in slots]
+    assert moved.to_json()["answers"] == [{"turn": "t", "slots": plain}]
+    (shown,) = moved.to_json(hidden=True)["answers"]
+    assert [tuple(item.values()) for item in shown["slots"]] == [
+        ("a", "x", None),
+        ("b", "x", "x"),
+        ("c", None, "x"),
+    ]
+
+
 def test_no_more_slots_are_named_than_are_read() -> None:
     many = dict.fromkeys("abcdefgh", "1")
     assert "lost a (1), b (1), c (1), d (1), e (1) and 3 more;" in (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ import pytest
 # load, and numpy and scipy must not be loaded twice.
 import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
+from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+from pytest_dstfuzz.report.markdown import markdown_text
 from pytest_dstfuzz.report.schema import problems
 
 BOTS = """
@@ -236,6 +240,9 @@ def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[st
     result.stdout.fnmatch_lines(
         [
             "dstfuzz: failed: clean answers changed at 9 of 45 turns: slots lost hotel-area (9); *",
+            "dstfuzz:   *-t*: hotel-area: * -> none",
+            "dstfuzz:   and 4 more turns, in the JSON report (--dst-report)",
+            "dstfuzz: if the new answers are right: *",
             "dstfuzz: compared with the baseline *",
             "dstfuzz: verdict: drift (it stands on 9 of the 9 dialogues of this run)",
         ]
@@ -243,6 +250,12 @@ def test_a_build_that_forgets_is_drift(known: pytest.Pytester, workers: tuple[st
     found = gate(known)
     assert found["verdict"] == "drift"
     assert found["comparison"]["clean"]["lost"] == {"hotel-area": 9}
+    report = json.loads((known.path / "out.json").read_text("utf-8"))
+    for text in (html_text(report), markdown_text(report)):
+        assert re.search("-t0(</span>)?: hotel-area: north -> none", html.unescape(text))
+    redacted = run(known, "forgetful", "--dst-redact", *workers)
+    redacted.stdout.fnmatch_lines(["dstfuzz:   *-t*: hotel-area: x -> none"])
+    redacted.stdout.no_fnmatch_line("*north*")
     assert run(known, "forgetful", "--dst-max-clean-drift=20%").ret == 0
     assert run(known, "forgetful", "--dst-update-baseline").ret == 0
     assert run(known, "forgetful").ret == 0

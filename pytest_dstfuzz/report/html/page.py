@@ -22,7 +22,7 @@ from pytest_dstfuzz.report.figures import (
 from pytest_dstfuzz.report.html.plots import edit_rate_plot, transformation_plot
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
-from pytest_dstfuzz.report.suite import moved_dialogues
+from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
 from pytest_dstfuzz.report.tally import causes, failures, vetoes
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
@@ -69,6 +69,7 @@ def _environment() -> Environment:
     made.globals.update(
         address=_address,
         between=between,
+        changed_answers=changed_answers,
         chance=_chance,
         few_dialogues=FEW_DIALOGUES,
         fewest_dialogues=FEWEST_DIALOGUES,
