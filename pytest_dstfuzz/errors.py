@@ -72,3 +72,11 @@ def unknown_name(kind: str, name: str, valid: Iterable[str]) -> UserError:
     guess = nearest(name, names)
     hint = f" Did you mean {guess!r}?" if guess else ""
     return UserError(f"unknown {kind} {name!r}.{hint} Valid: {', '.join(names) or 'none'}.")
+
+
+def message_of(error: BaseException) -> str:
+    """Return the message of an exception of a user's; ``""`` where it cannot say what it is."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - whatever it is, there is no message
+        return ""

@@ -20,6 +20,7 @@ Absence and ``dontcare`` are never the same. Normalising twice changes nothing.
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 from collections.abc import Callable, Mapping
@@ -52,6 +53,8 @@ _DONTCARE: Final = frozenset(
         "dontcare",
     }
 )
+#: Python refuses to write out numbers without end.
+_TOO_GREAT: Final = 10**100
 _ANY: Final = "any"  # MultiWOZ writes it for dontcare; elsewhere it may be a value.
 
 _QUOTES: Final = str.maketrans({"’": "'", "‘": "'", "`": "'", "´": "'"})
@@ -164,7 +167,7 @@ def value_text(slot: str, value: object) -> str:
             list of alternatives, of which the first counts.
 
     Raises:
-        DataError: it is something else.
+        DataError: it is something else, or NaN, infinite or of more than 100 digits.
     """
     if isinstance(value, list | tuple):
         value = value[0] if value else None
@@ -172,6 +175,13 @@ def value_text(slot: str, value: object) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise DataError(
+            f"the value of slot {slot!r} is {value}, which is no value: leave the slot out, or "
+            "write None"
+        )
+    if isinstance(value, int) and abs(value) >= _TOO_GREAT:
+        raise DataError(f"the value of slot {slot!r} is a number of more than 100 digits")
     if isinstance(value, str | int | float):
         return str(value)
     raise DataError(

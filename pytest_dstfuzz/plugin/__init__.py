@@ -56,6 +56,13 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
         started = session.config.stash.get(_SESSION, None)
         end = pytest.UsageError(str(error)) if started is None else started.gate.end(error)
         raise end from error
+    except (pytest.skip.Exception, pytest.fail.Exception) as stopped:
+        # Outside of a test, pytest would show them as an error of its own.
+        how = "skip" if isinstance(stopped, pytest.skip.Exception) else "fail"
+        raise pytest.UsageError(
+            f"the tracker cannot be tested: it called pytest.{how}() before any test was run: "
+            f"{stopped.msg}"
+        ) from stopped
     return (yield)
 
 

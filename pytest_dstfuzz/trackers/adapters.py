@@ -23,7 +23,7 @@ from typing import Any, cast
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import Context
-from pytest_dstfuzz.errors import DataError, TrackerError, UserError
+from pytest_dstfuzz.errors import DataError, TrackerError, UserError, message_of
 from pytest_dstfuzz.trackers.checks import describe, passes_through
 from pytest_dstfuzz.trackers.overrun import Overrun
 from pytest_dstfuzz.trackers.protocol import (
@@ -232,5 +232,5 @@ def _instantiate(kind: type) -> object:
             raise
         raise UserError(
             f"the tracker class {kind.__qualname__!r} cannot be created without arguments: "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {message_of(error)}"
         ) from error

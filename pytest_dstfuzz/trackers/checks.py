@@ -14,13 +14,15 @@ from numbers import Real
 
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
 from pytest_dstfuzz.dialogue.types import BeliefState, Ontology
-from pytest_dstfuzz.errors import TrackerError, nearest
+from pytest_dstfuzz.errors import TrackerError, message_of, nearest
 from pytest_dstfuzz.trackers.overrun import Overrun
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 #: Characters of a wrong value that a message shows.
 _SHOWN = 60
 _LONGEST_REASON = 300
+#: Characters of a slot or a value: every variant's state is kept, compared and reported.
+_LONGEST_TEXT = 10_000
 #: How far below 0 the impurity of a certain slot may come out in single precision.
 _ROUNDING = 1e-6
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
@@ -87,10 +89,16 @@ def check_prediction(
         if isinstance(answered, Prediction)
         else (answered, None)
     )
-    if problem := _state_problem(raw):
-        raise TrackerError(f"the tracker returned {problem}")
-    state = _normalised(raw, normalisation)
-    if problem := unknown_slot(state, ontology) or _impurity_problem(impurities):
+    try:
+        problem = _state_problem(raw)
+        state = _normalised(raw, normalisation) if not problem else BeliefState({})
+        problem = problem or unknown_slot(state, ontology) or _impurity_problem(impurities)
+    except Exception as error:
+        # The mapping is the tracker's, and may be one that computes what it is asked for.
+        raise TrackerError(
+            f"the tracker returned {_kind(raw)} that cannot be read: {_told(error)}"
+        ) from error
+    if problem:
         raise TrackerError(f"the tracker returned {problem}")
     if isinstance(answered, Prediction) and state is raw:
         return answered
@@ -126,7 +134,7 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
 
 def describe(value: object) -> str:
     """Return type and beginning of a value that is not what it should be."""
-    text = _ADDRESS.sub("0x...", repr(value))
+    text = _ADDRESS.sub("0x...", _repr(value))
     shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
     return shown if value is None else f"{type(value).__name__} {shown}"
 
@@ -149,10 +157,9 @@ def describe_error(error: BaseException) -> str:
 
     Of a `TrackerError` the message alone: it was written to be read.
     """
-    message = " ".join(str(error).split())
+    message = " ".join(message_of(error).split())
     if not isinstance(error, TrackerError):
-        name = type(error).__name__
-        message = f"{name}: {message}" if message else name
+        message = _named(error, message)
     # An address is another one in the next run, and reports are compared byte by byte.
     text = _encodable(_ADDRESS.sub("0x...", message))
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
@@ -170,10 +177,16 @@ def _state_problem(state: object) -> str:
         return f"{_kind(state)} where a belief state is expected"
     for slot, value in state.items():
         if not isinstance(slot, str):
-            return f"the slot {slot!r}, which is {_kind(slot)}; slots are strings"
+            return f"the slot {_repr(slot)}, which is {_kind(slot)}; slots are strings"
         if not isinstance(value, str):
             return f"{_kind(value)} as the value of {slot!r}; values are strings"
         for text in (slot, value):
+            if len(text) > _LONGEST_TEXT:
+                what = "slot name" if text is slot else f"value of {_beginning(slot)}"
+                return (
+                    f"a {what} of {len(text):,} characters; a belief state has words of the "
+                    f"dialogue, {_LONGEST_TEXT:,} characters at most"
+                )
             if not text.isascii() and _encodable(text) != text:
                 return f"{text!r}, which holds half of a character (a lone surrogate)"
     return ""
@@ -192,6 +205,27 @@ def _impurity_problem(impurities: object) -> str:
         if not isinstance(value, Real) or not _is_share(value):
             return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
     return ""
+
+
+def _named(error: BaseException, message: str) -> str:
+    name = type(error).__name__
+    return f"{name}: {message}" if message else name
+
+
+def _told(error: BaseException) -> str:
+    return _named(error, message_of(error))
+
+
+def _repr(value: object) -> str:
+    """Return ``repr(value)``, also of a value that has none."""
+    try:
+        return repr(value)
+    except Exception:  # noqa: BLE001 - a user's class may raise anything
+        return f"<{type(value).__name__}>"
+
+
+def _beginning(slot: str) -> str:
+    return repr(slot if len(slot) <= _SHOWN else f"{slot[: _SHOWN - 3]}...")
 
 
 def _encodable(text: str) -> str:

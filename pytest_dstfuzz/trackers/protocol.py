@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
+from pytest_dstfuzz.errors import message_of
 
 #: What to do about a tracker that cannot repeat itself.
 VOTE: Final = (
@@ -212,7 +213,7 @@ def fingerprint_problem(tracker: object) -> str:
         try:
             found = getattr(thing, "fingerprint", None)
         except Exception as error:  # noqa: BLE001 - whatever a user's property raises
-            return f"it cannot be read ({type(error).__name__}: {error})"
+            return f"it cannot be read ({type(error).__name__}: {message_of(error)})"
         if found is not None and not isinstance(found, str):
             return f"it is of the type {type(found).__name__}"
     return ""

@@ -15,6 +15,7 @@ from pytest_dstfuzz.errors import (
     MissingExtraError,
     OutOfReachError,
     UserError,
+    message_of,
     nearest,
     unknown_name,
 )
@@ -222,4 +223,4 @@ def _import_module(module_name: str, tracker: str, search_path: tuple[str, ...])
 
 def _cause(error: BaseException) -> str:
     """Return type, message and innermost place of an exception in the user's code."""
-    return f"{type(error).__name__}: {error}{raised_at(error)}"
+    return f"{type(error).__name__}: {message_of(error)}{raised_at(error)}"

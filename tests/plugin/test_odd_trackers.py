@@ -66,6 +66,49 @@ def exits_at_edits(context):
     return {"hotel-name": context.user[:9]}
 
 known = {}
+
+class Silent(Exception):
+    def __str__(self):
+        raise RuntimeError("no words")
+    __repr__ = __str__
+
+class Lazy(dict):
+    def items(self):
+        raise Silent
+
+class Unnamed:
+    def __repr__(self):
+        raise Silent
+
+class Answers:
+    """Gives one odd answer, to whatever it is asked."""
+    def __init__(self, answer):
+        self.answer = answer
+    def predict(self, contexts):
+        return [self.answer] * len(contexts)
+
+lazy, unnamed = Answers(Lazy({"hotel-name": "x"})), Answers({Unnamed(): "x"})
+endless = Answers({"hotel-name": "x" * 5_000_000})
+
+def nothing(context):
+    return {"hotel-stars": float("nan")}
+
+def countless(context):
+    return {"hotel-stars": 10**5000}
+
+def silent(context):
+    raise Silent
+
+def odd_value(context):
+    return {"hotel-name": Unnamed()}
+
+def skips(context):
+    import pytest
+    pytest.importorskip("no_such_module")
+
+class Closed:
+    def __init__(self):
+        raise Silent
 '''
 
 
@@ -126,6 +169,29 @@ def test_a_tracker_that_exits_later_failed_on_those_contexts(odd: pytest.Pyteste
     assert report["summary"]["errors"] > 0
     reasons = {v["reason"] for turn in report["turns"] for v in turn["variants"]}
     assert "SystemExit: 3" in reasons
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("silent", "the tracker raised on a clean context: Silent (*oddbot*"),
+        ("Closed", "the tracker class 'Closed' cannot be created without arguments: Silent:*"),
+        ("lazy", "*the tracker returned a Lazy that cannot be read: Silent"),
+        ("unnamed", "*the slot <Unnamed>, which is an Unnamed; slots are strings"),
+        ("odd_value", "*the value of slot 'hotel-name' must be a string, found Unnamed <Unnamed*"),
+        ("endless", "*a value of 'hotel-name' of 5,000,000 characters; *10,000 characters at most"),
+        ("nothing", "*the value of slot 'hotel-stars' is nan, which is no value*"),
+        ("countless", "*the value of slot 'hotel-stars' is a number of more than 100 digits"),
+        ("skips", "*it called pytest.skip() before any test was run: *no_such_module*"),
+    ],
+)
+def test_what_a_tracker_cannot_say_is_one_message(
+    odd: pytest.Pytester, name: str, message: str
+) -> None:
+    run = odd.runpytest(f"--dst-model=oddbot:{name}", *OPTIONS)
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    run.stderr.fnmatch_lines([f"ERROR: {message}"])
+    assert "Traceback" not in run.stderr.str() + run.stdout.str()
 
 
 def test_a_module_that_exits_when_it_is_imported_is_named(odd: pytest.Pytester) -> None:

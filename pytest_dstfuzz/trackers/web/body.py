@@ -9,8 +9,9 @@ from typing import Final
 #: What requests say that they accept. A client asks for what it can bound: of a body that was
 #: compressed twice, thirteen kilobytes are eight gigabytes.
 ACCEPTED: Final = "gzip, deflate"
-#: Bytes, compressed or not; no belief state is as long.
-LONGEST: Final = 64 * 1024 * 1024
+#: Bytes, compressed or not; no belief state is as long. As many answers as `Transport` asks for
+#: at once may be held at a time.
+LONGEST: Final = 16 * 1024 * 1024
 _TOO_LONG: Final = f"answered with a body of more than {LONGEST // 1024 // 1024} MB"
 #: What zlib is told of each encoding, tried in turn: some call "deflate" what has no header.
 _WINDOWS: Final = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}

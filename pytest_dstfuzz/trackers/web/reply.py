@@ -73,7 +73,13 @@ class Reply:
                 "address that of the tracker itself?"
             )
         try:
-            return json.loads(self.content, parse_constant=_refuse_constant)
+            return json.loads(
+                self.content, parse_constant=_refuse_constant, object_pairs_hook=_once
+            )
+        except UnicodeDecodeError:
+            raise MalformedReply(
+                "answered with a body that is no JSON (it is not UTF-8)", passing=True
+            ) from None
         except (ValueError, RecursionError) as error:
             raise MalformedReply(
                 f"answered with a body that is no JSON ({error})", passing=True
@@ -83,6 +89,16 @@ class Reply:
     def _is_page(self) -> bool:
         """Whether the body is HTML or XML."""
         return self.content.lstrip()[:1] == b"<"
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object; of two values for one key it would not be known which is meant."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        for key, value in pairs:
+            if values[key] != value:
+                raise MalformedReply(f'answered with two values for the key "{key[:_SHOWN]}"')
+    return values
 
 
 def _refuse_constant(name: str) -> None:

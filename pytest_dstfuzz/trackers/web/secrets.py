@@ -17,6 +17,8 @@ from pytest_dstfuzz.errors import UserError
 TOKEN_VARIABLE = "DSTFUZZ_TOKEN"  # noqa: S105 - the name of a variable, no token
 #: Shorter texts are no secrets, and taking them out would garble every message.
 _SHORTEST = 4
+#: An escape of JSON, as ``\/`` of PHP or ``\u002b`` of .NET; of the first kind the code.
+_ESCAPE = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|(.))", re.DOTALL)
 #: Authentication schemes, which a message may name.
 _SCHEMES = re.compile(r"(?:Basic|Bearer|Digest|Token|ApiKey)\s+", re.IGNORECASE)
 
@@ -51,9 +53,17 @@ class Secrets:
         A service may repeat what it is sent, as the value of a slot even, and that would go into
         reports. A word that dialogues may have is left as it is: answers must not change.
         """
+        body = self._replaced(body)
+        if self._sure and b"\\" in body:
+            # Only where one is hidden: what holds none stays as it came, to the byte.
+            plain = _ESCAPE.sub(_unescaped, body)
+            if (masked := self._replaced(plain)) != plain:
+                return masked
+        return body
+
+    def _replaced(self, body: bytes) -> bytes:
         for form, mask in self._sure:
-            if form in body:
-                body = body.replace(form, mask)
+            body = body.replace(form, mask)
         return body
 
 
@@ -112,6 +122,13 @@ def _sendable(value: str, what: str) -> str:
             "around it"
         )
     return value
+
+
+def _unescaped(escape: re.Match[bytes]) -> bytes:
+    """Return the printable character of an escape, unless JSON needs it to be one."""
+    found = bytes([int(escape[1], 16)]) if escape[1] else escape[2]
+    plain = found == b"/" if escape[2] else found not in b'"\\\x7f'
+    return found if plain else escape[0]
 
 
 def _is_unmistakable(form: str) -> bool:

@@ -292,7 +292,8 @@ class Transport:
         try:
             return read(reply)
         except MalformedReply as error:
-            what, passing = "answered with a malformed body", error.passing
+            # Said where it does not show in what is clean, as of a body that is not UTF-8.
+            what, passing = "answered with a body that is no JSON (it is not UTF-8)", error.passing
         clean = replace(reply, content=self.secrets.redact(reply.text).encode())
         try:
             read(clean)

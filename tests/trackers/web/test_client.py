@@ -18,8 +18,9 @@ from loopback import Asked, Says, Service, send
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.web.body import LONGEST, BodyError, decompressed
+from pytest_dstfuzz.trackers.web.secrets import Secrets
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
-from pytest_dstfuzz.trackers.web.transport import ServiceError, Transport
+from pytest_dstfuzz.trackers.web.transport import Reply, ServiceError, Transport
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
 MARKER = "tok-3f9a77c1"
@@ -42,7 +43,7 @@ def test_a_bomb_is_not_unpacked(serve: Serve, bomb: bytes, status: int) -> None:
     transport = Transport(service.url, ServiceSettings(retries=4))
     tracemalloc.start()
     try:
-        with pytest.raises(ServiceError, match=r"answered with a body of more than 64 MB$"):
+        with pytest.raises(ServiceError, match=r"answered with a body of more than 16 MB$"):
             send(transport)
         _, peak = tracemalloc.get_traced_memory()
     finally:
@@ -100,6 +101,38 @@ def test_a_credential_that_a_service_repeats_is_masked_and_no_word_is(serve: Ser
     address = service.url.replace("//", f"//user:{MARKER}@") + f"/?token={MARKER}&domain=north"
     answer = send(Transport(address, ServiceSettings())).json()
     assert answer == {"key": "Basic ***", "path": "/?token=***&domain=north", "area": "north"}
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["MARK\\/3+x=", "MARK/3\\u002Bx\\u003d", "".join(f"\\u{ord(c):04x}" for c in "MARK/3+x=")],
+    ids=["PHP", "dotnet", "all"],
+)
+def test_a_credential_that_a_service_repeats_in_escapes_is_masked(written: str) -> None:
+    secrets = Secrets(["MARK/3+x=" * 2])
+    body = f'{{"a": "caf\\u00e9 \\\\u0041 \\"{written * 2}\\" \\u0022\\u005c\\n"}}'
+    said = json.loads(secrets.scrub(body.encode()))
+    assert said == {"a": 'café \\u0041 "***" "\\\n'}
+
+
+def test_a_body_without_a_credential_stays_as_it_came() -> None:
+    body = rb'{"a": "\u0041\/\u002b"}'
+    assert Secrets(["MARK/3+x=" * 2]).scrub(body) == body
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{"state": {"hotel-area": "café"}}'.encode("latin-1"), "it is not UTF-8"),
+        (b'{"state": {"hotel-area": "n", "hotel-area": "s"}}', 'two values for the key "hotel-'),
+    ],
+)
+def test_a_body_that_is_no_text_or_says_two_things_is_told(
+    serve: Serve, body: bytes, message: str
+) -> None:
+    service = serve(lambda _: Says(body))
+    with pytest.raises(ServiceError, match=message):
+        Transport(service.url, ServiceSettings(retries=1)).ask("POST", read=Reply.json)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process alone there")

@@ -114,6 +114,8 @@ STATE = {"state": {"a-b": "c"}}
         ({"state": ["a-b"]}, "answered with list ['a-b'] as \"state\"; it must be an object"),
         ({"state": {"a-b": {}}}, 'answered with dict {} as the value of "a-b"; values are texts'),
         ({"state": {"a-b": [["x"]]}}, "answered with list [['x']] as the value of \"a-b\"; values"),
+        ({"state": {"a-b": float("1e999")}}, 'answered with float inf as the value of "a-b"; val'),
+        ({"state": {"a-b": 10**200}}, "answered with int 1000000000"),
         (
             {**STATE, "impurity": {}},
             'answered with a key "impurity"; did it mean "impurities"?',
