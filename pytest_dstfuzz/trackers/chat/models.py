@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
-from pytest_dstfuzz.trackers.web.transport import Reply, Transport
+from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.trackers.web.transport import Reply, ServiceError, Transport
 
 #: Names that a message lists.
 _SHOWN = 10
@@ -15,6 +15,7 @@ def model_name(transport: Transport) -> str:
     """Return the name of the service's only model.
 
     Raises:
+        NoAnswerError: nobody answers.
         UserError: it has none or several, or does not say.
     """
     which = "name the model with --dst-service-model"
@@ -23,6 +24,8 @@ def model_name(transport: Transport) -> str:
     except GivenUpError:
         raise
     except TrackerError as error:
+        if isinstance(error, ServiceError) and error.status is None:
+            raise NoAnswerError(str(error)) from None
         raise UserError(f"{which}: the service does not list its models ({error})") from None
     if len(names) == 1:
         return names[0]

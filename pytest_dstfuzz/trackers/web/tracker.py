@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet, Ontology
-from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
 from pytest_dstfuzz.trackers.protocol import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web.contract import (
     About,
@@ -188,7 +188,8 @@ def _about(transport: Transport) -> About:
     """Ask the service what it is; it need not say.
 
     Raises:
-        UserError: nobody answers, the service refuses us, or what it says is malformed.
+        NoAnswerError: nobody answers.
+        UserError: the service refuses us, or what it says is malformed.
     """
 
     def read(reply: Reply) -> About:
@@ -200,7 +201,9 @@ def _about(transport: Transport) -> About:
     try:
         about = transport.ask("GET", read=read)
     except ServiceError as error:
-        if error.status in (401, 403) or error.status is None or error.status < 300:
+        if error.status is None:
+            raise NoAnswerError(str(error)) from None
+        if error.status in (401, 403) or error.status < 300:
             raise UserError(str(error)) from None
         return About()
     redact = transport.secrets.redact

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -114,6 +115,17 @@ def test_a_service_that_is_down_ends_the_run_with_a_message(pytester: pytest.Pyt
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     message = "ERROR: the service at http://127.0.0.1:9 cannot be reached: *refused"
     result.stderr.fnmatch_lines([message])
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9", "openai+http://127.0.0.1:9/v1"])
+def test_where_builds_are_compared_a_service_that_is_down_is_infrastructure(
+    pytester: pytest.Pytester, address: str
+) -> None:
+    baseline = ("--dst-baseline=base.json", "--dst-update-baseline")
+    result = pytester.runpytest_inprocess(f"--dst-model={address}", "--dst-retries=0", *baseline)
+    assert result.ret == 6
+    said = "\n".join([*result.outlines, *result.errlines])
+    assert re.search(r"cannot be reached: .*refused.*\(verdict: infrastructure\)", said)
 
 
 @pytest.mark.parametrize("answer", [bot, grouped])
