@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -22,6 +23,11 @@ for _name in ("numpy", "torch", "httpcore"):
 # A machine under load is slow, and that is no failure; all else is as hypothesis has it there.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+# A shell that runs the tests in the background may ignore Ctrl-C, and so would the processes that
+# tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["pytester"]
 
