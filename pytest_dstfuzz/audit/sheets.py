@@ -32,9 +32,14 @@ def write_sheet(path: Path, sample: Sample, judge: str) -> None:
     """Write the sheet of a judge, in the judge's order.
 
     Raises:
-        UserError: a name that ends with neither ``.csv`` nor ``.jsonl``, or a path that
-            cannot be written.
+        UserError: a name that ends with neither ``.csv`` nor ``.jsonl``, a path that
+            cannot be written, or a file that was filled in: judgements are never written over.
     """
+    if path.exists() and (why := _worth_keeping(path)):
+        raise UserError(
+            f"{path} {why}: take its judgements in with --judgements {path}, or give the new "
+            "sheet another name"
+        )
     rows = [{**row.shown(), "sample": sample.short, "verdict": ""} for row in sample.order(judge)]
     if _suffix(path) == ".csv":
         text = io.StringIO()
@@ -55,16 +60,8 @@ def read_judgements(path: Path, sample: Sample) -> dict[str, str]:
             are judgements of another sample.
         UserError: a name that ends with neither ``.csv`` nor ``.jsonl``.
     """
-    suffix = _suffix(path)
-    try:
-        # With the mark that spreadsheets put at the start of their CSV.
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"cannot read {path}: it is not UTF-8 text") from None
     found: dict[str, str] = {}
-    for number, row in (_csv_rows if suffix == ".csv" else _json_rows)(path, text):
+    for number, row in _rows(path):
         name, verdict = row.get("id"), row.get("verdict")
         if not isinstance(name, str) or not isinstance(verdict, str):
             raise DataError(f"{path}, line {number}: needs an 'id' and a 'verdict', both texts")
@@ -75,6 +72,30 @@ def read_judgements(path: Path, sample: Sample) -> dict[str, str]:
         if verdict.strip():
             found[name] = verdict.strip().lower()
     return found
+
+
+def _worth_keeping(path: Path) -> str:
+    """Return why a file must not be written over, ``""`` for a sheet that nobody filled in."""
+    try:
+        rows = [row for _, row in _rows(path)]
+    except DataError:
+        rows = []
+    if not rows or not all({"id", "verdict"} <= row.keys() for row in rows):
+        return "is there and is no sheet that was written here" if path.stat().st_size else ""
+    judged = any(str(row["verdict"] or "").strip() for row in rows)
+    return "is there and holds judgements" if judged else ""
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    suffix = _suffix(path)
+    try:
+        # With the mark that spreadsheets put at the start of their CSV.
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"cannot read {path}: it is not UTF-8 text") from None
+    return (_csv_rows if suffix == ".csv" else _json_rows)(path, text)
 
 
 def _suffix(path: Path) -> str:
@@ -104,7 +125,10 @@ def _cells(shown: Mapping[str, Any]) -> list[str]:
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    # Spreadsheets write what separates numbers in their language: often a semicolon.
+    header = text.partition("\n")[0]
+    between = next((mark for mark in ";\t" if mark in header and "," not in header), ",")
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
     try:
         for row in reader:
             yield reader.line_num, {name: _unmarked(cell) for name, cell in row.items()}

@@ -87,11 +87,11 @@ def _do(given: Namespace) -> None:
         elsewhere = True
     if given.sheet is not None:
         write_sheet(given.sheet, audit.sample, given.judge)
-        print(given.sheet)
+        print(printable(str(given.sheet)))
         elsewhere = True
     if given.html is not None:
         _write_page(given.html, audit, given.judge)
-        print(given.html)
+        print(printable(str(given.html)))
         elsewhere = True
     if not elsewhere:
         _ask(audit, given.judge)

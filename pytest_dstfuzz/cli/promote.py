@@ -37,6 +37,9 @@ def run(arguments: Sequence[str]) -> int:
     )
     add_folder(parser)
     given = parser.parse_all(arguments)
+    # The lines of a corpus, and of other JSON Lines, are Python too.
+    if given.output is not None and given.output.suffix != ".py":
+        raise UserError(f"{given.output}: it is no Python file: the name must end in .py")
     corpora = read_corpora(given.regressions)
     found = find_ids(corpora, given.ids)
     # One violation may be remembered of several data sets; its test is the same.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.printable import printable
 
 SUMMARY = "a page, or a summary in Markdown, from a JSON report"
 KEPT = "files that were there are as they were"
@@ -43,8 +44,8 @@ def run(arguments: Sequence[str]) -> int:
     report = read_report(Path(options.report))
     if options.html is not None:
         write_html(Path(options.html), report)
-        print(options.html)
+        print(printable(options.html))
     if options.markdown is not None:
         write_text(Path(options.markdown), markdown_text(report))
-        print(options.markdown)
+        print(printable(options.markdown))
     return 0

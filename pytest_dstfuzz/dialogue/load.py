@@ -95,9 +95,9 @@ def data_files(source: str | Path) -> tuple[Path, ...]:
         DataError: nothing is there, or nothing that is readable as dialogues.
     """
     path = locate(source).path
-    if path.is_file():
-        return (path,)
-    return tuple(dict.fromkeys(file.path for _, file in catalogue(path).files))
+    # Of a single file also the ontology and the lists that lie beside it.
+    files = tuple(file.path for _, file in catalogue(path).files)
+    return tuple(dict.fromkeys((path, *files) if path.is_file() else files))
 
 
 def _read(choice: Choice, rules: str, tell: Callable[[str], None]) -> tuple[Dialogue, ...]:

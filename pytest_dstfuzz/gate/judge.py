@@ -49,7 +49,7 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
         baseline: of the build that it is compared with.
     """
     results, missing = session.results, session.missing
-    found = troubles(results, session.ended)
+    found = troubles(results, session.ended or _without_result(missing))
     gated = gates.given or baseline is not None
     short = cut_short(results, missing, session.ended) if gated else ""
     if baseline is not None and short and not found and not enough(results, missing):
@@ -78,6 +78,10 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
         comparison=compared.figures,
         cut_short=short,
     )
+
+
+def _without_result(missing: int) -> str:
+    return f"{missing:,} selected turns have no result" if missing else ""
 
 
 def judge_answers(groups: Groups) -> tuple[Finding, ...]:

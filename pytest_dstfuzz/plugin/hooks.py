@@ -55,6 +55,8 @@ class SessionHooks:
         self._last_lines: list[Line] = []
         self._ended = ""
         self._crashed = False
+        #: Whether something ended the session at once: Ctrl-C, or pytest.exit() with any status.
+        self._broken_off = False
 
     def pytest_report_header(self) -> list[str]:
         """Say what is going to be tested."""
@@ -80,7 +82,7 @@ class SessionHooks:
                 elif dst.record.planned:
                     dst.gate.prepare(dst.data)
                     if not dst.is_worker and not session.config.getoption("collectonly"):
-                        check_outputs(dst.settings, dst.memory.written, session.config)
+                        check_outputs(dst.settings, dst.memory, session.config)
             except UserError as error:
                 raise dst.gate.end(error) from error
 
@@ -90,9 +92,15 @@ class SessionHooks:
         self._dst.service.tell(node.workerinput)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, error: object) -> None:
-        """Note that a worker of xdist crashed."""
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Note that a worker of xdist crashed, and what tests one that did not had selected."""
         self._crashed = self._crashed or bool(error)
+        planned = getattr(node, "workeroutput", {}).get(_PLANNED, 0)
+        self._dst.record.planned = max(self._dst.record.planned, planned)
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Note that the session did not come to its end."""
+        self._broken_off = True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
@@ -133,6 +141,8 @@ class SessionHooks:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Judge the session, and write the report, also of a run that was cut short."""
         config = session.config
+        if self._dst.is_worker:
+            config.workeroutput[_PLANNED] = self._dst.record.planned  # type: ignore[attr-defined]  # xdist's
         if self._dst.is_worker or config.getoption("collectonly"):
             return
         facts = self._facts()
@@ -142,16 +152,18 @@ class SessionHooks:
         if self._dst.record.problem:
             session.exitstatus = self._dst.record.problem_status
             return
-        if exitstatus == pytest.ExitCode.INTERRUPTED:
+        if self._broken_off:
             self._dst.keep_finished()
         if exitstatus in _ORDERLY:
             lines = self._dst.memory.finish()
             self._last_lines += lines
             if exitstatus == pytest.ExitCode.OK and any(line.style == "bad" for line in lines):
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        if exitstatus not in _ORDERLY or not (self._dst.named or self._results):
+        # Tests that were all skipped have no results, and pass no gate.
+        gated = self._dst.gate.given and self._dst.record.planned
+        if exitstatus not in _ORDERLY or not (self._dst.named or self._results or gated):
             return
-        self._ended = self._why_ended(session, exitstatus)
+        self._ended = self._why_ended(session)
         status = self._judge()
         if not self._write_reports():
             status = status or pytest.ExitCode.TESTS_FAILED
@@ -266,7 +278,7 @@ class SessionHooks:
         """Return what this process and the workers found out about their trackers."""
         return [self._dst.service.facts(), *self._dst.record.services.values()]
 
-    def _why_ended(self, session: pytest.Session, exitstatus: int) -> str:
+    def _why_ended(self, session: pytest.Session) -> str:
         for result in self._results:
             if result.outcome == "skipped":
                 return result.reason
@@ -278,7 +290,7 @@ class SessionHooks:
         for stop in (session.shouldfail, session.shouldstop, getattr(spread, "shouldstop", "")):
             if stop:
                 return str(stop)
-        if exitstatus == pytest.ExitCode.INTERRUPTED:
+        if self._broken_off:
             return "interrupted"
         return "a worker crashed" if self._crashed else ""
 
@@ -305,6 +317,8 @@ def _encoding() -> str:
     return getattr(sys.__stdout__, "encoding", None) or "utf-8"
 
 
+#: What a worker tells of its end: how many results its selected tests ask for.
+_PLANNED = "dstfuzz_planned"
 #: Columns beyond which a line is hard to read.
 _WIDEST = 120
 #: How a line is coloured, where the terminal has colours.

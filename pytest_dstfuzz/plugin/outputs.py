@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
@@ -22,6 +22,9 @@ from pytest_dstfuzz.report.markdown import append_summary
 from pytest_dstfuzz.report.page import Line, Style
 from pytest_dstfuzz.search.policy_file import is_agent
 
+if TYPE_CHECKING:
+    from pytest_dstfuzz.plugin.memory import Memory
+
 _IN_ACTIONS: Final = "GITHUB_ACTIONS"
 _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 
@@ -36,12 +39,12 @@ class _Output(NamedTuple):
     style: Style = "bad"
 
 
-def check_outputs(settings: Settings, regressions: Path | None, config: pytest.Config) -> None:
+def check_outputs(settings: Settings, memory: Memory, config: pytest.Config) -> None:
     """Find out before a run whether its reports can be written, and destroy nothing that is read.
 
     Args:
         settings: of the session.
-        regressions: the file that violations are to be added to, if they are.
+        memory: the remembered violations, which are read, and added to where that is asked for.
         config: pytest's, which has files of its own.
 
     Raises:
@@ -50,26 +53,29 @@ def check_outputs(settings: Settings, regressions: Path | None, config: pytest.C
     """
     if settings.html is not None:
         check_installed()
-    written = {"--dst-report": settings.report, "--dst-html": settings.html}
-    read: dict[str, str | Path | None] = {
+    written: dict[str, str | Path | None] = {
+        "--dst-report": settings.report,
+        "--dst-html": settings.html,
         "--dst-cache": settings.cache if settings.cache != NO_CACHE else None,
+        "--junitxml": getattr(config.option, "xmlpath", None),
+    }
+    read: dict[str, str | Path | None] = {
         "--dst-checkpoint": settings.checkpoint,
         "--dst-slot-map": settings.slot_map,
         "--dst-prompt": settings.prompt,
-        "--junitxml": getattr(config.option, "xmlpath", None),
         "pytest's settings": config.inipath,
+        "the table of limits": config.rootpath / "pyproject.toml",
     }
     if is_agent(settings.search):
         read["the policy of --dst-search"] = settings.search.partition(":")[2] or None
     (written if settings.update_baseline else read)["--dst-baseline"] = settings.baseline
-    if regressions is not None:
-        written["the file of regressions"] = str(regressions)
+    (written if settings.remember else read)["the file of regressions"] = memory.path
     paths = {name: Path(path) for name, path in written.items() if path is not None}
     check_apart(paths, {name: Path(path) for name, path in read.items() if path is not None})
-    if any(path.exists() for path in paths.values()):
+    if any(path.expanduser().exists() for path in paths.values()):
         for file in data_files(settings.data):
             check_apart(paths, {"a file of --dst-data": file})
-    for output in (settings.report, settings.html, regressions):
+    for output in (settings.report, settings.html, memory.written):
         if output is not None:
             check_writable(Path(output))
 

@@ -147,7 +147,7 @@ class DstSession:
         if self.is_worker or self.config.getoption("collectonly"):
             return
         self.gate.prepare(self.data)
-        check_outputs(self.settings, self.memory.written, self.config)
+        check_outputs(self.settings, self.memory, self.config)
         self.memory.wanted()
         if self.named:
             self.service.test(self.tracker, self._first_contexts(), self.data)

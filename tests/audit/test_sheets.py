@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.audit.sample import Draw, Sample, draw_sample
 from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.errors import UserError
 
 ODD = st.text(st.sampled_from("=+-@\t\r\n'\",;\x1b a\u2028é"), max_size=6)
 
@@ -69,3 +70,38 @@ def test_a_marked_verdict_is_read_without_its_mark(
     name = sample.rows[0].id
     sheet.write_text(f"id,verdict\n{name},'-keeps\n", encoding="utf-8")
     assert read_judgements(sheet, sample) == {name: "-keeps"}
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_sheet_that_was_filled_in_is_not_written_over(
+    tmp_path: Path, turns: tuple[TurnResult, ...], suffix: str
+) -> None:
+    sample, sheet = sample_with(turns, ""), tmp_path / f"sheet.{suffix}"
+    write_sheet(sheet, sample, "anna")
+    empty = sheet.read_text(encoding="utf-8")
+    # Nobody has touched it: the same command may write it again.
+    write_sheet(sheet, sample, "anna")
+    name = sample.rows[0].id
+    filled = f"id,verdict\n{name},keeps\n{sample.rows[1].id},\n"
+    if suffix == "jsonl":
+        filled = empty.replace('"verdict": ""', '"verdict": "keeps"', 1)
+    for text in (filled, "my notes"):
+        sheet.write_text(text, encoding="utf-8")
+        with pytest.raises(UserError, match="give the new sheet another name"):
+            write_sheet(sheet, sample, "anna")
+        assert sheet.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("between", [";", "\t"])
+def test_spreadsheets_of_other_languages_are_read(
+    tmp_path: Path, turns: tuple[TurnResult, ...], between: str
+) -> None:
+    sample, sheet = sample_with(turns, "a, b; c"), tmp_path / "sheet.csv"
+    write_sheet(sheet, sample, "anna")
+    with sheet.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with sheet.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), delimiter=between, lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows({**row, "verdict": "Keeps"} for row in rows)
+    assert read_judgements(sheet, sample) == {row.id: "keeps" for row in sample.rows}

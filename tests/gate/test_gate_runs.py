@@ -327,6 +327,39 @@ def test_a_run_that_a_budget_ended_never_passes(bot: pytest.Pytester) -> None:
 
 
 @WORKERS
+@pytest.mark.parametrize("mark", ["skip(reason='flaky')", "xfail(run=False)"])
+def test_a_suite_that_asks_for_nothing_passes_no_gate(
+    known: pytest.Pytester, workers: tuple[str, ...], mark: str
+) -> None:
+    fixture = "import pytest, mybot\n@pytest.fixture(scope='session')\n"
+    fixture += f"def dst_model(): return mybot.steady\n@pytest.mark.{mark}\n"
+    known.makepyfile(test_mine=f"{fixture}{SUITE}", test_other="def test_it(): pass\n")
+    for options, status in (
+        (("--dst-baseline=base.json",), 6),
+        (("--dst-max-failure-rate=50%",), 1),
+        ((), 0),
+    ):
+        result = known.runpytest_inprocess(*options, *OPTIONS, *workers)
+        assert result.ret == status
+        failed = "dstfuzz: failed: no turn was tested (45 selected turns have no result)"
+        assert (failed in result.outlines) == bool(status)
+    # Who chooses other tests is not asked for these.
+    assert known.runpytest_inprocess("--dst-baseline=base.json", *OPTIONS, "test_other.py").ret == 0
+
+
+def test_a_session_that_a_test_ends_in_peace_passes_no_gate(known: pytest.Pytester) -> None:
+    fixture = "import pytest, mybot\n@pytest.fixture(scope='session')\n"
+    fixture += f"def dst_model(): return mybot.steady\n{SUITE}"
+    leave = "def test_then():\n    pytest.exit('enough', returncode=0)\n"
+    known.makepyfile(
+        test_mine=f"{fixture}{leave}@pytest.mark.dst(seed=1)\n{SUITE.replace('state', 'more')}"
+    )
+    result = known.runpytest_inprocess("--dst-max-failure-rate=50%", *OPTIONS)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["dstfuzz: failed: only * turns were run (interrupted): *"])
+
+
+@WORKERS
 def test_a_service_that_dies_is_infrastructure(
     known: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:

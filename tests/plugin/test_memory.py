@@ -337,11 +337,15 @@ def test_a_file_that_is_no_python_is_not_added_to(
     remembered: pytest.Pytester,  # noqa: ARG001 - its files
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Path("notes.txt").write_text("not a python file")
     name = lines()[0]["id"]
-    assert main(["promote", name, "-o", "notes.txt"]) == 2
-    assert "notes.txt: it is no Python" in capsys.readouterr().err
-    assert Path("notes.txt").read_text() == "not a python file"
+    # The lines of the corpus itself are Python by chance: dictionaries.
+    corpus = next(Path(".dstfuzz", "regressions").iterdir())
+    Path("notes.py").write_text("not a python file")
+    for path in (Path("notes.py"), corpus):
+        before = path.read_text()
+        assert main(["promote", name, "-o", str(path)]) == 2
+        assert f"{path}: it is no Python" in capsys.readouterr().err
+        assert path.read_text() == before
     assert main(["promote", name]) == 0
     compile(capsys.readouterr().out, "printed", "exec")
 

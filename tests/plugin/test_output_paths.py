@@ -74,6 +74,32 @@ def test_outputs_are_files_of_their_own(folder: pytest.Pytester) -> None:
     )
 
 
+def test_what_pytest_and_the_cache_write_is_nothing_that_is_read(folder: pytest.Pytester) -> None:
+    kept, base = "data/talks.jsonl", "--dst-baseline=base.json"
+    for option in ("--junitxml", "--dst-cache"):
+        refused(folder, kept, f"--dst-data={kept}", f"{option}={kept}")
+        refused(folder, "base.json", "--dst-data=data", base, f"{option}=base.json")
+
+
+@pytest.mark.parametrize("output", ["--dst-report", "--junitxml", "--dst-cache"])
+def test_regressions_that_are_only_read_are_kept(folder: pytest.Pytester, output: str) -> None:
+    kept = Path(".dstfuzz", "regressions", "talks.jsonl")
+    kept.parent.mkdir(parents=True)
+    kept.write_text("")
+    refused(folder, str(kept), "--dst-data=data/talks.jsonl", f"{output}={kept}")
+
+
+def test_the_ontology_beside_a_file_is_data_too(folder: pytest.Pytester) -> None:
+    kept = Path("data", "talks.ontology.json")
+    kept.write_text(json.dumps({"hotel-area": ["north"]}))
+    refused(folder, str(kept), "--dst-data=data/talks.jsonl", f"--dst-report={kept}")
+
+
+def test_limits_are_no_report(folder: pytest.Pytester) -> None:
+    Path("pyproject.toml").write_text("[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n")
+    refused(folder, "pyproject.toml", "--dst-data=data", "--dst-report=pyproject.toml")
+
+
 def test_a_suite_with_its_own_tracker_is_asked_too(folder: pytest.Pytester) -> None:
     folder.makepyfile(
         test_mine="import bots, pytest\n\n@pytest.fixture(scope='session')\ndef dst_model():\n"

@@ -131,6 +131,13 @@ def test_a_function_that_returns_no_state_is_told(answer: object) -> None:
         as_tracker(lambda _: answer).predict([CONTEXT])
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), [float("-inf")]])
+def test_a_number_that_is_none_is_no_value(value: object) -> None:
+    tracker = as_tracker(lambda _: {"hotel-stars": value})
+    with pytest.raises(TrackerError, match=r"'hotel-stars' is -?(nan|inf), which is no value"):
+        tracker.predict([Context((Exchange("", "hi"),))])
+
+
 def test_a_state_of_wrong_types_is_told() -> None:
     with pytest.raises(TrackerError, match=r"the tracker function returned a bad state: .*size"):
         as_tracker(lambda _: {"size": object()}).predict([CONTEXT])
