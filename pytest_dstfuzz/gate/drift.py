@@ -144,9 +144,13 @@ def _excused(pairs: Sequence[tuple[CleanPair, State]]) -> bool:
 
     No fewer turns may be right, no fewer slots, and no fewer values that the user did name:
     where no answer is right as a whole, every other one is as good, and an empty one has no
-    wrong slot. Labels that neither build ever meets, as with slots of other names, say nothing.
+    wrong slot. Labels that neither build ever meets, as with slots of other names, say nothing,
+    nor do labels without a slot about what becomes of that slot.
     """
     if not any(label and label in (pair.before, pair.after) for pair, label in pairs):
+        return False
+    known = {slot for _, label in pairs for slot in label}
+    if any(_touched(pair) - known for pair, _ in pairs):
         return False
     turns = slots = named = 0
     moved = [(pair, label) for pair, label in pairs if pair.changed]
@@ -174,6 +178,11 @@ def _answer(pair: CleanPair, hidden: bool) -> dict[str, Any]:
         if before != after
     ]
     return {"turn": pair.turn_id, "slots": changed}
+
+
+def _touched(pair: CleanPair) -> set[str]:
+    """Return the slots whose values differ."""
+    return {slot for slot, _ in pair.before.items() ^ pair.after.items()}
 
 
 def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:

@@ -190,11 +190,13 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
 def _named(baseline: Baseline, groups: Groups) -> Iterable[tuple[str, Sequence[TurnResult]]]:
     """Return the groups of a run under the names that the baseline has for them.
 
-    Where each has but one it is the same, whatever became of the names of tests.
+    Where each has but one that the other does not know it is the same, whatever became of the
+    names of tests and parameters: a tracker that drifts does not hide behind another name.
     """
-    if len(baseline.groups) == len(groups) == 1:
-        return zip(baseline.groups, groups.values(), strict=True)
-    return groups.items()
+    gone = [name for name in baseline.groups if name not in groups]
+    new = [name for name in groups if name not in baseline.groups]
+    names = dict(zip(new, gone, strict=True)) if len(gone) == len(new) == 1 else {}
+    return [(names.get(name, name), turns) for name, turns in groups.items()]
 
 
 def _run(turns: Iterable[TurnResult]) -> Iterator[TurnResult]:

@@ -104,6 +104,18 @@ def test_labels_that_no_answer_meets_say_nothing(after: State) -> None:
     assert judge_drift(clean_drift(pairs), 0.0).verdict == "drift"
 
 
+@pytest.mark.parametrize("after", [{"a": "1"}, {"a": "1", "b": "3"}])
+def test_labels_without_a_slot_do_not_excuse_its_loss(after: State) -> None:
+    # By such labels every answer without the slot would be right.
+    pairs = [
+        pair({"a": "1", "b": "2"}, after, {"a": "1"}),
+        pair({"a": "1"}, {"a": "1"}, {"a": "1"}),
+    ]
+    assert judge_drift(clean_drift(pairs), 0.0).verdict == "drift"
+    named = pair({"b": "2"}, {"b": "2"}, {"b": "2"})
+    assert judge_drift(clean_drift([*pairs, named]), 0.0).verdict == "pass"
+
+
 def test_labels_speak_for_their_own_turns_alone() -> None:
     better = [pair({}, {"a": "1"}, {"a": "1"})] * 9
     finding = judge_drift(clean_drift([*better, pair({"a": "1"}, {})]), 0.05)

@@ -58,10 +58,18 @@ def test_one_group_is_the_same_under_any_name() -> None:
 
 
 def test_of_several_groups_those_of_one_name_are_compared() -> None:
-    old = saved({"a": [turn("A", 0, "h")], "b": [turn("A", 0, "v")]})
-    both = paired(old, {"b": [turn("A", 0, "v")], "c": [turn("A", 0, "h")]})
+    old = saved({name: [turn("A", 0, answers)] for name, answers in zip("abd", "hvh", strict=True)})
+    run = {name: [turn("A", 0, answers)] for name, answers in zip("bce", "vhh", strict=True)}
+    both = paired(old, run)
     assert both.by_dialogue() == {"A": Tally(1, 1, 1)}
-    assert (both.turns, both.only_baseline, both.only_run) == (1, 1, 1)
+    assert (both.turns, both.only_baseline, both.only_run) == (1, 2, 2)
+
+
+def test_a_group_does_not_hide_behind_another_name() -> None:
+    old = saved({"a": [turn("A", 0, "h")], "b": [turn("A", 0, "h")]})
+    both = paired(old, {"b": [turn("A", 0, "h")], "c": [turn("A", 0, "v")]})
+    assert both.by_dialogue() == {"A": Tally(2, 0, 1)}
+    assert (both.turns, both.only_baseline, both.only_run) == (2, 0, 0)
 
 
 def test_a_part_counts_the_variants_that_put_it_at_stake() -> None:
