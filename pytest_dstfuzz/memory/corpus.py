@@ -13,6 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
+from pytest_dstfuzz.dialogue.readers.strict_json import parse_json
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.memory.regression import Regression
 from pytest_dstfuzz.report.files import write_text
@@ -56,7 +57,7 @@ def read_corpus(path: Path) -> Corpus:
                 "remove those that git added"
             )
         try:
-            found += [Regression.from_json(json.loads(line))] if line.strip() else []
+            found += [Regression.from_json(parse_json(line))] if line.strip() else []
         except (KeyError, TypeError, ValueError, AttributeError, UserError) as error:
             what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
             raise DataError(f"{path}, line {number} is no remembered violation: {what}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -148,7 +149,7 @@ class Regression:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Regression:
+    def from_json(cls, data: object) -> Regression:
         """Build what `to_json` wrote.
 
         Raises:
@@ -156,18 +157,19 @@ class Regression:
             TypeError: something is of the wrong kind.
             ValueError: likewise, or the texts are not those that the id was made of.
         """
+        data = _object(data, "the line")
         status = data["status"]
         if status not in ("open", "accepted"):
             raise ValueError(f"'status' is {status!r}: it must be 'open' or 'accepted'")
         # Files of earlier versions do not say it.
-        rules = data.get("normalisation", "plain")
+        rules = _text(data.get("normalisation", "plain"), "normalisation")
         check_normalisation(rules)
         found = cls(
             turn=_text(data["turn"], "turn"),
-            relation=relation_by_name(data["relation"]).name,
-            exchanges=tuple(map(_said, data["dialogue"])),
-            changed=tuple(map(_change, data["changed"])),
-            edits=tuple(_text(edit, "edits") for edit in data["edits"]),
+            relation=relation_by_name(_text(data["relation"], "relation")).name,
+            exchanges=tuple(map(_said, _list(data, "dialogue"))),
+            changed=tuple(map(_change, _list(data, "changed"))),
+            edits=tuple(_text(edit, "edits") for edit in _list(data, "edits")),
             label=None if data["label"] is None else BeliefState(_state(data["label"])),
             status=status,
             reason=_text(data["reason"], "reason"),
@@ -180,6 +182,18 @@ class Regression:
         if found.id != data["id"]:
             raise ValueError(f"the texts are not those of {data['id']!r}: they make {found.id!r}")
         return found
+
+
+def _object(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} has {reprlib.repr(value)} where an object is expected")
+    return value
+
+
+def _list(data: Mapping[str, Any], name: str) -> list[Any]:
+    if not isinstance(data[name], list):
+        raise TypeError(f"{name!r} has {reprlib.repr(data[name])} where a list is expected")
+    return list(data[name])
 
 
 def _text(value: object, name: str) -> str:
@@ -195,12 +209,14 @@ def _slot(value: object) -> str:
     return slot
 
 
-def _said(data: Mapping[str, Any]) -> Said:
+def _said(value: object) -> Said:
+    data = _object(value, "'dialogue'")
     seen = data.get("seen", data["user"])
     return Said(*(_text(text, "dialogue") for text in (data["system"], data["user"], seen)))
 
 
-def _change(data: Mapping[str, Any]) -> SlotChange:
+def _change(value: object) -> SlotChange:
+    data = _object(value, "'changed'")
     before, after = (
         None if v is None else _text(v, "changed") for v in (data["before"], data["after"])
     )
@@ -209,5 +225,6 @@ def _change(data: Mapping[str, Any]) -> SlotChange:
     return SlotChange(_slot(data["slot"]), before, after)
 
 
-def _state(data: Mapping[str, Any]) -> dict[str, str]:
+def _state(value: object) -> dict[str, str]:
+    data = _object(value, "'label'")
     return {_slot(slot): _text(value, "label") for slot, value in data.items()}

@@ -231,6 +231,14 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
         (lambda line: line.replace('"slot": "hotel-name"', '"slot": " "'), "no name of a slot"),
         (lambda line: line.replace('"slot": "hotel-name"', '"slot": 7'), "7 where a text is"),
         (lambda line: line.replace('"slot"', '"slots"'), "it lacks 'slot'"),
+        # As a merge by hand leaves it: accepted by the second of two keys.
+        (lambda line: f'{line[:-1]}, "status": "accepted"}}', "two values for the key 'status'"),
+        (lambda line: line.replace('"label": null', '"label": {"a": NaN}'), "holds NaN"),
+        (lambda _: "[" * 100_000, "nested too deeply"),
+        (lambda _: "[1]", "the line has [[]1] where an object is expected"),
+        (lambda line: json.dumps({**json.loads(line), "edits": "abc"}), "'edits' has 'abc' where"),
+        (lambda line: json.dumps({**json.loads(line), "dialogue": ["x"]}), "'dialogue' has 'x'"),
+        (lambda line: json.dumps({**json.loads(line), "relation": []}), "'relation' has []* where"),
     ],
 )
 def test_a_broken_line_is_named(remembered: pytest.Pytester, change: Any, message: str) -> None:
