@@ -204,7 +204,8 @@ def _text(value: object, name: str) -> str:
 
 def _slot(value: object) -> str:
     slot = _text(value, "slot")
-    if not slot.strip() or not slot.isprintable():
+    # Any other name may be one that a tracker has answered.
+    if not slot.strip():
         raise ValueError(f"{slot!r} is no name of a slot")
     return slot
 

@@ -239,7 +239,10 @@ def test_trackers_of_one_class_are_told_apart_by_workers(
         "class Says:\n"
         "    def __init__(self, area):\n        self.area = area\n"
         "    def predict(self, contexts):\n"
-        "        return [{'hotel-area': self.area} for _ in contexts]\n"
+        "        return [\n"
+        "            {'hotel-area': self.area, 'hotel-stars': str(len(one.exchanges))}\n"
+        "            for one in contexts\n"
+        "        ]\n"
         "@pytest.fixture(scope='session', params=['north', 'south'])\n"
         "def dst_model(request):\n    return Says(request.param)\n"
     )
