@@ -100,7 +100,9 @@ def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> tupl
         )
     for domain in domains:
         if domain not in known:
-            raise unknown_name("domain", domain, known)
+            raise UserError(
+                f"{unknown_name('domain', domain, known)} Labels and ontology say which there are."
+            )
     wanted = frozenset(domains)
     kept = tuple(d for d, own in zip(dialogues.dialogues, touched, strict=True) if own & wanted)
     if not kept:

@@ -7,14 +7,14 @@ file, merges what it has to say, and writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.dialogue.readers.strict_json import parse_json
-from pytest_dstfuzz.errors import DataError, UserError, unknown_name
+from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.memory.regression import Regression
 from pytest_dstfuzz.report.files import write_text
 from pytest_dstfuzz.report.lock import locked
@@ -24,6 +24,8 @@ FOLDER: Final = Path(".dstfuzz", "regressions")
 
 #: Lines that git adds where two branches changed the same place.
 _MERGE_MARKS: Final = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
+#: Ids that a message lists.
+_MOST_NAMES: Final = 10
 
 #: Id -> violation, sorted by id.
 Corpus = Mapping[str, Regression]
@@ -134,12 +136,23 @@ def full_id(known: Iterable[str], start: str) -> str:
     found = [name for name in names if start and name.startswith(start)]
     if len(found) > 1 and start not in found:
         raise UserError(
-            f"{start!r} is the start of {len(found)} regressions, give more of it: "
-            f"{', '.join(found)}"
+            f"{start!r} is the start of {len(found)} regressions, give more of it: {_listed(found)}"
         )
     if not found:
-        raise unknown_name("regression", start, names)
+        if len(names) <= _MOST_NAMES:
+            raise unknown_name("regression", start, names)
+        guess = nearest(start, names)
+        hint = f" Did you mean {guess!r}?" if guess else ""
+        raise UserError(
+            f"unknown regression {start!r}.{hint} Valid: {_listed(names)} (dstfuzz regressions "
+            "lists them)."
+        )
     return found[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _merged(found: Iterable[Regression]) -> Corpus:

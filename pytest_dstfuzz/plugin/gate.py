@@ -245,12 +245,13 @@ def _compared(figures: Mapping[str, Any]) -> Iterator[str]:
         f"variants of {figures['turns']:,} turns in {figures['dialogues']:,} dialogues"
     )
     if figures["difference"] is not None:
+        new, gone = len(figures["new_violations"]), len(figures["gone_violations"])
         p_value = "" if figures["p_value"] is None else f", p = {figures['p_value']:.4f}"
         yield (
             f"failure rate on them: {percent(figures['before'])} in the baseline, "
             f"{percent(figures['after'])} now ({points(figures['difference'])}{p_value}); "
-            f"{len(figures['new_violations']):,} violations are new, "
-            f"{len(figures['gone_violations']):,} are gone"
+            f"{new:,} violation{' is' if new == 1 else 's are'} new, {gone:,} "
+            f"{'is' if gone == 1 else 'are'} gone"
         )
     if figures["share"] is not None and figures["share"] < 1:
         share = percent(figures["share"])

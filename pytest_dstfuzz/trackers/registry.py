@@ -206,9 +206,15 @@ def _import_module(module_name: str, tracker: str, search_path: tuple[str, ...])
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if module_name == missing or module_name.startswith(f"{missing}."):
+            file, _, attribute = tracker.partition(":")
+            meant = f"{file.removesuffix('.py').replace('/', '.')}:{attribute}"
             raise UserError(
                 f"there is no module {missing!r} for the tracker {tracker!r} "
-                f"(looked in {', '.join(search_path)} and on Python's path)"
+                + (
+                    f"(a module, without .py: write {meant!r})"
+                    if file.endswith(".py")
+                    else f"(looked in {', '.join(search_path)} and on Python's path)"
+                )
             ) from None
         raise UserError(
             f"the module {module_name!r} cannot be imported: {_cause(error)}"

@@ -107,7 +107,10 @@ def test_count_below_one(count: int):
 
 
 def test_unknown_domain():
-    with pytest.raises(UserError, match=r"unknown domain 'hotels'. Did you mean 'hotel'"):
+    message = (
+        r"unknown domain 'hotels'. Did you mean 'hotel'.*\. Labels and ontology say which there"
+    )
+    with pytest.raises(UserError, match=message):
         sample_turns(MIXED, None, 0, ("hotels",))
 
 

@@ -163,6 +163,11 @@ def test_the_start_of_an_id_names_it() -> None:
         full_id(names, "")
     with pytest.raises(UserError, match="Did you mean '77aa'"):
         full_id(names, "77ab")
+    many = [f"{number:04x}" for number in range(100)]
+    with pytest.raises(UserError, match=r"'zz'. Valid: 0000, .*, 0009 and 90 more \(dstfuzz regr"):
+        full_id(many, "zz")
+    with pytest.raises(UserError, match=r"give more of it: 0000, .*, 0009 and 90 more$"):
+        full_id(many, "00")
 
 
 def test_a_corpus_reads_back_as_it_was_written(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ CASES: list[tuple[tuple[str, ...], str]] = [
         ("--dst-model=mybot.part:steady",),
         "there is no module 'mybot.part' for the tracker 'mybot.part:steady'",
     ),
+    (("--dst-model=mybot.py:steady",), "(a module, without .py: write 'mybot:steady')"),
+    (("--dst-model=bots/my.py:steady",), "(a module, without .py: write 'bots.my:steady')"),
     (("--dst-model=mybot:staedy",), "'mybot' has no attribute 'staedy'. Did you mean 'steady'?"),
     (("--dst-model=mybot:steady.deep",), "'mybot' has no attribute 'steady.deep'"),
     (("--dst-model=mybot:nothing.deep",), "'mybot' has no attribute 'nothing.deep'"),

@@ -48,8 +48,9 @@ def read(
             yield dialogue
     if alternating:
         first = alternating[0]
+        noun = "dialogue" if len(alternating) == 1 else "dialogues"
         tell(
-            f"In {len(alternating)} dialogues of {file.place} 'utterances' are taken as the user's "
+            f"In {len(alternating)} {noun} of {file.place} 'utterances' are taken as the user's "
             f"and the system's in turn, the user's first (of {first.id}, {len(first.turns)} are "
             "the user's). Where all are the user's, call them 'users'."
         )
