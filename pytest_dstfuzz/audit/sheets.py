@@ -129,12 +129,21 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     header = text.partition("\n")[0]
     between = next((mark for mark in ";\t" if mark in header and "," not in header), ",")
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
+    rows = []
+    # What an earlier turn holds may be longer than the module's limit, which is the process's.
+    usual = csv.field_size_limit(max(len(text), 1))
     try:
         for row in reader:
-            yield reader.line_num, {name: _unmarked(cell) for name, cell in row.items()}
+            # Spreadsheets keep rows that were emptied.
+            if any(row.values()):
+                cells = {name: _unmarked(cell) for name, cell in row.items()}
+                rows.append((reader.line_num, cells))
     except csv.Error as error:
         # It counts the lines that it has read whole.
         raise DataError(f"{path}, line {reader.line_num + 1}: {error}") from None
+    finally:
+        csv.field_size_limit(usual)
+    yield from rows
 
 
 def _unmarked(cell: object) -> object:

@@ -105,3 +105,17 @@ def test_spreadsheets_of_other_languages_are_read(
         writer.writeheader()
         writer.writerows({**row, "verdict": "Keeps"} for row in rows)
     assert read_judgements(sheet, sample) == {row.id: "keeps" for row in sample.rows}
+
+
+def test_long_turns_and_emptied_rows_are_read(
+    tmp_path: Path, turns: tuple[TurnResult, ...]
+) -> None:
+    sample, sheet = sample_with(turns, "a pasted log " * 12_000), tmp_path / "sheet.csv"
+    write_sheet(sheet, sample, "anna")
+    usual = csv.field_size_limit()
+    with sheet.open("a", encoding="utf-8") as file:
+        file.write(",,,,,,,\r\n" * 2)
+    assert read_judgements(sheet, sample) == {}
+    assert csv.field_size_limit() == usual
+    # What nobody judged may be written again.
+    write_sheet(sheet, sample, "anna")
