@@ -10,7 +10,7 @@ from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.types import Context, Ontology
 from pytest_dstfuzz.errors import GivenUpError
-from pytest_dstfuzz.trackers.checks import as_list, describe_error, passes_through
+from pytest_dstfuzz.trackers.checks import as_list, describe_error, passes_through, raised_in
 from pytest_dstfuzz.trackers.overrun import Overrun, ended_with
 from pytest_dstfuzz.trackers.protocol import Interrupted, Tracker
 
@@ -221,7 +221,7 @@ class Predictor:
         except BaseException as error:
             if passes_through(error):
                 raise
-            reason = describe_error(error)
+            reason = describe_error(error) + raised_in(error)
         else:
             for context, answer in zip(batch, raw, strict=True):
                 self._take(context, answer, answered)

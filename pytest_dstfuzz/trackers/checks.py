@@ -11,6 +11,7 @@ import re
 import traceback
 from collections.abc import Iterable, Mapping
 from numbers import Real
+from pathlib import Path
 
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
 from pytest_dstfuzz.dialogue.types import BeliefState, Ontology
@@ -25,6 +26,8 @@ _LONGEST_REASON = 300
 _LONGEST_TEXT = 10_000
 #: How far below 0 the impurity of a certain slot may come out in single precision.
 _ROUNDING = 1e-6
+#: The folder of this package.
+_PACKAGE = Path(__file__).parents[1]
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
@@ -169,6 +172,22 @@ def raised_at(error: BaseException) -> str:
     """Return the innermost place of an exception, to be put after its message."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+
+
+def raised_in(error: BaseException) -> str:
+    """Return the innermost line outside this package that an exception came through.
+
+    Without the folder: reports are compared byte by byte. ``""`` for a `TrackerError`, whose
+    message says all, and where there is no such line.
+    """
+    if isinstance(error, TrackerError):
+        return ""
+    places = [
+        (Path(frame.f_code.co_filename), line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    outside = [(path.name, line) for path, line in places if _PACKAGE not in path.parents]
+    return f" ({outside[-1][0]}:{outside[-1][1]})" if outside else ""
 
 
 def _state_problem(state: object) -> str:

@@ -201,7 +201,7 @@ def test_a_tracker_that_fails_on_the_clean_turn_leaves_the_others_alone(play: Pl
     texts = {"cheap boom": ["chaep boom", "chaep boom"], "north": ["nroth", "nort"]}
     results = list(play(dialogue, texts, FussyBot(), variants=2).campaign.run())
     assert [result.outcome for result in results] == ["error", "violation"]
-    assert results[0].reason == "ValueError: cannot read 'cheap boom'"
+    assert results[0].reason.startswith("ValueError: cannot read 'cheap boom' (toybots.py:")
     assert outcomes(results)[0] == ["error", "duplicate"]
     assert "failed on the clean turn" in results[0].variants[0].reason
     assert results[0].clean_state is None
@@ -214,7 +214,7 @@ def test_an_error_on_a_variant_is_an_outcome(play: Play) -> None:
     run = play(talk("d", "cheap"), texts, FussyBot(), variants=2)
     (result,) = run.campaign.run()
     assert [variant.outcome for variant in result.variants] == ["error", "violation"]
-    assert result.variants[0].reason == "ValueError: cannot read 'cheap boom'"
+    assert result.variants[0].reason.startswith("ValueError: cannot read 'cheap boom' (toybots.py:")
     assert result.variants[0].state is None
     assert result.outcome == "error"
     assert TurnResult.from_json(result.to_json()) == result

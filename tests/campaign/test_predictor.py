@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,13 +54,13 @@ def test_a_raising_context_is_found_and_the_others_are_answered() -> None:
     bot, events = FussyBot(), []
     answers = Predictor(bot, 64, listener=events.append).predict(asked)
     failures = {context: a for context, a in answers.items() if isinstance(a, Failure)}
-    assert failures == {asked[15]: Failure("ValueError: cannot read 'boom'")}
+    (reason,) = (failure.reason for failure in failures.values())
+    assert list(failures) == [asked[15]]
+    assert re.fullmatch(r"ValueError: cannot read 'boom' \(toybots\.py:\d+\)", reason)
     assert len(answers) == 31
     # One path of halves down to the one context, not a call for each.
     assert len(bot.batches) <= 1 + 2 * math.ceil(math.log2(31))
-    assert [e for e in events if isinstance(e, ErrorSeen)] == [
-        ErrorSeen("ValueError: cannot read 'boom'", ("boom",))
-    ]
+    assert [e for e in events if isinstance(e, ErrorSeen)] == [ErrorSeen(reason, ("boom",))]
     assert events[-1] == BatchDone(31, 1, 31)
 
 
@@ -194,6 +195,16 @@ def test_reasons_are_one_short_line_without_addresses() -> None:
     assert len(describe_error(ValueError("x" * 1000))) == 300
 
 
+def test_a_failure_says_where_the_tracker_raised() -> None:
+    class Raises(FussyBot):
+        def answer(self, context: Context) -> Prediction:
+            raise KeyError(context.user)
+
+    (answer,) = Predictor(Raises()).predict(contexts("north")).values()
+    assert isinstance(answer, Failure)
+    assert re.fullmatch(r"KeyError: 'north' \(test_predictor\.py:\d+\)", answer.reason)
+
+
 def test_a_panic_is_a_failure_like_any_other() -> None:
     class Panics(FussyBot):
         def answer(self, context: Context) -> Prediction:
@@ -204,7 +215,9 @@ def test_a_panic_is_a_failure_like_any_other() -> None:
 
     asked = contexts("north", "boom", "cheap")
     answers = Predictor(Panics(), 64).predict(asked)
-    assert answers[asked[1]] == Failure("PanicError: cannot read 'boom'")
+    failure = answers[asked[1]]
+    assert isinstance(failure, Failure)
+    assert failure.reason.startswith("PanicError: cannot read 'boom' (test_predictor.py:")
     assert [isinstance(answers[context], Failure) for context in asked] == [0, 1, 0]
 
 
@@ -249,6 +262,7 @@ def test_interrupts_pass_through_and_keep_what_was_answered(stop: type[BaseExcep
 def test_a_tracker_that_always_fails_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(predictor_module, "GIVE_UP_AFTER", 20)
     bot = Says(lambda _: 1 / 0)
+    line = bot.answer.__code__.co_firstlineno
     monkeypatch.setattr(predictor_module, "LAST_TRIES", 4)
     events: list[Any] = []
     door = Predictor(bot, 8, listener=events.append)
@@ -259,7 +273,7 @@ def test_a_tracker_that_always_fails_is_not_asked_for_ever(monkeypatch: pytest.M
     assert bot.calls == 4 * 15  # three batches, and one spread over what is left
     unasked = Failure(
         "not asked: the tracker had failed on all of the first 32 contexts, "
-        "the last time with: ZeroDivisionError: division by zero",
+        f"the last time with: ZeroDivisionError: division by zero (test_predictor.py:{line})",
         asked=False,
     )
     assert list(answers.values())[32:] == [unasked] * 468
