@@ -74,14 +74,14 @@ def _measure(
     from pytest_dstfuzz.dialogue.slots import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.trackers.deadline import Deadline  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
-    from pytest_dstfuzz.trackers.preflight import preflight  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.preflight import bounded, preflight  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
 
     data = load_dialogues(settings.data, settings.split, layout=layout, normalisation=normalisation)
     data = with_slots(data, settings.slots)
     data = sample_set(data, None, settings.seed, settings.domains)
     deadline = Deadline()
-    with deadline.for_preflight(settings.preflight_seconds):
+    with bounded(deadline, settings.preflight_seconds):
         tracker = tracker_for(settings, data, deadline=deadline)
         contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
         preflight(tracker, contexts, ontology=data.ontology, deadline=deadline)

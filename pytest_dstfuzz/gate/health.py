@@ -28,7 +28,7 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
     outcomes = Counter(result.outcome for result in results)
     if not any(outcomes[outcome] for outcome in _TESTED):
         what = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
-        return [f"no turn was tested ({what or ended or 'none was selected'})"]
+        return [f"no turn was tested ({what or ended or 'none was selected, or all were skipped'})"]
     found: list[str] = []
     run = [result for result in results if result.outcome != "skipped"]
     errors = outcomes["error"]

@@ -16,11 +16,11 @@ from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet
-from pytest_dstfuzz.errors import OutOfReachError, UserError
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.report.redact import KEPT_BACK
-from pytest_dstfuzz.trackers.overrun import Overrun, can_end_calls, ended_with
-from pytest_dstfuzz.trackers.preflight import preflight, refuse_training_mode
+from pytest_dstfuzz.trackers.overrun import can_end_calls
+from pytest_dstfuzz.trackers.preflight import bounded, preflight, refuse_training_mode
 from pytest_dstfuzz.trackers.protocol import (
     Disagreement,
     Tracker,
@@ -67,15 +67,8 @@ class Service:
         Raises:
             OutOfReachError: it did not come back.
         """
-        deadline = self.budget.deadline
-        with deadline.for_preflight(self._preflight_seconds):
-            try:
-                with ended_with(deadline):
-                    yield
-            except Overrun:
-                raise OutOfReachError(
-                    f"the tracker was not tested: it had not come back when {deadline.ended}"
-                ) from None
+        with bounded(self.budget.deadline, self._preflight_seconds):
+            yield
 
     def test(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from pytest_dstfuzz.trackers.asking import (
 )
 from pytest_dstfuzz.trackers.checks import check_prediction, describe_error, raised_at, unknown_slot
 from pytest_dstfuzz.trackers.deadline import Deadline
+from pytest_dstfuzz.trackers.overrun import Overrun, ended_with
 from pytest_dstfuzz.trackers.protocol import VOTE, Disagreement, Prediction, Tracker, is_repeatable
 
 T = TypeVar("T")
@@ -106,6 +108,23 @@ def _changes_its_mind(moved: str, again: str) -> str:
         f"answers ({again}). Switch off dropout and sampling, and seed what is random. Of a "
         f"tracker that cannot repeat itself, {VOTE}."
     )
+
+
+@contextmanager
+def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
+    """Let making and testing a tracker end in time, also one of this process that hangs.
+
+    Raises:
+        OutOfReachError: it did not come back.
+    """
+    with deadline.for_preflight(seconds):
+        try:
+            with ended_with(deadline):
+                yield
+        except Overrun:
+            raise OutOfReachError(
+                f"the tracker was not tested: it had not come back when {deadline.ended}"
+            ) from None
 
 
 class _InTime:

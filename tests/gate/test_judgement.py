@@ -258,7 +258,7 @@ def results(letters: str) -> list[TurnResult]:
         (results("h" * 19 + "e"), []),
         (results("h" * 18 + "e"), ["the tracker failed on 1 of 19 turns, more than 5%"]),
         (results("e"), ["the tracker failed on 1 of 1 turns, more than 5%"]),
-        ([], ["no turn was tested (none was selected)"]),
+        ([], ["no turn was tested (none was selected, or all were skipped)"]),
         ([replace(turn("D", 0, ""), outcome="skipped")], ["no turn was tested (1 skipped)"]),
         (results("d"), ["no valid variant was made of any turn, so nothing was tested"]),
     ],

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.overrun import Overrun, can_end_calls, ended_with
 
@@ -105,6 +106,17 @@ def test_a_module_that_hangs_when_it_is_imported_is_not_waited_for(
     result, seconds = run(hanging, "--dst-model=hangmodule:track", "--dst-preflight-seconds=1")
     assert seconds < 60
     assert result.ret == 6
+
+
+def test_an_evaluation_waits_no_longer_for_the_preflight(
+    hanging: pytest.Pytester, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hanging.syspathinsert()
+    began = time.monotonic()
+    assert main(["evaluate", "--model=hangbot:at_once", "--preflight-seconds=1"]) == 2
+    assert time.monotonic() - began < 60
+    said = capsys.readouterr().err
+    assert "it had not come back when the 1 seconds for testing the tracker" in said
 
 
 @pytest.fixture

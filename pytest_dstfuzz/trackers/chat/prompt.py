@@ -31,7 +31,7 @@ from jinja2 import StrictUndefined, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pytest_dstfuzz.dialogue.types import DONTCARE, Context, Exchange, Ontology
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, message_of
 
 DEFAULT_PROMPT: Final = Path(__file__).with_name("default_prompt.jinja")
 #: Values of a slot that are shown: so many or fewer are all shown, of more a few.
@@ -130,7 +130,9 @@ class Prompt:
                 dontcare=DONTCARE,
             ).strip()
         except Exception as error:  # noqa: BLE001 - a template is the user's code
-            raise UserError(f"{self._name}:{_line(error)}: {error}") from None
+            raise UserError(
+                f"{self._name}:{_line(error)}: {message_of(error) or type(error).__name__}"
+            ) from None
 
 
 def prompt_slots(ontology: Ontology | None) -> tuple[PromptSlot, ...]:

@@ -92,6 +92,7 @@ def test_a_template_of_ones_own(tmp_path: Path) -> None:
         ("{{ user }}\n{{ user.__class__.__mro__ }}", r"prompt\.jinja:2: access to attribute"),
         ("{{ user }}\n{% include 'x' %}", r"prompt\.jinja:2: "),
         ("{{ user }}\n{{ user | dictsort }}", r"prompt\.jinja:2: 'str' object has no attribute"),
+        ("{{ user }}\n{{ 'x' * 10**18 }}", r"prompt\.jinja:2: MemoryError"),
         ("Say something.", r"prompt\.jinja: the prompt is the same for every dialogue"),
     ],
 )
