@@ -95,8 +95,18 @@ def corpus_text(corpus: Corpus) -> str:
 
 
 def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
-    """Return a corpus with what was found now; what is in it already stays as it is."""
-    return _merged([*corpus.values(), *found])
+    """Return a corpus with what was found now.
+
+    What is in it already stays as it is; an open violation that changes other slots now, as
+    after a slot was renamed, is also about these.
+    """
+    merged = dict(_merged([*corpus.values(), *(found := list(found))]))
+    for entry in found:
+        known = merged[entry.id]
+        if known.status == "open" and entry.slots - known.slots:
+            new = [change for change in entry.changed if change.slot not in known.slots]
+            merged[entry.id] = replace(known, changed=(*known.changed, *new))
+    return merged
 
 
 def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:

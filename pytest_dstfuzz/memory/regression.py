@@ -103,6 +103,11 @@ class Regression:
         return hashlib.sha256(content.encode("utf-8")).hexdigest()[:_DIGITS]
 
     @property
+    def slots(self) -> frozenset[str]:
+        """The slots that changed when it was found."""
+        return frozenset(change.slot for change in self.changed)
+
+    @property
     def clean(self) -> Context:
         """The dialogue as it was."""
         return Context(tuple(Exchange(said.system, said.user) for said in self.exchanges))
@@ -129,8 +134,7 @@ class Regression:
         if isinstance(before, Failure) or isinstance(after, Failure):
             return "failed", ()
         verdict = relation_by_name(self.relation).judge(before.state, after.state, self.label)
-        slots = {change.slot for change in self.changed}
-        broken = verdict.kind == "violation" and any(c.slot in slots for c in verdict.changes)
+        broken = verdict.kind == "violation" and any(c.slot in self.slots for c in verdict.changes)
         return ("broken", verdict.changes) if broken else ("fixed", ())
 
     def to_json(self) -> dict[str, Any]:

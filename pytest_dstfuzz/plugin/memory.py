@@ -119,7 +119,8 @@ class Memory:
         reasons: dict[str, None] = {}
         for entry in self._found(result):
             known = self.corpus.get(entry.id)
-            if known is None or known.status != "accepted":
+            # What was accepted is that these slots change, and no others.
+            if known is None or known.status != "accepted" or entry.slots - known.slots:
                 return ""
             reasons[known.reason] = None
         return "; ".join(reasons)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -62,6 +63,18 @@ def test_two_turns_with_the_same_words_are_one_violation() -> None:
     # What is known stays as it is, also when it was accepted.
     known = accepted(corpus, first.id, "known")
     assert remembered(known, [second, first]) == known
+
+
+def test_an_open_violation_is_about_every_slot_that_it_was_seen_to_change() -> None:
+    first = entry("x")
+    other = replace(first, changed=(SlotChange("lodging-name", "x", None),))
+    # As after a slot was renamed: the same words, and nothing that could be found under it.
+    both = remembered(remembered({}, [first]), [other])[first.id]
+    assert both.changed == (*first.changed, *other.changed)
+    assert remembered({first.id: both}, [first, other]) == {first.id: both}
+    # To change a slot more is not what was accepted.
+    known = accepted({first.id: first}, first.id, "known")
+    assert remembered(known, [other]) == known
 
 
 @given(st.lists(ENTRIES, max_size=8), st.randoms(use_true_random=False))

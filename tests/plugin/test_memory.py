@@ -149,6 +149,21 @@ def test_what_is_accepted_fails_no_build(remembered: pytest.Pytester) -> None:
     assert {entry["status"] for entry in lines()} == {"accepted"}
 
 
+def test_what_is_accepted_of_one_slot_excuses_no_other(remembered: pytest.Pytester) -> None:
+    for entry in lines():
+        assert main(["accept", entry["id"], "--reason", "known"]) == 0
+    assert run(remembered, "fragile").ret == 0
+    # The same variants break another slot now, alone or as well.
+    for more in ('{"hotel-area": said}', '{"hotel-name": said, "hotel-area": said}'):
+        remembered.makepyfile(
+            worse="import bots\n\ndef worse(context):\n"
+            f"    said = context.user\n    return {more} if bots.fragile(context) else {{}}\n"
+        )
+        result = remembered.runpytest_subprocess("--dst-model=worse:worse", *ARGS)
+        assert result.ret == 1
+        assert result.parseoutcomes()["failed"] == 1
+
+
 def test_accepting_takes_a_reason_and_a_violation(
     remembered: pytest.Pytester,  # noqa: ARG001 - its files
     capsys: pytest.CaptureFixture[str],
