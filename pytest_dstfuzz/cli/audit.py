@@ -103,7 +103,8 @@ def _announce(audit: Audit) -> None:
     sample = audit.sample
     decoys = len(sample.rows) - sample.violations
     hidden = f" and {decoys} decoys" if decoys else ""
-    print(f"{sample.violations} violations{hidden}, seed {sample.draw.seed}; {audit.path}")
+    said = f"{sample.violations} violations{hidden}, seed {sample.draw.seed}; {audit.path}"
+    print(printable(said))
 
 
 def _ask(audit: Audit, judge: str) -> None:

@@ -72,7 +72,8 @@ def compare(
     if drift.turns and baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION):
         most = gates.whole.max_clean_drift
         limit = DEFAULT_MAX_DRIFT if most is None else most
-        findings.append(judge_drift(drift, limit, disagreement))
+        unanswered = pairing.turns - len(pairing.clean)
+        findings.append(judge_drift(drift, limit, disagreement, unanswered))
     if not others and (reason := _not_comparable(pairing, str(campaign["search"]))):
         others = (reason,)
     if others:

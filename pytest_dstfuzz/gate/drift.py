@@ -102,7 +102,9 @@ def clean_drift(pairs: Sequence[CleanPair]) -> Drift:
     )
 
 
-def judge_drift(drift: Drift, limit: float, disagreement: float = 0.0) -> Finding:
+def judge_drift(
+    drift: Drift, limit: float, disagreement: float = 0.0, unanswered: int = 0
+) -> Finding:
     """Judge a change of the clean answers.
 
     Args:
@@ -110,6 +112,7 @@ def judge_drift(drift: Drift, limit: float, disagreement: float = 0.0) -> Findin
         limit: share of the compared turns that may change.
         disagreement: chance that two answers of this build to one clean turn differ; it
             excuses nothing, but is told.
+        unanswered: turns that both builds have and one of them did not answer.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
     if not drift.changed:
@@ -136,6 +139,8 @@ def judge_drift(drift: Drift, limit: float, disagreement: float = 0.0) -> Findin
             f"; two answers of this tracker to one clean turn differ in {percent(disagreement)} "
             "of cases, so some changes may be chance: --dst-max-clean-drift allows a share"
         )
+    if unanswered:
+        reason += f"; {unanswered:,} more had no answer in one of the builds"
     return Finding(None, "max-clean-drift", limit, "drift" if drifted else "pass", reason, share)
 
 

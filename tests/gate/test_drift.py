@@ -206,6 +206,7 @@ def test_a_turn_without_an_answer_in_a_build_is_not_compared() -> None:
     groups = build("h", "h")
     failed = {"only": [replace(groups["only"][0], clean_state=None), groups["only"][1]]}
     for old, new in ((groups, failed), (failed, groups)):
-        figures = judge(session(new), Gates(), saved(old, {"search": "random"})).comparison
-        assert figures is not None
-        assert figures["clean"]["turns"] == 1
+        judged = judge(session(new), Gates(), saved(old, {"search": "random"}))
+        assert judged.comparison is not None
+        assert judged.comparison["clean"]["turns"] == 1
+        assert judged.findings[0].reason.endswith("; 1 more had no answer in one of the builds")

@@ -84,3 +84,19 @@ def test_commands(folder: pytest.Pytester, capfd: pytest.CaptureFixture[str]) ->
         for command in ("check-tracker", "evaluate"):
             main([command, f"--model=bots:{bot}", "--data=talks.jsonl"])
             check(*capfd.readouterr())
+
+
+def test_names_of_files_that_were_written(
+    folder: pytest.Pytester, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run(folder, "fragile", "--dst-report=report.json")
+    report = "r\x1b[2J.json"
+    Path("report.json").rename(report)
+    for words in (
+        ["report", report, "--markdown", "m\x1b[2J.md"],
+        ["audit", report, "--sheet", "s\x1b[2J.csv"],
+    ):
+        assert main(words) == 0
+        out, err = capfd.readouterr()
+        assert "<U+001B>[2J" in out
+        check(out, err)
