@@ -62,14 +62,15 @@ def compare(
         hidden: keep values of slots out of what is returned.
     """
     pairing = pair_up(baseline, groups, contents)
-    drift = clean_drift(pairing.clean)
+    drift = clean_drift(pairing.clean, pairing.silenced)
     figures = {
         **_figures(baseline, pairing),
         "clean": drift.to_json(hidden=hidden or baseline.hidden),
     }
     others = tuple(changes(baseline.campaign, campaign))
     findings: list[Finding] = []
-    if drift.turns and baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION):
+    answered = drift.turns or drift.silenced
+    if answered and baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION):
         most = gates.whole.max_clean_drift
         limit = DEFAULT_MAX_DRIFT if most is None else most
         unanswered = pairing.turns - len(pairing.clean)

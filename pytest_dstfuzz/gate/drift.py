@@ -1,7 +1,9 @@
 """Drift: the clean answers of two builds to the same turns, and whether labels excuse a change.
 
 A tracker that stops understanding breaks nothing more: what it does not answer no variant can
-change. So a comparison begins with the answers to the clean turns.
+change. So a comparison begins with the answers to the clean turns. A turn at which the tracker
+fails now is one that it understands no more; a service may fail by chance, after all its retries,
+and that is what a limit above 0 is for.
 """
 
 from __future__ import annotations
@@ -55,6 +57,9 @@ class Drift:
     excused: bool = False
     #: Changed turns for which no label speaks.
     unlabelled: int = 0
+    #: Turns beside those compared that the baseline has an answer to, and at which this
+    #: tracker failed. No label excuses them.
+    silenced: int = 0
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -63,9 +68,10 @@ class Drift:
 
     @property
     def share(self) -> float:
-        """Share of the turns that changed, without those that the labels excuse."""
+        """Share of the turns that changed or were silenced, but for what the labels excuse."""
         count = self.unlabelled if self.excused else len(self.changed)
-        return count / self.turns if self.turns else 0.0
+        turns = self.turns + self.silenced
+        return (count + self.silenced) / turns if turns else 0.0
 
     def to_json(self, *, hidden: bool = False) -> dict[str, Any]:
         """Return the object ``clean`` of the JSON report's comparison.
@@ -75,6 +81,7 @@ class Drift:
         """
         return {
             "turns": self.turns,
+            "silenced": self.silenced,
             "changed": list(self.changed),
             "answers": [_answer(pair, hidden) for pair in self.moved],
             "lost": dict(self.slots.get("lost", {})),
@@ -86,8 +93,13 @@ class Drift:
         }
 
 
-def clean_drift(pairs: Sequence[CleanPair]) -> Drift:
-    """Compare the answers of two builds to the same clean turns."""
+def clean_drift(pairs: Sequence[CleanPair], silenced: int = 0) -> Drift:
+    """Compare the answers of two builds to the same clean turns.
+
+    Args:
+        pairs: those that both answered.
+        silenced: see `Drift`.
+    """
     moved = [pair for pair in pairs if pair.changed]
     labelled = [(pair, pair.label) for pair in pairs if pair.label is not None]
     return Drift(
@@ -99,6 +111,7 @@ def clean_drift(pairs: Sequence[CleanPair]) -> Drift:
         right_after=sum(pair.after == label for pair, label in labelled),
         excused=_excused(labelled),
         unlabelled=sum(pair.label is None for pair in moved),
+        silenced=silenced,
     )
 
 
@@ -112,10 +125,13 @@ def judge_drift(
         limit: share of the compared turns that may change.
         disagreement: chance that two answers of this build to one clean turn differ; it
             excuses nothing, but is told.
-        unanswered: turns that both builds have and one of them did not answer.
+        unanswered: turns that both builds have and one of them did not answer, those that
+            were silenced included.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
-    if not drift.changed:
+    if not drift.turns:
+        reason = "no turn was answered in both builds"
+    elif not drift.changed:
         reason = f"the clean answers to all {drift.turns:,} turns are those of the baseline"
     else:
         reason = f"clean answers changed at {len(drift.changed):,} of {drift.turns:,} turns: "
@@ -131,7 +147,9 @@ def judge_drift(
         if drift.excused:
             reason += ", and where answers changed the labels speak for the new ones"
     drifted = over(share, limit)
-    if drift.changed and (drifted or not drift.excused or drift.unlabelled):
+    if drift.silenced:
+        reason += f"; at {drift.silenced:,} that the baseline answers the tracker failed"
+    if drift.silenced or (drift.changed and (drifted or not drift.excused or drift.unlabelled)):
         without = ", without a label" if drift.excused and drift.labelled else ""
         reason += f"; {percent(share)} of the turns{without}, {allowed}"
     if drifted and disagreement:
@@ -139,8 +157,8 @@ def judge_drift(
             f"; two answers of this tracker to one clean turn differ in {percent(disagreement)} "
             "of cases, so some changes may be chance: --dst-max-clean-drift allows a share"
         )
-    if unanswered:
-        reason += f"; {unanswered:,} more had no answer in one of the builds"
+    if others := unanswered - drift.silenced:
+        reason += f"; {others:,} more had no answer in one of the builds"
     return Finding(None, "max-clean-drift", limit, "drift" if drifted else "pass", reason, share)
 
 

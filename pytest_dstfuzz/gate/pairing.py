@@ -104,6 +104,8 @@ class Pairing:
     #: Dialogues of the turns that both have, and all that the run tested.
     dialogues: int
     tested: int
+    #: Turns that the baseline has an answer to, and at which the tracker failed now.
+    silenced: int = 0
     #: Turn id and number of variants that are a violation in one build alone.
     new: tuple[tuple[str, int], ...] = ()
     gone: tuple[tuple[str, int], ...] = ()
@@ -178,6 +180,10 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
             _possible(*each) for place, each in both.items() if place.dialogue not in renamed
         ),
         turns=len(both),
+        silenced=sum(
+            old.state is not None and turn.clean_state is None and turn.outcome == "error"
+            for old, turn in both.values()
+        ),
         only_baseline=sum(map(len, baseline.groups.values())) - len(both),
         only_run=len(new) - len(both),
         dialogues=len({place.dialogue for place in both}),

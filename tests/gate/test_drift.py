@@ -202,11 +202,30 @@ def test_values_that_are_kept_back_are_compared_and_judged_by_labels() -> None:
         assert figures["clean"]["accuracy_after"] == after
 
 
-def test_a_turn_without_an_answer_in_a_build_is_not_compared() -> None:
+def failing(groups: dict[str, list[TurnResult]]) -> dict[str, list[TurnResult]]:
+    """A build that fails at the first turn."""
+    first, *rest = groups["only"]
+    return {"only": [replace(first, clean_state=None, outcome="error"), *rest]}
+
+
+def test_a_turn_that_the_baseline_had_no_answer_to_is_not_compared() -> None:
     groups = build("h", "h")
-    failed = {"only": [replace(groups["only"][0], clean_state=None), groups["only"][1]]}
-    for old, new in ((groups, failed), (failed, groups)):
-        judged = judge(session(new), Gates(), saved(old, {"search": "random"}))
-        assert judged.comparison is not None
-        assert judged.comparison["clean"]["turns"] == 1
-        assert judged.findings[0].reason.endswith("; 1 more had no answer in one of the builds")
+    judged = judge(session(groups), Gates(), saved(failing(groups), {"search": "random"}))
+    assert judged.comparison is not None
+    assert judged.comparison["clean"]["turns"] == 1
+    assert judged.comparison["clean"]["silenced"] == 0
+    assert judged.findings[0].reason.endswith("; 1 more had no answer in one of the builds")
+    assert judged.findings[0].verdict == "pass"
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(None, "drift"), (0.02, "drift"), (0.025, "pass")])
+def test_a_turn_that_the_tracker_fails_at_now_is_drift(limit: float | None, verdict: str) -> None:
+    groups = build(*"h" * 40)
+    gates = Gates(whole=Limits(max_clean_drift=limit))
+    judged = judge(session(failing(groups)), gates, saved(groups, {"search": "random"}))
+    finding = judged.findings[0]
+    assert (finding.gate, finding.verdict, finding.value) == ("max-clean-drift", verdict, 0.025)
+    assert "; at 1 that the baseline answers the tracker failed; 2.50 %" in finding.reason
+    assert "more had no answer" not in finding.reason
+    assert judged.comparison is not None
+    assert judged.comparison["clean"]["silenced"] == 1
