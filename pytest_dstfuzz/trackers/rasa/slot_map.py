@@ -35,6 +35,8 @@ from pytest_dstfuzz.trackers.checks import describe, unknown_slot
 _OPTION = "--dst-slot-map=FILE (TOML or JSON; dstfuzz: --slot-map)"
 #: Names that a message shows.
 _SHOWN = 8
+#: From here on floats leave out whole numbers, and none of them is a count.
+_EXACT = 2.0**53
 #: Slots that Rasa fills for itself.
 _INTERNAL = (
     *("requested_slot", "session_started_metadata", "return_value", "dialogue_stack"),
@@ -62,7 +64,7 @@ class Place:
         """
         if isinstance(found, list):
             return [self.value(part) for part in found]
-        if isinstance(found, float) and found.is_integer():
+        if isinstance(found, float) and found.is_integer() and abs(found) < _EXACT:
             found = int(found)
         spelled = str(found).lower()
         if isinstance(found, str | int | float) and spelled in self.values:

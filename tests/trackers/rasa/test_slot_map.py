@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.normalise import normalise_state
@@ -189,6 +189,7 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @given(st.one_of(st.none(), st.booleans(), st.integers(), NUMBERS, st.text()))
+@example(1e100)
 def test_every_value_of_a_slot_becomes_a_text_or_nothing(found: object) -> None:
     state = normalise_state({"hotel-area": Place("hotel-area").value(found)}, "plain")
     assert set(state) <= {"hotel-area"}
