@@ -326,8 +326,14 @@ def test_a_run_that_a_budget_ended_never_passes(bot: pytest.Pytester) -> None:
     assert bot.runpytest_inprocess(*options).ret == 0
 
 
-@WORKERS
-@pytest.mark.parametrize("mark", ["skip(reason='flaky')", "xfail(run=False)"])
+@pytest.mark.parametrize(
+    ("mark", "workers"),
+    [
+        ("skip(reason='flaky')", ()),
+        ("xfail(run=False)", ()),
+        ("xfail(run=False)", ("-n", "2")),
+    ],
+)
 def test_a_suite_that_asks_for_nothing_passes_no_gate(
     known: pytest.Pytester, workers: tuple[str, ...], mark: str
 ) -> None:
