@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Look for no garbage while something is built of which nearly all stays.
 
     Each full search looks through all objects of the process, and torch alone has

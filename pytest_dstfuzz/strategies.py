@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.campaign.attempts import Rules, lock_values
+from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
 from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
 from pytest_dstfuzz.dialogue.types import (
     DONTCARE,
@@ -29,7 +29,7 @@ from pytest_dstfuzz.dialogue.types import (
     Turn,
 )
 from pytest_dstfuzz.errors import MissingExtraError, UserError, unknown_name
-from pytest_dstfuzz.perturb.action import GRID, ActionSpace, Step
+from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.edits import without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
@@ -193,7 +193,7 @@ def _perturber(key: _Made) -> Perturber:
     """Return the perturber that a campaign would use, its places in reading order."""
     # Neither the search nor the relation has a say in what is done to an utterance.
     settings = replace(key.settings, search="random", relation="metamorphic")
-    return Rules.of(settings, key.data, key.lexicon or load_lexicon()).perturber
+    return CampaignSpec.of(settings, key.data, key.lexicon or load_lexicon()).perturber
 
 
 def _variants(
@@ -229,16 +229,18 @@ def _valid(
     return variant
 
 
-def _steps(chosen: Sequence[str]) -> st.SearchStrategy[list[Step]]:
+def _steps(chosen: Sequence[str]) -> st.SearchStrategy[list[ActionStep]]:
     """Return a strategy for the steps of the chosen transformations, word level first."""
     return st.tuples(*(_step(name) for name in sorted(chosen, key=TRANSFORMATIONS.index))).map(list)
 
 
 @lru_cache(maxsize=len(TRANSFORMATIONS))
-def _step(name: str) -> st.SearchStrategy[Step]:
+def _step(name: str) -> st.SearchStrategy[ActionStep]:
     parameters = st.tuples(*[_UNIT] * _PARAMETERS[name])
     repetitions = st.lists(parameters, min_size=1, max_size=_SPACE.repetitions).map(tuple)
-    return st.builds(Step, st.just(name), _IMPORTANCE, repetitions, st.just(_SPACE.repetitions))
+    return st.builds(
+        ActionStep, st.just(name), _IMPORTANCE, repetitions, st.just(_SPACE.repetitions)
+    )
 
 
 def _beginnings(dialogue: Dialogue, max_turns: int) -> st.SearchStrategy[Dialogue]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from pytest_dstfuzz.config import TRANSFORMATIONS
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO
 from pytest_dstfuzz.perturb.edits import source_spans
-from pytest_dstfuzz.perturb.operators import OPERATORS, Menu
+from pytest_dstfuzz.perturb.operators import OPERATORS, Candidates
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -59,12 +59,12 @@ class Trace:
         changed: attempts that changed a slot.
     """
 
-    __slots__ = ("attempts", "changed", "impurities", "touched", "warmest", "warmth")
+    __slots__ = ("attempts", "changed", "impurities", "impurity_max", "impurity_sum", "touched")
 
     def __init__(self, words: int) -> None:
         self.touched = np.zeros(words, np.float32)
-        self.warmest = np.zeros(words, np.float32)
-        self.warmth = np.zeros(words, np.float32)
+        self.impurity_max = np.zeros(words, np.float32)
+        self.impurity_sum = np.zeros(words, np.float32)
         self.impurities: list[float] = []
         self.attempts = 0
         self.changed = 0
@@ -81,8 +81,8 @@ class Trace:
         self.changed += changes > 0
         for word in touched_words(source, variant):
             self.touched[word] += 1
-            self.warmth[word] += scaled
-            self.warmest[word] = max(self.warmest[word], scaled)
+            self.impurity_sum[word] += scaled
+            self.impurity_max[word] = max(self.impurity_max[word], scaled)
 
 
 def touched_words(source: Source, variant: Variant) -> tuple[int, ...]:
@@ -111,7 +111,7 @@ class TurnView:
     def __init__(
         self,
         source: Source,
-        menus: dict[str, Menu],
+        menus: dict[str, Candidates],
         clean: Prediction | None,
         system: str,
         turn_index: int,
@@ -120,7 +120,7 @@ class TurnView:
         self.words = _word_features(source)
         #: [words + 1, WORD_SIZE]: the last row, zeros, is that of no word.
         self.padded = np.vstack([self.words, np.zeros((1, WORD_SIZE), np.float32)])
-        self.menus = tuple(menus.get(name, Menu((), ())) for name in TRANSFORMATIONS)
+        self.menus = tuple(menus.get(name, Candidates((), ())) for name in TRANSFORMATIONS)
         self.available = np.array([bool(menu.operators) for menu in self.menus])
         self._static = self._turn_features(clean, system, turn_index)
 
@@ -199,8 +199,8 @@ class TurnView:
             [
                 np.minimum(trace.touched, 4.0) / 4,
                 (trace.touched > 0).astype(np.float32),
-                trace.warmth / often,
-                trace.warmest,
+                trace.impurity_sum / often,
+                trace.impurity_max,
             ],
             axis=1,
         )

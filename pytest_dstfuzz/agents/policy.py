@@ -34,7 +34,7 @@ PASS_SIZE: Final = STATE_SIZE + SPACE.dimension + CHOICE_SIZE + 1 + COUNT
 _ROWS: Final = 16
 
 
-class Choice(NamedTuple):
+class PolicyChoice(NamedTuple):
     """An action, and what the critic thought of it.
 
     Attributes:
@@ -133,7 +133,7 @@ class Policy:
         k: int,
         rng: np.random.Generator,
         explore: Exploration,
-    ) -> Choice:
+    ) -> PolicyChoice:
         """Choose ``k`` transformations and their parameters."""
         state = view.state(trace, k)
         shared = self._shared(state)
@@ -163,9 +163,9 @@ class Policy:
         chosen[np.argsort(-vector[list(IMPORTANCES)], kind="stable")[:k]] = True
         chosen &= view.available
         action = Action(tuple(vector.astype(float).tolist()), k)
-        return Choice(state, action, vector, choices, chosen, values)
+        return PolicyChoice(state, action, vector, choices, chosen, values)
 
-    def settled(self, choice: Choice) -> Action:
+    def settled(self, choice: PolicyChoice) -> Action:
         """Return the action of a choice, every coordinate that has no effect as the actor has it.
 
         Those are the parameters of transformations that are not associated and of repetitions

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_dstfuzz.audit.decoys import KINDS
-from pytest_dstfuzz.audit.sample import Row, Sample
+from pytest_dstfuzz.audit.sample import AuditRow, Sample
 from pytest_dstfuzz.campaign.intervals import FEWEST_DIALOGUES, interval_name, ratio_interval
 
 #: What a judge may say: the perturbed dialogue asks for the same, as far as the slots go, or not.
@@ -194,7 +194,9 @@ def agreement_lines(result: Agreement) -> list[str]:
     return lines
 
 
-def _interval(real: Sequence[Row], keeps: Sequence[Row]) -> tuple[tuple[float, float] | None, str]:
+def _interval(
+    real: Sequence[AuditRow], keeps: Sequence[AuditRow]
+) -> tuple[tuple[float, float] | None, str]:
     whole = Counter(row.dialogue for row in real)
     if all(count == 1 for count in whole.values()):
         return (wilson(len(keeps), len(real)) if real else None), "wilson"

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_dstfuzz.audit.figures import CHANGES, KEEPS
 from pytest_dstfuzz.audit.record import Audit
-from pytest_dstfuzz.audit.sample import Row
+from pytest_dstfuzz.audit.sample import AuditRow
 from pytest_dstfuzz.audit.session import QUESTION
 from pytest_dstfuzz.errors import MissingExtraError
 from pytest_dstfuzz.perturb.types import Edit
@@ -55,7 +55,7 @@ def page_text(audit: Audit, judge: str) -> str:
     )
 
 
-def _record(row: Row) -> dict[str, Any]:
+def _record(row: AuditRow) -> dict[str, Any]:
     """Return a row as the page's script draws it; spans are texts, or [removed, added]."""
     said: list[list[Any]] = []
     for turn in row.earlier:

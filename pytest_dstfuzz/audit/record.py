@@ -20,7 +20,7 @@ from pytest_dstfuzz.audit.figures import (
     precision,
     precision_lines,
 )
-from pytest_dstfuzz.audit.sample import Draw, Row, Sample, draw_sample
+from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample, draw_sample
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.report.files import write_text
@@ -41,7 +41,7 @@ class Audit:
         """Return the verdicts of a judge so far, to read."""
         return self.judges.get(judge, {})
 
-    def left(self, judge: str) -> tuple[Row, ...]:
+    def left(self, judge: str) -> tuple[AuditRow, ...]:
         """Return the rows without a verdict of the judge, in the judge's order."""
         given = self.verdicts(judge)
         return tuple(row for row in self.sample.order(judge) if row.id not in given)

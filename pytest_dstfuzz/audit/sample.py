@@ -50,7 +50,7 @@ class Earlier:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AuditRow:
     """One question for a judge, and what only the key says of it."""
 
     id: str
@@ -103,10 +103,10 @@ class Sample:
     """The rows of an audit, by id."""
 
     draw: Draw
-    rows: tuple[Row, ...]
+    rows: tuple[AuditRow, ...]
 
     @cached_property
-    def by_id(self) -> Mapping[str, Row]:
+    def by_id(self) -> Mapping[str, AuditRow]:
         """Id -> row."""
         return {row.id: row for row in self.rows}
 
@@ -126,7 +126,7 @@ class Sample:
         """How many rows are violations."""
         return sum(row.real for row in self.rows)
 
-    def order(self, judge: str) -> tuple[Row, ...]:
+    def order(self, judge: str) -> tuple[AuditRow, ...]:
         """Return the rows in the order in which a judge sees them: for each another one."""
         order = stream(self.draw.seed, "audit", "order", judge).permutation(len(self.rows))
         return tuple(self.rows[int(place)] for place in order)
@@ -233,13 +233,13 @@ def _row(
     systems: Mapping[tuple[str, int], str],
     *,
     blind: bool,
-) -> Row:
+) -> AuditRow:
     turn, variant = pair
     edited = {earlier.turn_index: earlier.edits for earlier in variant.context_edits}
     edits = variant.edits
     if decoy is not None:
         edits = (*edits, _difference(variant.text, decoy.text))
-    return Row(
+    return AuditRow(
         id=name,
         earlier=tuple(
             Earlier(systems.get((turn.dialogue_id, index), ""), user, edited.get(index, ()))

@@ -9,7 +9,7 @@ from typing import Final, TextIO
 
 from pytest_dstfuzz.audit.figures import CHANGES, KEEPS
 from pytest_dstfuzz.audit.record import Audit
-from pytest_dstfuzz.audit.sample import Row
+from pytest_dstfuzz.audit.sample import AuditRow
 from pytest_dstfuzz.printable import without_commands
 from pytest_dstfuzz.report.edits import legend, mark_edits, undo_edits, visible
 from pytest_dstfuzz.report.page import encodable, hanging
@@ -54,14 +54,14 @@ def judge_rows(
         place = max(place - 1, 0) if key == "b" else _next(audit, judge, rows, place + 1)
 
 
-def _next(audit: Audit, judge: str, rows: Sequence[Row], start: int) -> int:
+def _next(audit: Audit, judge: str, rows: Sequence[AuditRow], start: int) -> int:
     """Return the first place from ``start`` on whose row has no verdict; the end without any."""
     given = audit.verdicts(judge)
     left = (place for place in range(start, len(rows)) if rows[place].id not in given)
     return next(left, len(rows))
 
 
-def row_lines(row: Row, *, colour: bool = False) -> Iterator[str]:
+def row_lines(row: AuditRow, *, colour: bool = False) -> Iterator[str]:
     """Yield a row as a judge reads it in the terminal."""
     for turn in row.earlier:
         if turn.system:

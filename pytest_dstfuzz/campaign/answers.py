@@ -12,7 +12,7 @@ from pytest_dstfuzz.trackers.protocol import Prediction
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class TrackerFailure:
     """What stands in the place of a prediction where the tracker failed."""
 
     #: What it did, in one line, the same in every process.
@@ -21,7 +21,7 @@ class Failure:
     asked: bool = True
 
 
-Answer = Prediction | Failure
+Answer = Prediction | TrackerFailure
 
 
 def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]) -> int:
@@ -37,7 +37,7 @@ def check_answer(
     try:
         found = check_prediction(answered, ontology, normalisation=normalisation)
     except TrackerError as error:
-        return Failure(str(error))
+        return TrackerFailure(str(error))
     impurities = found.impurities or {}
     if all(type(value) is float for value in impurities.values()):
         return found

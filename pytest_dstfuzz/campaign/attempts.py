@@ -16,13 +16,13 @@ from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.relations.builtin import relation_for
 from pytest_dstfuzz.relations.protocol import Relation
-from pytest_dstfuzz.search.protocol import Proposal, Search, Seen, Task, TurnSearch
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CampaignSpec:
     """What a campaign does to every dialogue, built once from its settings."""
 
     settings: Settings
@@ -45,7 +45,7 @@ class Rules:
         *,
         votes: int = 1,
         repeats: bool = False,
-    ) -> Rules:
+    ) -> CampaignSpec:
         """Build the rules of ``settings``.
 
         Args:
@@ -92,12 +92,12 @@ class Attempt:
     #: Number of the variant.
     index: int
     #: Number of the variants of earlier turns that it is seen with.
-    companion: int
+    context_variant: int
     proposal: Proposal
     #: How often a variant of this number was drawn, the last of them counted: at least 1.
     draws: int
     #: Number of the first valid variant of the turn with the same text, when lower.
-    twin: int | None
+    duplicate_of: int | None
     #: Earlier turns that are seen perturbed: index -> text.
     users: Mapping[int, str]
     context: Context
@@ -111,7 +111,7 @@ class Attempt:
     @property
     def to_run(self) -> bool:
         """Whether the tracker has to be asked: valid, and no copy of another one."""
-        return self.variant.valid and self.twin is None
+        return self.variant.valid and self.duplicate_of is None
 
 
 @dataclass(slots=True)
@@ -128,7 +128,7 @@ class TurnAttempts:
     search: TurnSearch
     attempts: dict[int, Attempt] = field(default_factory=dict)
     #: What was proposed for each number and, once the search was told, what it showed.
-    seen: list[Seen] = field(default_factory=list)
+    seen: list[Feedback] = field(default_factory=list)
     #: Text of a valid variant -> number of the first one that has it.
     numbers: dict[str, int] = field(default_factory=dict)
 
@@ -143,13 +143,13 @@ class TurnAttempts:
 
 
 def begin_turn(
-    rules: Rules, dialogue: Dialogue, turn: Turn, context: Context, clean: Answer
+    rules: CampaignSpec, dialogue: Dialogue, turn: Turn, context: Context, clean: Answer
 ) -> TurnAttempts:
     """Return a turn without any attempt yet, its utterance prepared."""
     values = lock_values(rules.data, turn, clean)
     prediction = clean if isinstance(clean, Prediction) else None
     source = rules.perturber.prepare(turn.user, values, turn.system)
-    task = Task(dialogue, turn.index, prediction, rules.perturber, source)
+    task = SearchTask(dialogue, turn.index, prediction, rules.perturber, source)
     return TurnAttempts(
         turn=turn,
         source=source,
@@ -161,7 +161,7 @@ def begin_turn(
 
 
 def attempt_turn(
-    rules: Rules, dialogue: Dialogue, turns: Sequence[TurnAttempts], place: int, number: int
+    rules: CampaignSpec, dialogue: Dialogue, turns: Sequence[TurnAttempts], place: int, number: int
 ) -> Attempt:
     """Make variant ``number`` of the turn ``turns[place]`` and put it in its context.
 
@@ -174,13 +174,13 @@ def attempt_turn(
     proposal, draws = draw_variant(rules, turn, number)
     first = turn.numbers[proposal.variant.text] if proposal.variant.valid else number
     # One that was made and is not run has no result that another could share.
-    twin = first if first in turn.attempts else None
-    attempt = _in_context(rules, dialogue, turns[:place], number, (proposal, draws, twin))
+    duplicate_of = first if first in turn.attempts else None
+    attempt = _in_context(rules, dialogue, turns[:place], number, (proposal, draws, duplicate_of))
     turn.attempts[number] = attempt
     return attempt
 
 
-def draw_variant(rules: Rules, turn: TurnAttempts, number: int) -> tuple[Proposal, int]:
+def draw_variant(rules: CampaignSpec, turn: TurnAttempts, number: int) -> tuple[Proposal, int]:
     """Let the search propose a variant; return it, and how often it was drawn.
 
     One that will not be run is drawn again as often as the settings allow.
@@ -192,7 +192,7 @@ def draw_variant(rules: Rules, turn: TurnAttempts, number: int) -> tuple[Proposa
             break
     if variant.valid:
         turn.numbers.setdefault(variant.text, number)
-    turn.seen.append(Seen(proposal))
+    turn.seen.append(Feedback(proposal))
     return proposal, draw + 1
 
 
@@ -211,7 +211,7 @@ def lock_values(data: DialogueSet, turn: Turn, clean: Answer | None) -> tuple[st
 
 
 def _in_context(
-    rules: Rules,
+    rules: CampaignSpec,
     dialogue: Dialogue,
     earlier: Sequence[TurnAttempts],
     number: int,
@@ -224,23 +224,23 @@ def _in_context(
     variants stay out: without its prediction they may lack their locks.
     """
     settings = rules.settings
-    companion = rules.search.companion(number)
+    context_variant = rules.search.context_variant(number)
     seen = [
         (past.turn.index, other.variant)
         for past in earlier
-        if (other := past.attempts.get(companion)) is not None
+        if (other := past.attempts.get(context_variant)) is not None
         and other.variant.valid
         and isinstance(past.clean, Prediction)
-        and replaces(settings.attack, settings.seed, dialogue.id, companion, past.turn.index)
+        and replaces(settings.attack, settings.seed, dialogue.id, context_variant, past.turn.index)
     ]
     users = {index: other.text for index, other in seen}
-    proposal, draws, twin = made
+    proposal, draws, duplicate_of = made
     return Attempt(
         index=number,
-        companion=companion,
+        context_variant=context_variant,
         proposal=proposal,
         draws=draws,
-        twin=twin,
+        duplicate_of=duplicate_of,
         users=users,
         context=dialogue.context(len(earlier), {**users, len(earlier): proposal.variant.text}),
         context_edits=tuple(ContextEdits(index, other.edits) for index, other in seen),

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, takewhile
 
-from pytest_dstfuzz.campaign.attempts import Rules
+from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.dialogue_run import run_dialogue, unanswered
 from pytest_dstfuzz.campaign.events import (
     CampaignFinished,
     CampaignStarted,
@@ -16,13 +17,12 @@ from pytest_dstfuzz.campaign.events import (
     WindowStarted,
     ignore,
 )
-from pytest_dstfuzz.campaign.flight import Flight
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.walk import unanswered, walk
+from pytest_dstfuzz.campaign.scheduler import DialogueScheduler
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
-from pytest_dstfuzz.garbage import uncollected
+from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.trackers.protocol import Tracker
@@ -104,7 +104,7 @@ class Campaign:
             if isinstance(tracker, Predictor)
             else predictor_for(settings, data, tracker, listener)
         )
-        self._rules = Rules.of(
+        self._rules = CampaignSpec.of(
             settings,
             data,
             lexicon,
@@ -124,7 +124,7 @@ class Campaign:
                 raise ValueError(f"dialogue {dialogue.id!r} has no turn {last}")
         self._results: dict[str, list[TurnResult]] = {}
         self._ahead = ahead
-        self._flight = Flight()
+        self._flight = DialogueScheduler()
         #: Number of the last window.
         self._begun = 0
 
@@ -196,9 +196,9 @@ class Campaign:
                 contexts=sum(self._cost(last, most=False) for _, last in window),
             )
         )
-        with uncollected():
+        with gc_paused():
             for place, planned in zip(waiting, window, strict=False):
-                self._flight.begin(place, self._begun, walk(self._rules, *planned))
+                self._flight.begin(place, self._begun, run_dialogue(self._rules, *planned))
 
     def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
         """Return how far to look ahead: the first dialogue and those that fit in with it.

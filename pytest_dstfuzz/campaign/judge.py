@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_dstfuzz.campaign.answers import Answer, Failure
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.results import (
     Cause,
@@ -18,12 +18,12 @@ from pytest_dstfuzz.campaign.voting import settled
 from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue, SlotChange
 from pytest_dstfuzz.relations.difference import impurity_difference
 from pytest_dstfuzz.relations.protocol import Relation
-from pytest_dstfuzz.search.protocol import Seen
+from pytest_dstfuzz.search.protocol import Feedback
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class BlameProbe:
     """The second pass of a violation in a perturbed context: each half on its own."""
 
     #: The variant in its clean context.
@@ -33,12 +33,12 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedVariant:
     """One variant of a turn with its outcome, the cause perhaps still open."""
 
     result: VariantResult
     #: What has to be asked to know the cause; ``None`` = it is known, or there is none.
-    probe: Probe | None = None
+    probe: BlameProbe | None = None
 
 
 def judge_attempt(
@@ -48,7 +48,7 @@ def judge_attempt(
     attempt: Attempt,
     answers: Mapping[Context, Answer],
     before: Collection[SlotChange],
-) -> Judged:
+) -> JudgedVariant:
     """Give a variant its outcome.
 
     Args:
@@ -62,22 +62,22 @@ def judge_attempt(
     """
     clean = turn.clean
     if not attempt.to_run or not turn.applicable:
-        if isinstance(clean, Failure) and attempt.to_run:
+        if isinstance(clean, TrackerFailure) and attempt.to_run:
             reason = f"the tracker failed on the clean turn: {clean.reason}"
-            return Judged(_result(attempt, "error", reason))
+            return JudgedVariant(_result(attempt, "error", reason))
         return _not_run(attempt)
     state, answer = settled(turn.clean_context, attempt.context, answers)
     return _judge(relation, dialogue, turn, state, attempt, answer, before)
 
 
 def seen(
-    turn: TurnAttempts, attempt: Attempt, judged: Judged, answers: Mapping[Context, Answer]
-) -> Seen:
+    turn: TurnAttempts, attempt: Attempt, judged: JudgedVariant, answers: Mapping[Context, Answer]
+) -> Feedback:
     """Return what a search is told about an attempt."""
     answer = answers.get(attempt.context) if turn.asks(attempt) else None
     if not isinstance(answer, Prediction) or not isinstance(turn.clean, Prediction):
-        return Seen(attempt.proposal)
-    return Seen(
+        return Feedback(attempt.proposal)
+    return Feedback(
         attempt.proposal,
         answered=True,
         broken=judged.result.outcome == "violation",
@@ -94,31 +94,31 @@ def _judge(
     attempt: Attempt,
     answer: Answer,
     before: Collection[SlotChange],
-) -> Judged:
+) -> JudgedVariant:
     """Judge a variant that was run."""
-    if isinstance(answer, Failure):
-        return Judged(_result(attempt, "error", answer.reason))
+    if isinstance(answer, TrackerFailure):
+        return JudgedVariant(_result(attempt, "error", answer.reason))
     verdict = relation.judge(clean, answer.state, turn.turn.state)
     changes = tuple(ChangedSlot(*change, carried=change in before) for change in verdict.changes)
     result = replace(_result(attempt, "held"), state=answer.state, changed_slots=changes)
     if verdict.kind == "improved":
-        return Judged(replace(result, outcome="improved"))
+        return JudgedVariant(replace(result, outcome="improved"))
     if verdict.kind != "violation":
-        return Judged(result)
+        return JudgedVariant(result)
     if all(change.carried for change in changes):
-        return Judged(replace(result, outcome="carried"))
+        return JudgedVariant(replace(result, outcome="carried"))
     if not attempt.users:
-        return Judged(replace(result, outcome="violation", cause="turn"))
+        return JudgedVariant(replace(result, outcome="violation", cause="turn"))
     index = turn.turn.index
-    probe = Probe(
+    probe = BlameProbe(
         alone=dialogue.context(index, {index: attempt.variant.text}),
         around=dialogue.context(index, attempt.users),
     )
-    return Judged(replace(result, outcome="violation"), probe)
+    return JudgedVariant(replace(result, outcome="violation"), probe)
 
 
 def changes_before(
-    earlier: Sequence[tuple[TurnAttempts, Mapping[int, Judged]]], attempt: Attempt
+    earlier: Sequence[tuple[TurnAttempts, Mapping[int, JudgedVariant]]], attempt: Attempt
 ) -> frozenset[SlotChange]:
     """Return the changes that may have been carried into a variant.
 
@@ -132,16 +132,16 @@ def changes_before(
     """
     found: set[SlotChange] = set()
     for turn, known in earlier if attempt.users else ():
-        other = turn.attempts.get(attempt.companion)
+        other = turn.attempts.get(attempt.context_variant)
         if other is not None:
-            number = other.index if other.twin is None else other.twin
+            number = other.index if other.duplicate_of is None else other.duplicate_of
             for change in known[number].result.changed_slots:
                 found.add(SlotChange(change.slot, change.before, change.after))
     return frozenset(found)
 
 
 def with_cause(
-    relation: Relation, turn: TurnAttempts, judged: Judged, answers: Mapping[Context, Answer]
+    relation: Relation, turn: TurnAttempts, judged: JudgedVariant, answers: Mapping[Context, Answer]
 ) -> VariantResult:
     """Return the result with its cause, where the second pass was run.
 
@@ -163,13 +163,13 @@ def with_cause(
 def breaks(
     relation: Relation,
     turn: TurnAttempts,
-    judged: Judged,
+    judged: JudgedVariant,
     context: Context,
     answers: Mapping[Context, Answer],
 ) -> bool:
     """Whether a half of a violation breaks the relation in a slot that was not carried here."""
     clean, answer = settled(turn.clean_context, context, answers)
-    if isinstance(answer, Failure):
+    if isinstance(answer, TrackerFailure):
         return False
     carried = {
         SlotChange(change.slot, change.before, change.after)
@@ -182,7 +182,7 @@ def breaks(
 
 def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnOutcome:
     """Return the outcome of a turn: that of its worst variant."""
-    if isinstance(turn.clean, Failure):
+    if isinstance(turn.clean, TrackerFailure):
         return "error"
     if not turn.applicable:
         return "inapplicable"
@@ -194,13 +194,14 @@ def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnO
     return "held" if outcomes & {"held", "carried", "improved"} else "untested"
 
 
-def _not_run(attempt: Attempt) -> Judged:
+def _not_run(attempt: Attempt) -> JudgedVariant:
     """Return the result of a variant that the tracker is not asked about."""
     variant = attempt.variant
     if variant.status == "valid":
-        return Judged(_result(attempt, "duplicate", f"same text as variant {attempt.twin}"))
+        reason = f"same text as variant {attempt.duplicate_of}"
+        return JudgedVariant(_result(attempt, "duplicate", reason))
     reason = variant.reason or "equal to the clean utterance"
-    return Judged(_result(attempt, variant.status, reason))
+    return JudgedVariant(_result(attempt, variant.status, reason))
 
 
 def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> VariantResult:

@@ -158,7 +158,7 @@ class _Voted(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _VotedTurn:
     """A turn some of whose variants were put to the vote."""
 
     #: Answers to its clean turn for and against the clean value.
@@ -226,7 +226,7 @@ class _Model:
         return np.minimum(real + missed, max(self._tested, reported)), noise
 
     def _draw(
-        self, case: _Case, table: Floats, rates: Floats
+        self, case: _VotedTurn, table: Floats, rates: Floats
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
         """Draw which variants of a turn are real violations.
 
@@ -299,7 +299,7 @@ def _counts(item: VariantResult) -> bool:
     return item.outcome in ("held", "violation")
 
 
-def _case(turn: TurnResult) -> Iterator[_Case]:
+def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
     """Yield what is needed of a turn, if one of its variants was put to the vote."""
     voted = [item for item in turn.variants if item.votes is not None and _counts(item)]
     if not voted:
@@ -311,7 +311,7 @@ def _case(turn: TurnResult) -> Iterator[_Case]:
         for item in voted
         if item.votes is not None and (common is None or _change(item) == common)
     ]
-    yield _Case(
+    yield _VotedTurn(
         clean=(min(vote.clean for vote in clean), max(vote.against for vote in clean)),
         voted=tuple(
             _Voted(

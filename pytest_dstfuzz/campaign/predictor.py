@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_dstfuzz.campaign.answers import Answer, Failure, check_answer
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
@@ -162,7 +162,7 @@ class Predictor:
         start, spread = 0, False
         while start < len(missing):
             if self._given_up:
-                unasked = Failure(self._given_up, asked=False)
+                unasked = TrackerFailure(self._given_up, asked=False)
                 answers.update(dict.fromkeys(missing[start:], unasked))
                 break
             granted = self.budget.grant(min(self.batch_size, len(missing) - start))
@@ -195,7 +195,7 @@ class Predictor:
         self._remember(answered)
         if self._cache is not None:
             self._cache.keep(answered)
-        failures = [(c, a) for c, a in answered.items() if isinstance(a, Failure)]
+        failures = [(c, a) for c, a in answered.items() if isinstance(a, TrackerFailure)]
         for context, failure in failures:
             self._listener(ErrorSeen(failure.reason, context.user_utterances))
         self._listener(BatchDone(len(answered), len(failures), self.calls))
@@ -227,7 +227,7 @@ class Predictor:
                 self._take(context, answer, answered)
             return
         if len(batch) == 1:
-            answered[batch[0]] = self._noted(Failure(reason))
+            answered[batch[0]] = self._noted(TrackerFailure(reason))
             return
         middle = len(batch) // 2
         self._answer(batch[:middle], answered)
@@ -263,7 +263,7 @@ class Predictor:
 
     def _noted(self, answer: Answer) -> Answer:
         """Note whether the tracker ever answers."""
-        if isinstance(answer, Failure):
+        if isinstance(answer, TrackerFailure):
             self._failed += 1
             self._last_failure = answer.reason
         else:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
-from pytest_dstfuzz.campaign.answers import Answer, Failure, count_asked
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, count_asked
 from pytest_dstfuzz.campaign.attempts import TurnAttempts
-from pytest_dstfuzz.campaign.judge import Judged
+from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.voting import Again
 from pytest_dstfuzz.dialogue.types import Context
@@ -47,14 +47,21 @@ class Repeat:
         found = []
         for first, again in zip(self.contexts, self.wanted, strict=True):
             one, other = answers[first], answers.get(again)
-            if other is None or isinstance(one, Failure) or isinstance(other, Failure):
+            if (
+                other is None
+                or isinstance(one, TrackerFailure)
+                or isinstance(other, TrackerFailure)
+            ):
                 return None
             found.append(one.state == other.state)
         return all(found)
 
 
 def choose_repeats(
-    turns: Sequence[TurnAttempts], judged: Sequence[Sequence[Judged]], seed: int, dialogue: str
+    turns: Sequence[TurnAttempts],
+    judged: Sequence[Sequence[JudgedVariant]],
+    seed: int,
+    dialogue: str,
 ) -> list[Repeat]:
     """Choose violations of a dialogue and variants that held, see `SHARES`."""
     chosen = []

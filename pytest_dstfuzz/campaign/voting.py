@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pytest_dstfuzz.campaign.answers import Answer, Failure
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.results import ChangedSlot, Votes
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
 from pytest_dstfuzz.trackers.protocol import Prediction
@@ -63,7 +63,7 @@ def clean_wanted(
         lead: by how many answers a value must be ahead of all others; ``None`` = ``votes``.
     """
     given = all_answers(context, answers)
-    if isinstance(given[0], Failure) or len(given) >= _MOST * votes:
+    if isinstance(given[0], TrackerFailure) or len(given) >= _MOST * votes:
         return []
     slots = _slots(given)
     behind = [(votes if lead is None else lead) - _lead(given, slot) for slot in slots]
@@ -129,7 +129,7 @@ def settled(
     """
     first, before = answers[context], settled_clean(clean, answers)
     votes, clean_votes = all_answers(context, answers), all_answers(clean, answers)
-    if isinstance(first, Failure) or len(votes) == 1:
+    if isinstance(first, TrackerFailure) or len(votes) == 1:
         return before, first
     # A slot that one side alone ever names is absent from the other by all of its votes.
     slots = _slots([*votes, *clean_votes])

@@ -26,8 +26,8 @@ from pytest_dstfuzz.cli import (
     train,
     train_agent,
 )
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import DstFuzzError, unknown_name
-from pytest_dstfuzz.experiments.arguments import Parser
 
 #: Mistakes of the user, and whatever else ends a command on purpose.
 EXIT_ERROR = 2

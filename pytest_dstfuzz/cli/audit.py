@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_dstfuzz.config.command_line import Parser, whole_number
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.experiments.arguments import Parser, whole_number
 from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.config import ADAPTER, Settings, build_settings, parse_option
-from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.config.command_line import Parser
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.types import DialogueSet
-    from pytest_dstfuzz.report.page import Line, Style
+    from pytest_dstfuzz.report.page import Style, StyledLine
     from pytest_dstfuzz.trackers.conformance import Conformance
 
 SUMMARY = "check that a tracker can be tested, and say what is wrong with it"
@@ -118,10 +118,10 @@ def _check(settings: Settings, turns: int | None) -> _Checked:
     return _Checked(data, found, (*data.notes, *notes_of(tracker)))
 
 
-def _page(settings: Settings, checked: _Checked) -> list[Line]:
-    from pytest_dstfuzz.report.page import Page  # noqa: PLC0415 - help should not wait for it
+def _page(settings: Settings, checked: _Checked) -> list[StyledLine]:
+    from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - help should not wait for it
 
-    page = Page(shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "utf-8")
+    page = TerminalPage(shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "utf-8")
     data, found, notes = checked
     where = f"{data.name}, split {data.split}: {len(data.dialogues)} dialogues"
     page.field("tracker      ", str(settings.model))
@@ -163,7 +163,7 @@ def _as_json(settings: Settings, checked: _Checked) -> dict[str, object]:
     }
 
 
-def _coloured(line: Line) -> str:
+def _coloured(line: StyledLine) -> str:
     """Return a line in the colour of its style, for a terminal."""
     code = _ANSI.get(line.style)
     return f"\x1b[{code}m{line.text}\x1b[0m" if code else line.text

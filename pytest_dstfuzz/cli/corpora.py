@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.experiments.arguments import Parser
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.memory.corpus import Corpus
+    from pytest_dstfuzz.regressions.corpus import Corpus
 
 
 def add_folder(parser: Parser) -> None:
@@ -31,7 +31,7 @@ def read_corpora(folder: Path) -> dict[Path, Corpus]:
         UserError: there is no such file, or one that is broken.
     """
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.memory.corpus import read_corpus  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.corpus import read_corpus  # noqa: PLC0415
 
     paths = sorted(folder.glob("*.jsonl"))
     if not paths:
@@ -48,7 +48,7 @@ def find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path
     Raises:
         UserError: an id begins with none of them, or with several.
     """
-    from pytest_dstfuzz.memory.corpus import full_id  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.regressions.corpus import full_id  # noqa: PLC0415 - as above
 
     known = {name for corpus in corpora.values() for name in corpus}
     names = dict.fromkeys(full_id(known, start) for start in starts)

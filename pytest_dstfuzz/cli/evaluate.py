@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.config import ADAPTER, Settings, build_settings
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
 from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.errors import unknown_name
-from pytest_dstfuzz.experiments.arguments import Parser
 from pytest_dstfuzz.printable import printable
 
 SUMMARY = "joint goal accuracy, slot accuracy and figures by domain of a tracker"

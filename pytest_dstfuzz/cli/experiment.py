@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import unknown_name
-from pytest_dstfuzz.experiments.arguments import Parser
 
 SUMMARY = "repeat an experiment of the method"
 KEPT = (
@@ -14,7 +14,7 @@ KEPT = (
     "goes on from there; any other experiment leaves no result"
 )
 
-#: Experiment -> what it does. The module of `pytest_dstfuzz.experiments` of that name, with
+#: Experiment -> what it does. The module of `pytest_dstfuzz.research` of that name, with
 #: underscores, has a ``main`` that takes the arguments after the name.
 EXPERIMENTS = {
     "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     name = parser.parse_all(arguments[:1]).name
     if name not in EXPERIMENTS:
         raise unknown_name("experiment", name, EXPERIMENTS)
-    module = importlib.import_module(f"pytest_dstfuzz.experiments.{name.replace('-', '_')}")
+    module = importlib.import_module(f"pytest_dstfuzz.research.{name.replace('-', '_')}")
     main: Callable[[Sequence[str]], int] = module.main
     return main(arguments[1:])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pytest_dstfuzz.cli.progress import ProgressLine
-from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.config.command_line import Parser
 
 SUMMARY = "download a MultiWOZ version, verified, into the cache folder"
 KEPT = "what was downloaded is kept, and the same command goes on from there"

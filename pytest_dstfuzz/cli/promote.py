@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.experiments.arguments import Parser
 from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.memory.regression import Regression
+    from pytest_dstfuzz.regressions.regression import Regression
 
 SUMMARY = "write a plain pytest test of a remembered violation"
 KEPT = "files that were there are as they were"
@@ -46,7 +46,7 @@ def run(arguments: Sequence[str]) -> int:
     chosen = {name: corpora[path][name] for path, names in found.items() for name in names}
     if given.output is None:
         # Imported late: help and mistakes in the command line should not wait for numpy.
-        from pytest_dstfuzz.memory.promote import promoted_all  # noqa: PLC0415
+        from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
 
         sys.stdout.write(promoted_all(chosen.values()))
         return 0
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
 def _add(output: Path, chosen: Sequence[Regression]) -> None:
     """Add tests to a file that other commands may be adding to as well."""
     # Imported late, as above.
-    from pytest_dstfuzz.memory.promote import promoted_all  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
     from pytest_dstfuzz.report.files import write_text  # noqa: PLC0415
     from pytest_dstfuzz.report.lock import locked  # noqa: PLC0415
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
-from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.config.command_line import Parser
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.memory.regression import Regression
-    from pytest_dstfuzz.report.page import Page
+    from pytest_dstfuzz.regressions.regression import Regression
+    from pytest_dstfuzz.report.page import TerminalPage
 
 SUMMARY = "list the remembered violations, or show some of them"
 KEPT = "nothing is written"
@@ -42,9 +42,9 @@ def run(arguments: Sequence[str]) -> int:
 
 def _lines(given: Namespace) -> list[str]:
     # Imported late: help and mistakes in the command line should not wait for it.
-    from pytest_dstfuzz.report.page import Page  # noqa: PLC0415
+    from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415
 
-    page = Page(shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "utf-8")
+    page = TerminalPage(shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "utf-8")
     corpora = read_corpora(given.regressions)
     wanted = (
         find_ids(corpora, given.ids)
@@ -62,7 +62,7 @@ def _lines(given: Namespace) -> list[str]:
     return [line.text for line in page.lines]
 
 
-def _show(page: Page, entry: Regression, *, whole: bool) -> None:
+def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
     if whole:
         page.gap()
     page.field(f"{entry.id}  {entry.status:<8}  ", f"{entry.turn}  {', '.join(entry.edits)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.printable import printable
 
 SUMMARY = "a page, or a summary in Markdown, from a JSON report"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
-from pytest_dstfuzz.experiments.arguments import Parser
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.printable import printable
 
 SUMMARY = "let go of remembered violations, those that are fixed"
@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
     add_folder(parser)
     given = parser.parse_all(arguments)
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.memory.corpus import update_corpus, without  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.corpus import update_corpus, without  # noqa: PLC0415
 
     for path, names in find_ids(read_corpora(given.regressions), given.ids).items():
         update_corpus(path, partial(without, names=names))

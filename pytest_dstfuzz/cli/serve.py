@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import MissingExtraError, UserError
-from pytest_dstfuzz.experiments.arguments import Parser
 
 SUMMARY = "answer for a tracker over HTTP, so that it can be tested from elsewhere"
 KEPT = "every request that had come was answered"

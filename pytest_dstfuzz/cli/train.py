@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import MissingExtraError, unknown_name
-from pytest_dstfuzz.experiments.arguments import Parser
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
 from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
 

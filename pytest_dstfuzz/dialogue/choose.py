@@ -51,7 +51,7 @@ class Catalogue:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SplitFiles:
     """What to read for a split: files of one layout."""
 
     layout: str
@@ -94,7 +94,7 @@ def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
     return Catalogue(source, tuple(pairs), single)
 
 
-def choose(files: Catalogue, split: str, layout: str | None) -> Choice:
+def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
     """Choose layout and files of ``split``; the first of ``LAYOUTS`` that holds it.
 
     Args:
@@ -117,18 +117,18 @@ def choose(files: Catalogue, split: str, layout: str | None) -> Choice:
         f"{files.source} holds the split {split!r} in several layouts: read in the layout "
         f"{best.layout!r}, not in {' or '.join(map(repr, others))}."
     )
-    return Choice(best.layout, best.files, best.ids, best.listed, (*best.notes, note))
+    return SplitFiles(best.layout, best.files, best.ids, best.listed, (*best.notes, note))
 
 
-def _of_layout(files: Catalogue, split: str, layout: str) -> Choice | None:
+def _of_layout(files: Catalogue, split: str, layout: str) -> SplitFiles | None:
     pairs = files.of(*_KINDS[layout])
     if not pairs:
         return None
     if layout == "jsonl" and files.single:
-        return Choice(layout, pairs)  # A team's own file: whatever it is called, it is meant.
+        return SplitFiles(layout, pairs)  # A team's own file: whatever it is called, it is meant.
     named = tuple(pair for pair in pairs if split_of(pair[1]) == split)
     if named:
-        return Choice(layout, named)
+        return SplitFiles(layout, named)
     unnamed = tuple(pair for pair in pairs if split_of(pair[1]) is None)
     lists = {listed_split(file): file for _, file in files.of("list")}
     if unnamed and lists:
@@ -141,18 +141,18 @@ def _of_lists(
     pairs: tuple[tuple[str, SourceFile], ...],
     split: str,
     lists: Mapping[str | None, SourceFile],
-) -> Choice | None:
+) -> SplitFiles | None:
     """Choose from files of all splits by lists of ids; what no list has is for training."""
     if split in lists:
-        return Choice(layout, pairs, _ids(lists[split]))
+        return SplitFiles(layout, pairs, _ids(lists[split]))
     if split == "train" and {"val", "test"} <= set(lists):
-        return Choice(layout, pairs, _ids(lists["val"]) | _ids(lists["test"]), listed=False)
+        return SplitFiles(layout, pairs, _ids(lists["val"]) | _ids(lists["test"]), listed=False)
     return None
 
 
 def _of_unnamed(
     source: Path, layout: str, pairs: tuple[tuple[str, SourceFile], ...], split: str
-) -> Choice:
+) -> SplitFiles:
     """Take files that say nothing about splits as the split that is asked for."""
     if layout == "original" and any(file.stem == "data" for _, file in pairs):
         raise DataError(
@@ -160,7 +160,7 @@ def _of_unnamed(
             "testListFile.txt beside it"
         )
     note = f"{source} does not say which split it is: all dialogues are taken as {split!r}."
-    return Choice(layout, pairs, notes=(note,))
+    return SplitFiles(layout, pairs, notes=(note,))
 
 
 def _ids(file: SourceFile) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue import multiwoz
-from pytest_dstfuzz.dialogue.choose import Catalogue, Choice, catalogue, choose
+from pytest_dstfuzz.dialogue.choose import Catalogue, SplitFiles, catalogue, choose
 from pytest_dstfuzz.dialogue.locate import locate
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, read_ontology
@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.slots import labels_note
 from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.errors import DataError, unknown_name
-from pytest_dstfuzz.garbage import uncollected
+from pytest_dstfuzz.garbage import gc_paused
 
 _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = MappingProxyType(
     {
@@ -33,7 +33,7 @@ _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] =
 )
 
 
-@uncollected()
+@gc_paused()
 def load_dialogues(
     source: str | Path,
     split: str = "test",
@@ -100,7 +100,7 @@ def data_files(source: str | Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((path, *files) if path.is_file() else files))
 
 
-def _read(choice: Choice, rules: str, tell: Callable[[str], None]) -> tuple[Dialogue, ...]:
+def _read(choice: SplitFiles, rules: str, tell: Callable[[str], None]) -> tuple[Dialogue, ...]:
     """Read the chosen files in order; every dialogue has turns and an id of its own."""
     found: dict[str, tuple[Dialogue, str]] = {}
     for kind, file in choice.files:
@@ -120,7 +120,7 @@ def _read(choice: Choice, rules: str, tell: Callable[[str], None]) -> tuple[Dial
 
 
 def _ontology(
-    files: Catalogue, choice: Choice, given: str | Path | None, rules: str
+    files: Catalogue, choice: SplitFiles, given: str | Path | None, rules: str
 ) -> tuple[Ontology | None, tuple[str, ...]]:
     """Return the ontology that was given, or that lies with the data, if any; and notes.
 

@@ -40,7 +40,7 @@ Contents = Mapping[str, Sequence[str]]
 State = Mapping[str, str]
 
 
-class Place(NamedTuple):
+class TurnPosition(NamedTuple):
     """Where a turn stands."""
 
     group: str
@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ComparedVariant:
     """What came of one variant, as far as builds are compared by it."""
 
     #: Of the text and its context: the same digest, the same question to the tracker.
@@ -61,7 +61,7 @@ class Outcome:
     carried: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, variant: VariantResult) -> Outcome:
+    def of(cls, variant: VariantResult) -> ComparedVariant:
         """Take from a result what a baseline keeps of it."""
         return cls(
             digest=_digest([*variant.context, variant.text]),
@@ -83,7 +83,7 @@ class TurnOutcomes:
     #: The clean answer; ``None`` where the tracker failed.
     state: State | None
     #: Number of the variant -> what came of it.
-    variants: Mapping[int, Outcome]
+    variants: Mapping[int, ComparedVariant]
 
     @classmethod
     def of(cls, turn: TurnResult, key: str, *, hidden: bool) -> TurnOutcomes:
@@ -99,7 +99,7 @@ class TurnOutcomes:
             turn=turn.turn_index,
             key=key,
             state=None if turn.clean_state is None else kept_state(turn.clean_state, hidden),
-            variants={variant.index: Outcome.of(variant) for variant in turn.variants},
+            variants={variant.index: ComparedVariant.of(variant) for variant in turn.variants},
         )
 
 

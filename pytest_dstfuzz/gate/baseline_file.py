@@ -32,7 +32,7 @@ from typing import Any, Final, get_args
 
 from pytest_dstfuzz.campaign.results import Cause, VariantOutcome
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.gate.baseline import Baseline, Outcome, TurnOutcomes
+from pytest_dstfuzz.gate.baseline import Baseline, ComparedVariant, TurnOutcomes
 
 BASELINE_VERSION: Final = 2
 _VALUES: Final = ("plain", "digests")
@@ -109,7 +109,7 @@ def _turn_json(group: int, turn: TurnOutcomes) -> dict[str, Any]:
     }
 
 
-def _outcome_json(outcome: Outcome) -> list[Any]:
+def _outcome_json(outcome: ComparedVariant) -> list[Any]:
     if not (outcome.changed or outcome.carried):
         return [outcome.digest, outcome.outcome]
     slots = [list(outcome.changed), list(outcome.carried)]
@@ -179,8 +179,8 @@ def _outcome(
     cause: object = None,
     changed: Sequence[object] = (),
     carried: Sequence[object] = (),
-) -> Outcome:
-    return Outcome(
+) -> ComparedVariant:
+    return ComparedVariant(
         digest=_text(digest),
         outcome=_one_of(outcome, get_args(VariantOutcome)),
         cause=None if cause is None else _one_of(cause, get_args(Cause)),

@@ -17,7 +17,7 @@ from pytest_dstfuzz.gate.statistics import (
     interval,
     permutation_test,
 )
-from pytest_dstfuzz.gate.verdict import Finding, judge_difference
+from pytest_dstfuzz.gate.verdict import LimitFinding, judge_difference
 from pytest_dstfuzz.seeding import stream
 
 #: Below this share of identical variants, what is left may be no fair sample of them.
@@ -27,7 +27,7 @@ LEAST_SHARE: Final = 0.5
 class Compared(NamedTuple):
     """What came of the comparison."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LimitFinding, ...] = ()
     #: Why there is none.
     not_compared: tuple[str, ...] = ()
     #: The ``comparison`` of the JSON report.
@@ -68,7 +68,7 @@ def compare(
         "clean": drift.to_json(hidden=hidden or baseline.hidden),
     }
     others = tuple(changes(baseline.campaign, campaign))
-    findings: list[Finding] = []
+    findings: list[LimitFinding] = []
     answered = drift.turns or drift.silenced
     if answered and baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION):
         most = gates.whole.max_clean_drift
@@ -120,11 +120,13 @@ def _not_comparable(pairing: Pairing, search: str) -> str:
     )
 
 
-def _judge(pairing: Pairing, part: Part | None, margin: float, level: float, seed: int) -> Finding:
+def _judge(
+    pairing: Pairing, part: Part | None, margin: float, level: float, seed: int
+) -> LimitFinding:
     tallies = pairing.by_dialogue(part)
     if not tallies:
         reason = f"no variant of {part} was compared"
-        return Finding(part, "max-regression", margin, "inconclusive", reason)
+        return LimitFinding(part, "max-regression", margin, "inconclusive", reason)
     paired = Paired.of(tallies.values())
     rng = stream(seed, "gate", *(part or ("whole",)))
     needed = (

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import over, percent
 from pytest_dstfuzz.gate.baseline import State
-from pytest_dstfuzz.gate.verdict import Finding
+from pytest_dstfuzz.gate.verdict import LimitFinding
 
 #: Share of the turns whose clean answer may change, where nobody says.
 DEFAULT_MAX_DRIFT: Final = 0.0
@@ -117,7 +117,7 @@ def clean_drift(pairs: Sequence[CleanPair], silenced: int = 0) -> Drift:
 
 def judge_drift(
     drift: Drift, limit: float, disagreement: float = 0.0, unanswered: int = 0
-) -> Finding:
+) -> LimitFinding:
     """Judge a change of the clean answers.
 
     Args:
@@ -159,7 +159,9 @@ def judge_drift(
         )
     if others := unanswered - drift.silenced:
         reason += f"; {others:,} more had no answer in one of the builds"
-    return Finding(None, "max-clean-drift", limit, "drift" if drifted else "pass", reason, share)
+    return LimitFinding(
+        None, "max-clean-drift", limit, "drift" if drifted else "pass", reason, share
+    )
 
 
 def _excused(pairs: Sequence[tuple[CleanPair, State]]) -> bool:

@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by
 from pytest_dstfuzz.gate.baseline import Baseline, Contents, Groups
 from pytest_dstfuzz.gate.health import cut_short, enough, one_answer, troubles
 from pytest_dstfuzz.gate.limits import Gates, Kind
-from pytest_dstfuzz.gate.verdict import Finding, Judgement, judge_accuracy, judge_rate
+from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_accuracy, judge_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def _without_result(missing: int) -> str:
     return f"{missing:,} selected turns have no result" if missing else ""
 
 
-def judge_answers(groups: Groups) -> tuple[Finding, ...]:
+def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
     """Fail trackers that give one answer to everything; nothing where none does.
 
     Args:
@@ -94,17 +94,19 @@ def judge_answers(groups: Groups) -> tuple[Finding, ...]:
     parts = [one_answer(turns) for turns in groups.values()]
     # Tests with settings of their own may have few turns each, and one tracker all the same.
     reasons = dict.fromkeys(filter(None, [*parts, "" if any(parts) else one_answer(every)]))
-    return tuple(Finding(None, "clean-answers", None, "regression", reason) for reason in reasons)
+    return tuple(
+        LimitFinding(None, "clean-answers", None, "regression", reason) for reason in reasons
+    )
 
 
-def _judge_accuracy(session: Session, gates: Gates) -> tuple[Finding, ...]:
+def _judge_accuracy(session: Session, gates: Gates) -> tuple[LimitFinding, ...]:
     limit, summary = gates.whole.min_accuracy, session.summary
     if limit is None:
         return ()
     return (judge_accuracy(limit, summary.clean_right, summary.clean_labelled),)
 
 
-def _judge_rates(session: Session, gates: Gates) -> list[Finding]:
+def _judge_rates(session: Session, gates: Gates) -> list[LimitFinding]:
     found = []
     summary, limit = session.summary, gates.whole.max_failure_rate
     if limit is not None and summary.failure_rate is not None:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantOutcome
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
+    ComparedVariant,
     Contents,
     Groups,
-    Outcome,
-    Place,
     TurnOutcomes,
+    TurnPosition,
     kept_state,
 )
 from pytest_dstfuzz.gate.drift import CleanPair
@@ -34,8 +34,8 @@ class Pair:
     turn_id: str
     dialogue: str
     index: int
-    before: Outcome
-    after: Outcome
+    before: ComparedVariant
+    after: ComparedVariant
     #: Slots at stake in either build: of the clean prediction, or changed by the variant.
     slots: frozenset[str]
     transformations: frozenset[str]
@@ -50,7 +50,7 @@ class Pair:
         """1 where the variant is a violation in the run alone, -1 in the baseline alone, else 0."""
         return self.violates(self.after, None) - self.violates(self.before, None)
 
-    def violates(self, outcome: Outcome, part: Part | None) -> bool:
+    def violates(self, outcome: ComparedVariant, part: Part | None) -> bool:
         """Whether a build's outcome is a violation, in the part where one is given."""
         if outcome.outcome != "violation":
             return False
@@ -143,7 +143,7 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
         contents: of the data that they are about.
     """
     new = {
-        Place(name, turn.dialogue_id, turn.turn_index): turn
+        TurnPosition(name, turn.dialogue_id, turn.turn_index): turn
         for name, turns in _named(baseline, groups)
         for turn in _run(turns)
     }
@@ -151,7 +151,7 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
     every = chain.from_iterable(baseline.groups.values())
     matching = match_dialogues(every, contents, tested)
     old = {
-        Place(name, matching.known.get(turn.dialogue, turn.dialogue), turn.turn): turn
+        TurnPosition(name, matching.known.get(turn.dialogue, turn.dialogue), turn.turn): turn
         for name, turns in baseline.groups.items()
         for turn in turns
         if turn.dialogue in matching.known
@@ -248,7 +248,7 @@ def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
     return len({*_ran(old.variants), *new})
 
 
-def _ran(variants: Mapping[int, Outcome]) -> Iterator[int]:
+def _ran(variants: Mapping[int, ComparedVariant]) -> Iterator[int]:
     return (index for index, outcome in variants.items() if outcome.outcome in RUN_OUTCOMES)
 
 

@@ -32,7 +32,7 @@ DRIFT: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LimitFinding:
     """What came of one limit."""
 
     #: ``None`` = the whole session.
@@ -70,7 +70,7 @@ class Judgement:
 
     #: Why the figures mean nothing, whatever the findings.
     troubles: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LimitFinding, ...] = ()
     #: Why there is no comparison with the baseline that was given, one phrase each.
     not_compared: tuple[str, ...] = ()
     #: The ``comparison`` of the JSON report; ``None`` without one.
@@ -124,7 +124,7 @@ def judge_rate(
     rate: float | None,
     interval: Sequence[float] | None = None,
     name: str = "95 % interval",
-) -> Finding:
+) -> LimitFinding:
     """Judge a failure rate by its limit.
 
     Args:
@@ -136,7 +136,9 @@ def judge_rate(
     """
     gate: Gate = "max-failure-rate"
     if rate is None:
-        return Finding(part, gate, limit, "inconclusive", f"no valid variant{_of(part)} was tested")
+        return LimitFinding(
+            part, gate, limit, "inconclusive", f"no valid variant{_of(part)} was tested"
+        )
     failed = over(rate, limit)
     bounds = None if interval is None else (interval[0], interval[1])
     known = "" if part else " (too few dialogues for an interval)"
@@ -145,10 +147,10 @@ def judge_rate(
     where = "is over" if failed else "is within"
     shown = f"the failure rate{_of(part)} {percent(rate)}{known}"
     reason = f"{shown} {where} the limit of {percent(limit)}"
-    return Finding(part, gate, limit, "regression" if failed else "pass", reason, rate, bounds)
+    return LimitFinding(part, gate, limit, "regression" if failed else "pass", reason, rate, bounds)
 
 
-def judge_accuracy(limit: float, right: int, labelled: int) -> Finding:
+def judge_accuracy(limit: float, right: int, labelled: int) -> LimitFinding:
     """Judge the accuracy of the clean answers by its limit.
 
     Args:
@@ -159,14 +161,14 @@ def judge_accuracy(limit: float, right: int, labelled: int) -> Finding:
     gate: Gate = "min-accuracy"
     if not labelled:
         reason = "there is no accuracy: no turn that was tested has a label"
-        return Finding(None, gate, limit, "inconclusive", reason)
+        return LimitFinding(None, gate, limit, "inconclusive", reason)
     accuracy = right / labelled
     failed = under(accuracy, limit)
     reason = (
         f"the accuracy of the clean answers {percent(accuracy)} ({right:,} of {labelled:,} turns "
         f"with labels) is {'under' if failed else 'within'} the limit of {percent(limit)}"
     )
-    return Finding(None, gate, limit, "regression" if failed else "pass", reason, accuracy)
+    return LimitFinding(None, gate, limit, "regression" if failed else "pass", reason, accuracy)
 
 
 def judge_difference(
@@ -175,7 +177,7 @@ def judge_difference(
     difference: float,
     interval: tuple[float, float] | None,
     needed: int | None,
-) -> Finding:
+) -> LimitFinding:
     """Judge the difference of two failure rates on the same variants.
 
     ``regression`` where its interval lies above 0 and the difference above the margin,
@@ -207,10 +209,10 @@ def judge_difference(
             if needed is None
             else f"; about {needed:,} dialogues would decide"
         )
-        return Finding(
+        return LimitFinding(
             part, "max-regression", margin, verdict, reason, difference, interval, needed
         )
-    return Finding(part, "max-regression", margin, verdict, reason, difference, interval)
+    return LimitFinding(part, "max-regression", margin, verdict, reason, difference, interval)
 
 
 def _of(part: Part | None) -> str:

@@ -28,7 +28,7 @@ WORD_SHARE: Final = 0.25
 _PARAMETERS: Final = {name: 2 if name.endswith("drop") else 3 for name in TRANSFORMATIONS}
 
 
-class Step(NamedTuple):
+class ActionStep(NamedTuple):
     """One chosen transformation.
 
     Attributes:
@@ -95,9 +95,9 @@ class ActionSpace:
         start = self._offsets[transformation]
         width = 1 + _PARAMETERS[transformation]
         parameters = action.vector[start + 2 : start + 1 + width]
-        return self.encode([Step(transformation, 1.0, (parameters,), self.repetitions)])
+        return self.encode([ActionStep(transformation, 1.0, (parameters,), self.repetitions)])
 
-    def decode(self, action: Action, only: Sequence[str] = ()) -> tuple[Step, ...]:
+    def decode(self, action: Action, only: Sequence[str] = ()) -> tuple[ActionStep, ...]:
         """Return the ``k`` most important transformations, word level first.
 
         Args:
@@ -126,7 +126,7 @@ class ActionSpace:
         steps = []
         for index in chosen:
             parameters = self._parameters(names[index], vector)
-            steps.append(Step(names[index], snapped[index], parameters, self.repetitions))
+            steps.append(ActionStep(names[index], snapped[index], parameters, self.repetitions))
         return tuple(steps)
 
     def _parameters(self, name: str, vector: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
@@ -140,7 +140,7 @@ class ActionSpace:
                 active.append(tuple([round(value * GRID) / GRID for value in parameters]))
         return tuple(active)
 
-    def encode(self, steps: Sequence[Step]) -> Action:
+    def encode(self, steps: Sequence[ActionStep]) -> Action:
         """Return an action that `decode` turns into ``steps`` again.
 
         Transformations left out get importance 0 and zeros, active repetitions trigger 1.

@@ -1,6 +1,6 @@
 """The sub-operators of the three character-level transformations.
 
-A place is a word and a `Slip` in it, or, for dropped blanks, the word after the blank.
+A place is a word and a `Typo` in it, or, for dropped blanks, the word after the blank.
 Slips are listed by the word, and only the chosen one is taken out of its table.
 """
 
@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from pytest_dstfuzz.perturb.draft import TYPO, Draft, Made, join_words, pick, retype
-from pytest_dstfuzz.perturb.rules import Rules
-from pytest_dstfuzz.perturb.typos import Slip
+from pytest_dstfuzz.perturb.draft import TYPO, Draft, EditResult, join_words, pick, retype
+from pytest_dstfuzz.perturb.edit_policy import EditPolicy
+from pytest_dstfuzz.perturb.typos import Typo
 
 #: A word and a slip in it.
-Place = tuple[int, Slip]
+Place = tuple[int, Typo]
 #: A word and all slips in it, at least one.
-Places = tuple[int, tuple[Slip, ...]]
+Places = tuple[int, tuple[Typo, ...]]
 
 
-def slips(kind: str) -> Callable[[Draft, Rules], Iterator[Places]]:
+def slips(kind: str) -> Callable[[Draft, EditPolicy], Iterator[Places]]:
     """Return the generator of the slips of one kind."""
 
-    def places(draft: Draft, rules: Rules) -> Iterator[Places]:
+    def places(draft: Draft, rules: EditPolicy) -> Iterator[Places]:
         table, strict = rules.typist.slips, rules.strict
         full = strict and draft.quota < 1
         # A word that is misspelled and then parted is no longer the word that it was.
@@ -59,10 +59,10 @@ def words_of_slips(draft: Draft, places: Places) -> tuple[int, ...]:  # noqa: AR
     return (index,) * len(found)
 
 
-def slip(transformation: str, kind: str) -> Callable[[Draft, Rules, Place, float], Made]:
+def slip(transformation: str, kind: str) -> Callable[[Draft, EditPolicy, Place, float], EditResult]:
     """Return the maker of slips of one kind."""
 
-    def make(draft: Draft, rules: Rules, place: Place, choice: float) -> Made:  # noqa: ARG001
+    def make(draft: Draft, rules: EditPolicy, place: Place, choice: float) -> EditResult:  # noqa: ARG001
         index, (start, end, choices) = place
         after = choices[pick(choice, len(choices))]
         return retype(draft, index, (start, end), after, (transformation, kind))
@@ -70,7 +70,7 @@ def slip(transformation: str, kind: str) -> Callable[[Draft, Rules, Place, float
     return make
 
 
-def blanks(draft: Draft, rules: Rules) -> Iterator[int]:
+def blanks(draft: Draft, rules: EditPolicy) -> Iterator[int]:
     """Yield the words whose blank before them may go."""
     tokens = draft.tokens
     if rules.strict and draft.quota < 2:
@@ -80,6 +80,6 @@ def blanks(draft: Draft, rules: Rules) -> Iterator[int]:
             yield index
 
 
-def drop_blank(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # noqa: ARG001
+def drop_blank(draft: Draft, rules: EditPolicy, place: int, choice: float) -> EditResult:  # noqa: ARG001
     """Join a word to the one before it."""
     return join_words(draft, place, ("char_drop", "blank"))

@@ -56,7 +56,7 @@ class Draft(NamedTuple):
         return len("".join(before)) + len(tokens[index].gap)
 
 
-class Made(NamedTuple):
+class EditResult(NamedTuple):
     """What an operator returns: the new draft and the edit that led to it."""
 
     draft: Draft
@@ -65,11 +65,11 @@ class Made(NamedTuple):
 
 def _made(
     draft: Draft, edit: Edit, tokens: tuple[Token, ...], quota: int, tail: str | None = None
-) -> Made:
+) -> EditResult:
     """Return the draft in which ``edit`` led to other tokens."""
     text = draft.text[: edit.start] + edit.after + draft.text[edit.end :]
     tail = draft.tail if tail is None else tail
-    return Made(Draft(text, tokens, tail, draft.open_end, quota), edit)
+    return EditResult(Draft(text, tokens, tail, draft.open_end, quota), edit)
 
 
 def pick(parameter: float, count: int) -> int:
@@ -85,7 +85,7 @@ def choose_place(places: Sequence[Any], parameter: float) -> Any:
     return places[pick(parameter, len(places))]
 
 
-def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
+def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
     """Put ``word`` and a blank before the word ``index`` (the number of words: at the end).
 
     Args:
@@ -105,7 +105,7 @@ def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) ->
     return _made(draft, edit, changed, draft.quota - 1)
 
 
-def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
+def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
     """Put a blank and ``word`` after the word ``index``."""
     tokens = draft.tokens
     at = draft.start(index) + len(tokens[index].text)
@@ -115,7 +115,7 @@ def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
     return _made(draft, edit, changed, draft.quota - 1)
 
 
-def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> Made:
+def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
     """Put ``word`` in the place of the word ``index``; it takes no further edits in strict."""
     at = draft.start(index)
     old = draft.tokens[index]
@@ -124,7 +124,7 @@ def replace_word(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
     return _with_token(draft, edit, index, new)
 
 
-def drop_word(draft: Draft, index: int, name: tuple[str, str]) -> Made:
+def drop_word(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
     """Take the word ``index`` out, with the blanks on one of its sides."""
     tokens = draft.tokens
     old = tokens[index]
@@ -151,7 +151,7 @@ def drop_word(draft: Draft, index: int, name: tuple[str, str]) -> Made:
 
 def retype(
     draft: Draft, index: int, span: tuple[int, int], after: str, name: tuple[str, str]
-) -> Made:
+) -> EditResult:
     """Put ``after`` in the place of the characters ``span`` (offsets in the word ``index``).
 
     A blank or punctuation in it parts the word; the draft goes on treating it as one, and
@@ -167,7 +167,7 @@ def retype(
     return _with_token(draft, edit, index, new)
 
 
-def join_words(draft: Draft, index: int, name: tuple[str, str]) -> Made:
+def join_words(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
     """Drop the blank between the words ``index - 1`` and ``index``; they become one."""
     tokens = draft.tokens
     left, right = tokens[index - 1], tokens[index]
@@ -184,7 +184,7 @@ def _inserted(word: str, gap: str, distance: int) -> Token:
     return Token(word, word.lower(), gap, FREE, True, 0, touched=True, distance=distance)
 
 
-def _with_token(draft: Draft, edit: Edit, index: int, token: Token) -> Made:
+def _with_token(draft: Draft, edit: Edit, index: int, token: Token) -> EditResult:
     tokens = draft.tokens
     quota = draft.quota - (not tokens[index].touched)
     return _made(draft, edit, (*tokens[:index], token, *tokens[index + 1 :]), quota)

@@ -11,14 +11,14 @@ from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
 from pytest_dstfuzz.dialogue.types import Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb import rates
-from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, Step
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, Made, Token
+from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
+from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Token
+from pytest_dstfuzz.perturb.edit_policy import EditPolicy, typo_limit
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.masks import Mask, value_distances
-from pytest_dstfuzz.perturb.operators import Menu, menu, transform
-from pytest_dstfuzz.perturb.rules import Rules, typo_limit
+from pytest_dstfuzz.perturb.operators import Candidates, candidates, transform
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
 from pytest_dstfuzz.perturb.validity import StrictCheck
@@ -28,7 +28,7 @@ from pytest_dstfuzz.perturb.words import Parts, take_apart
 ORDERS: Final = ("reading", "distance")
 
 
-class Grown(NamedTuple):
+class PartialVariant(NamedTuple):
     """A variant that can be perturbed further."""
 
     variant: Variant
@@ -91,7 +91,7 @@ class Perturber:
         self._locks = guards if validity == "strict" else None
         self._guards = guards
         self._nearest_first = order == "distance"
-        self._rules = Rules(lexicon, self._locks, nearest_first=self._nearest_first)
+        self._rules = EditPolicy(lexicon, self._locks, nearest_first=self._nearest_first)
         self._check = StrictCheck(guards, self._rules) if self._locks else None
 
     def prepare(self, utterance: str, values: Iterable[str] = (), system: str = "") -> Source:
@@ -138,7 +138,7 @@ class Perturber:
         """
         return self._finish(source, apply_edits(source.text, edits), tuple(edits))
 
-    def menus(self, source: Source, base: Grown | None = None) -> dict[str, Menu]:
+    def menus(self, source: Source, base: PartialVariant | None = None) -> dict[str, Candidates]:
         """Return what each transformation can do to an utterance.
 
         Args:
@@ -149,9 +149,11 @@ class Perturber:
         names = self.only or TRANSFORMATIONS
         if base and _mistyped(base.variant.edits):
             names = tuple(name for name in names if not name.startswith("word"))
-        return {name: menu(draft, self._rules, name) for name in names}
+        return {name: candidates(draft, self._rules, name) for name in names}
 
-    def grow(self, source: Source, action: Action, base: Grown | None = None) -> Grown:
+    def grow(
+        self, source: Source, action: Action, base: PartialVariant | None = None
+    ) -> PartialVariant:
         """Carry an action out on top of a variant.
 
         Args:
@@ -184,9 +186,9 @@ class Perturber:
                     edits.append(made.edit)
             if later:
                 draft = draft._replace(quota=draft.quota + later)
-        return Grown(self._finish(source, draft.text, tuple(edits)), draft)
+        return PartialVariant(self._finish(source, draft.text, tuple(edits)), draft)
 
-    def _within_rate(self, source: Source, made: Made) -> bool:
+    def _within_rate(self, source: Source, made: EditResult) -> bool:
         """Say whether ``strict`` makes a word edit: over the rate it is masked like any other."""
         if self._check is None or not made.edit.transformation.startswith("word"):
             return True
@@ -247,7 +249,7 @@ def _mistyped(edits: Sequence[Edit]) -> bool:
     return bool(edits) and not edits[-1].transformation.startswith("word")
 
 
-def _shares(steps: Sequence[tuple[Step, Sequence[object]]], quota: int) -> list[int]:
+def _shares(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) -> list[int]:
     """Deal the words that may be touched out to the steps.
 
     One word to each step, the most important first, then one to each further repetition.

@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.perturb import char_operators, word_operators
-from pytest_dstfuzz.perturb.draft import Draft, Made, choose_place, pick
-from pytest_dstfuzz.perturb.rules import Rules
+from pytest_dstfuzz.perturb.draft import Draft, EditResult, choose_place, pick
+from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Operator:
     """
 
     name: str
-    candidates: Callable[[Draft, Rules], Iterator[Any]]
-    make: Callable[[Draft, Rules, Any, float], Made]
+    candidates: Callable[[Draft, EditPolicy], Iterator[Any]]
+    make: Callable[[Draft, EditPolicy, Any, float], EditResult]
     choose: Callable[[list[Any], float], Any] = choose_place
     remoteness: Callable[[Draft, Any], tuple[int, bool]] = word_operators.word_remoteness
     words: Callable[[Draft, Any], Sequence[int]] = word_operators.word_of_word
@@ -103,7 +103,7 @@ OPERATORS: Final[Mapping[str, tuple[Operator, ...]]] = MappingProxyType(
 )
 
 
-class Menu(NamedTuple):
+class Candidates(NamedTuple):
     """What a transformation can do to an utterance.
 
     Attributes:
@@ -116,7 +116,7 @@ class Menu(NamedTuple):
     words: tuple[tuple[int, ...], ...]
 
 
-def menu(draft: Draft, rules: Rules, transformation: str) -> Menu:
+def candidates(draft: Draft, rules: EditPolicy, transformation: str) -> Candidates:
     """Return what `transform` chooses from."""
     found = []
     for number, operator in enumerate(OPERATORS[transformation]):
@@ -125,12 +125,12 @@ def menu(draft: Draft, rules: Rules, transformation: str) -> Menu:
             if rules.nearest_first:
                 places.sort(key=partial(operator.remoteness, draft))
             found.append((number, tuple(w for p in places for w in operator.words(draft, p))))
-    return Menu(tuple(number for number, _ in found), tuple(words for _, words in found))
+    return Candidates(tuple(number for number, _ in found), tuple(words for _, words in found))
 
 
 def transform(
-    draft: Draft, rules: Rules, transformation: str, parameters: tuple[float, ...]
-) -> Made | None:
+    draft: Draft, rules: EditPolicy, transformation: str, parameters: tuple[float, ...]
+) -> EditResult | None:
     """Make one edit, or return ``None`` where no operator has a candidate.
 
     Args:

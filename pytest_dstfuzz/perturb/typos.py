@@ -28,7 +28,7 @@ _LONGEST: Final = 40
 _TEXTING: Final = frozenset("abcdefgikmnopruxy")
 
 
-class Slip(NamedTuple):
+class Typo(NamedTuple):
     """One place in a word: ``word[start:end]`` becomes one of ``choices``."""
 
     start: int
@@ -36,7 +36,7 @@ class Slip(NamedTuple):
     choices: tuple[str, ...]
 
 
-class Typist:
+class TypoTable:
     """Makes the tables of typing errors, and judges whether a misspelling is one."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Typist:
             near for word in dangerous if len(word) > _SHORTEST - 1 for near in _neighbourhood(word)
         )
         self.strict = is_word is not None
-        self._makers: dict[str, Callable[[str], list[Slip]]] = {
+        self._makers: dict[str, Callable[[str], list[Typo]]] = {
             "repeat": _repeats,
             "keyboard_insert": self._keyboard_inserts,
             "punctuation": self._punctuation,
@@ -76,7 +76,7 @@ class Typist:
         self.slips = lru_cache(maxsize=1 << 16)(self._slips)
         self.harmless = lru_cache(maxsize=1 << 16)(self._harmless)
 
-    def _slips(self, kind: str, word: str) -> tuple[Slip, ...]:
+    def _slips(self, kind: str, word: str) -> tuple[Typo, ...]:
         """Return the slips of one kind that ``word`` (as typed) can take, in reading order."""
         if self.strict and len(word) > _LONGEST:
             return ()
@@ -93,7 +93,7 @@ class Typist:
                 choices if at_end else tuple(new for new in choices if harmless(head + new + tail))
             )
             if good:
-                kept.append(Slip(start, end, good))
+                kept.append(Typo(start, end, good))
         return tuple(kept)
 
     def _harmless(self, text: str) -> bool:
@@ -113,14 +113,14 @@ class Typist:
             return bool(piece) and piece not in _TEXTING
         return not (self._is_word and self._is_word(piece)) and piece not in self._dangerous
 
-    def _keyboard_inserts(self, word: str) -> list[Slip]:
+    def _keyboard_inserts(self, word: str) -> list[Typo]:
         return [
-            Slip(place + 1, place + 1, self._near(character))
+            Typo(place + 1, place + 1, self._near(character))
             for place, character in enumerate(word)
         ]
 
-    def _keyboard_replaces(self, word: str) -> list[Slip]:
-        return [Slip(place, place + 1, self._near(c)) for place, c in enumerate(word)]
+    def _keyboard_replaces(self, word: str) -> list[Typo]:
+        return [Typo(place, place + 1, self._near(c)) for place, c in enumerate(word)]
 
     def _near(self, character: str) -> tuple[str, ...]:
         found = self._keyboard.get(character.lower(), ())
@@ -128,35 +128,35 @@ class Typist:
             found = tuple(key for key in found if not key.isdigit())
         return tuple(key.upper() for key in found) if character.isupper() else found
 
-    def _look_alike(self, word: str) -> list[Slip]:
+    def _look_alike(self, word: str) -> list[Typo]:
         return [
-            Slip(place, place + 1, self._look_alikes.get(character, ()))
+            Typo(place, place + 1, self._look_alikes.get(character, ()))
             for place, character in enumerate(word)
         ]
 
-    def _punctuation(self, word: str) -> list[Slip]:
+    def _punctuation(self, word: str) -> list[Typo]:
         if not self.strict:
-            return [Slip(place, place, ANY_PUNCTUATION) for place in range(len(word) + 1)]
-        inside = [Slip(place, place, SEPARATORS) for place in range(2, len(word) - 1)]
-        return [*inside, Slip(len(word), len(word), ENDINGS)]
+            return [Typo(place, place, ANY_PUNCTUATION) for place in range(len(word) + 1)]
+        inside = [Typo(place, place, SEPARATORS) for place in range(2, len(word) - 1)]
+        return [*inside, Typo(len(word), len(word), ENDINGS)]
 
-    def _swaps(self, word: str) -> list[Slip]:
+    def _swaps(self, word: str) -> list[Typo]:
         if self.strict and len(word) < _SHORTEST:
             return []
         return [
-            Slip(place, place + 2, (word[place + 1] + word[place],))
+            Typo(place, place + 2, (word[place + 1] + word[place],))
             for place in range(len(word) - 1)
             if word[place] != word[place + 1]
         ]
 
-    def _drops(self, word: str) -> list[Slip]:
+    def _drops(self, word: str) -> list[Typo]:
         if self.strict and len(word) < _SHORTEST:
             return []
-        return [Slip(place, place + 1, ("",)) for place in range(len(word))]
+        return [Typo(place, place + 1, ("",)) for place in range(len(word))]
 
 
-def _repeats(word: str) -> list[Slip]:
-    return [Slip(place + 1, place + 1, (character,)) for place, character in enumerate(word)]
+def _repeats(word: str) -> list[Typo]:
+    return [Typo(place + 1, place + 1, (character,)) for place, character in enumerate(word)]
 
 
 def _neighbourhood(word: str) -> set[str]:

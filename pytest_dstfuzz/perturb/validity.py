@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED
+from pytest_dstfuzz.perturb.edit_policy import EditPolicy, typo_limit
 from pytest_dstfuzz.perturb.edits import Hunk, hunks
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.rates import typing_distance
-from pytest_dstfuzz.perturb.rules import Rules, typo_limit
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS
@@ -31,7 +31,7 @@ _IMPOSSIBLE: Final = 1 << 20
 class StrictCheck:
     """Judges variants by the rules of ``strict``."""
 
-    def __init__(self, locks: Locks, rules: Rules) -> None:
+    def __init__(self, locks: Locks, rules: EditPolicy) -> None:
         """Take the locks and the rules of the profile."""
         self._locks = locks
         self._rules = rules

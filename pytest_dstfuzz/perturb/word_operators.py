@@ -12,18 +12,18 @@ from pytest_dstfuzz.perturb.draft import (
     FREE,
     TYPO,
     Draft,
-    Made,
+    EditResult,
     drop_word,
     insert_after,
     insert_before,
     pick,
     replace_word,
 )
-from pytest_dstfuzz.perturb.rules import Rules
+from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 from pytest_dstfuzz.perturb.words import match_case
 
 
-def gaps(draft: Draft, rules: Rules) -> Iterator[int]:
+def gaps(draft: Draft, rules: EditPolicy) -> Iterator[int]:
     """Yield the gaps in which a word may be put."""
     if not draft.tokens or (rules.strict and draft.quota < 1):
         return
@@ -57,34 +57,34 @@ def word_of_gap(draft: Draft, place: int) -> tuple[int]:
     return (min(sides, key=lambda index: draft.tokens[index].distance),)
 
 
-def filler_gaps(draft: Draft, rules: Rules) -> Iterator[int]:
+def filler_gaps(draft: Draft, rules: EditPolicy) -> Iterator[int]:
     """Yield the gaps for a filler; a user's locks may leave none to put there."""
     return gaps(draft, rules) if rules.fillers else iter(())
 
 
-def emoji_gaps(draft: Draft, rules: Rules) -> Iterator[int]:
+def emoji_gaps(draft: Draft, rules: EditPolicy) -> Iterator[int]:
     """Yield the gaps for an emoji; a user's locks or lexicon may leave none."""
     return gaps(draft, rules) if rules.emoji else iter(())
 
 
-def insert_filler(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
+def insert_filler(draft: Draft, rules: EditPolicy, place: int, choice: float) -> EditResult:
     """Insert a filler or a stop word."""
     word = rules.fillers[pick(choice, len(rules.fillers))]
     return insert_before(draft, place, word, ("word_insert", "filler"))
 
 
-def insert_emoji(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
+def insert_emoji(draft: Draft, rules: EditPolicy, place: int, choice: float) -> EditResult:
     """Insert an emoji."""
     word = rules.emoji[pick(choice, len(rules.emoji))]
     return insert_before(draft, place, word, ("word_insert", "emoji"))
 
 
-def proposal_gaps(draft: Draft, rules: Rules) -> Iterator[int]:
+def proposal_gaps(draft: Draft, rules: EditPolicy) -> Iterator[int]:
     """Yield the gaps for which the masked language model proposes a word."""
     return (place for place in gaps(draft, rules) if rules.proposals(*_sides(draft, place)))
 
 
-def insert_proposal(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
+def insert_proposal(draft: Draft, rules: EditPolicy, place: int, choice: float) -> EditResult:
     """Insert a word that the masked language model proposes there."""
     words = rules.proposals(*_sides(draft, place))
     word = words[pick(choice, len(words))]
@@ -98,7 +98,7 @@ def _sides(draft: Draft, place: int) -> tuple[str, str]:
     return left, tokens[place].lower.split()[0] if place < len(tokens) else ""
 
 
-def repeatable(draft: Draft, rules: Rules) -> Iterator[int]:
+def repeatable(draft: Draft, rules: EditPolicy) -> Iterator[int]:
     """Yield the words that may be said twice."""
     if rules.strict and draft.quota < 1:
         return
@@ -109,7 +109,7 @@ def repeatable(draft: Draft, rules: Rules) -> Iterator[int]:
             yield index
 
 
-def repeat(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # noqa: ARG001
+def repeat(draft: Draft, rules: EditPolicy, place: int, choice: float) -> EditResult:  # noqa: ARG001
     """Say a word twice; the second time in lower case, but for ``I``."""
     token = draft.tokens[place]
     word = token.text if token.lower == "i" else token.lower
@@ -119,10 +119,10 @@ def repeat(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # no
     return insert_after(draft, place, word, ("word_insert", "repeat"))
 
 
-def replaceable(kind: str) -> Callable[[Draft, Rules], Iterator[int]]:
+def replaceable(kind: str) -> Callable[[Draft, EditPolicy], Iterator[int]]:
     """Return the generator of the words which have a replacement of one kind."""
 
-    def places(draft: Draft, rules: Rules) -> Iterator[int]:
+    def places(draft: Draft, rules: EditPolicy) -> Iterator[int]:
         if rules.strict and draft.quota < 1:
             return
         for index, token in enumerate(draft.tokens):
@@ -135,10 +135,10 @@ def replaceable(kind: str) -> Callable[[Draft, Rules], Iterator[int]]:
     return places
 
 
-def replace(kind: str) -> Callable[[Draft, Rules, int, float], Made]:
+def replace(kind: str) -> Callable[[Draft, EditPolicy, int, float], EditResult]:
     """Return the maker of replacements of one kind, in the case of the word replaced."""
 
-    def make(draft: Draft, rules: Rules, place: int, choice: float) -> Made:
+    def make(draft: Draft, rules: EditPolicy, place: int, choice: float) -> EditResult:
         token = draft.tokens[place]
         words = rules.replacements(kind, token.lower)
         word = match_case(token.text, words[pick(choice, len(words))])
@@ -147,17 +147,17 @@ def replace(kind: str) -> Callable[[Draft, Rules, int, float], Made]:
     return make
 
 
-def droppable_stop_words(draft: Draft, rules: Rules) -> Iterator[int]:
+def droppable_stop_words(draft: Draft, rules: EditPolicy) -> Iterator[int]:
     """Yield the stop words that may go."""
     return _droppable(draft, rules, stop_word=True)
 
 
-def droppable_words(draft: Draft, rules: Rules) -> Iterator[int]:
+def droppable_words(draft: Draft, rules: EditPolicy) -> Iterator[int]:
     """Yield the words of any kind that may go."""
     return _droppable(draft, rules, stop_word=False)
 
 
-def _droppable(draft: Draft, rules: Rules, *, stop_word: bool) -> Iterator[int]:
+def _droppable(draft: Draft, rules: EditPolicy, *, stop_word: bool) -> Iterator[int]:
     if rules.strict and (draft.quota < 1 or len(draft.tokens) < 2):
         return
     for index, token in enumerate(draft.tokens):
@@ -166,10 +166,10 @@ def _droppable(draft: Draft, rules: Rules, *, stop_word: bool) -> Iterator[int]:
             yield index
 
 
-def drop(kind: str) -> Callable[[Draft, Rules, int, float], Made]:
+def drop(kind: str) -> Callable[[Draft, EditPolicy, int, float], EditResult]:
     """Return the maker of drops, recorded as ``kind``."""
 
-    def make(draft: Draft, rules: Rules, place: int, choice: float) -> Made:  # noqa: ARG001
+    def make(draft: Draft, rules: EditPolicy, place: int, choice: float) -> EditResult:  # noqa: ARG001
         made = drop_word(draft, place, ("word_drop", kind))
         tokens = made.draft.tokens
         if not rules.strict or place == len(tokens):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.campaign.answers import Failure
-from pytest_dstfuzz.campaign.attempts import Rules, begin_turn, draw_variant
+from pytest_dstfuzz.campaign.answers import TrackerFailure
+from pytest_dstfuzz.campaign.attempts import CampaignSpec, begin_turn, draw_variant
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.types import Dialogue
 from pytest_dstfuzz.perturb.types import Variant
@@ -20,7 +20,7 @@ class DstAgent:
         predictor: the tracker; it is asked about clean turns only.
     """
 
-    def __init__(self, rules: Rules, predictor: Predictor) -> None:
+    def __init__(self, rules: CampaignSpec, predictor: Predictor) -> None:
         self.search = rules.search
         self._rules = rules
         self._predictor = predictor
@@ -45,7 +45,7 @@ class DstAgent:
         """
         context = dialogue.context(turn_index)
         answers = self._predictor.predict([context])
-        clean = answers.get(context, Failure("the budget ended", asked=False))
+        clean = answers.get(context, TrackerFailure("the budget ended", asked=False))
         turn = begin_turn(self._rules, dialogue, dialogue.turns[turn_index], context, clean)
         found: dict[str, Variant] = {}
         for number in range(count):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dstfuzz.dialogue.sampling import sample_set
-from pytest_dstfuzz.plugin.record import conformance_payload
+from pytest_dstfuzz.plugin.result_collector import conformance_payload
 from pytest_dstfuzz.plugin.session import DstSession
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.trackers.adapters import as_tracker

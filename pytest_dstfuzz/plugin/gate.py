@@ -19,13 +19,13 @@ from pytest_dstfuzz.gate.baseline import Baseline, campaign_identity, contents_o
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
 from pytest_dstfuzz.gate.judge import Session, judge, judge_answers
 from pytest_dstfuzz.gate.limits import Gates, check_names
-from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Finding, Judgement, Verdict
+from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
 from pytest_dstfuzz.plugin.options import gates_of
-from pytest_dstfuzz.plugin.record import Record
+from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.files import check_writable, write_text
 from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.page import Line, Style
+from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
@@ -39,14 +39,14 @@ _STYLES: Final[Mapping[Verdict, Style]] = {
 _MOST_NAMES: Final = 5
 
 
-class Judged(NamedTuple):
+class GateDecision(NamedTuple):
     """What the gate says at the end of a session."""
 
     judgement: Judgement
     #: The exit status that it asks for, 0 where nothing failed.
     status: int
     #: Sentences for the terminal.
-    lines: tuple[Line, ...]
+    lines: tuple[StyledLine, ...]
 
 
 class SessionGate:
@@ -123,7 +123,9 @@ class SessionGate:
             return pytest.UsageError(str(error))
         return pytest.exit.Exception(f"{error} (verdict: infrastructure)", returncode=status)
 
-    def judge(self, record: Record, data: DialogueSet, summary: Summary, info: RunInfo) -> Judged:
+    def judge(
+        self, record: ResultCollector, data: DialogueSet, summary: Summary, info: RunInfo
+    ) -> GateDecision:
         """Judge a session, and write its baseline where that is asked for.
 
         Args:
@@ -151,25 +153,25 @@ class SessionGate:
         lines = [line._replace(text=visible(line.text)) for line in self._lines(judgement)]
         if compared and not settings.update_baseline:
             style = "bad" if status else _STYLES[judgement.verdict]
-            lines.append(Line(f"verdict: {judgement.verdict}{_stands_on(judgement)}", style))
+            lines.append(StyledLine(f"verdict: {judgement.verdict}{_stands_on(judgement)}", style))
         if settings.update_baseline:
             answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
             written = self._write(session, "; ".join([*judgement.troubles, *answers]))
             lines.append(written)
             status = FAILED if written.style == "bad" and not status else status
-        return Judged(judgement, status, tuple(lines))
+        return GateDecision(judgement, status, tuple(lines))
 
-    def judge_answers(self, record: Record, data: DialogueSet) -> tuple[Line, ...]:
+    def judge_answers(self, record: ResultCollector, data: DialogueSet) -> tuple[StyledLine, ...]:
         """Say which trackers of a session without a gate give one answer to everything."""
         found = judge_answers(record.groups(data))
-        return tuple(Line(f"failed: {visible(finding.reason)}", "bad") for finding in found)
+        return tuple(StyledLine(f"failed: {visible(finding.reason)}", "bad") for finding in found)
 
-    def _write(self, session: Session, trouble: str) -> Line:
+    def _write(self, session: Session, trouble: str) -> StyledLine:
         """Write the baseline, and say so; or why not."""
         settings = self._settings
         path = settings.baseline or ""
         if why := session.ended or trouble:
-            return Line(f"failed: the baseline was not written: {why}", "bad")
+            return StyledLine(f"failed: the baseline was not written: {why}", "bad")
         model = str(settings.model or "the suite's own tracker")
         # Keeps back what the reports do.
         baseline = make_baseline(
@@ -178,49 +180,51 @@ class SessionGate:
         try:
             write_text(Path(path), baseline_text(baseline))
         except UserError as error:
-            return Line(f"failed: the baseline was not written: {error}", "bad")
+            return StyledLine(f"failed: the baseline was not written: {error}", "bad")
         variants = sum(len(turn.variants) for turn in session.results)
-        return Line(f"the outcomes of {variants:,} variants are now the baseline {path}", "good")
+        return StyledLine(
+            f"the outcomes of {variants:,} variants are now the baseline {path}", "good"
+        )
 
-    def _lines(self, judgement: Judgement) -> Iterator[Line]:
+    def _lines(self, judgement: Judgement) -> Iterator[StyledLine]:
         clean = [finding for finding in judgement.findings if finding.gate == "max-clean-drift"]
         for finding in clean:
             yield from self._drift(finding, judgement.comparison or {})
         if judgement.comparison is not None and not self._quiet:
             if not judgement.not_compared:
-                yield from map(Line, _compared(judgement.comparison))
-            yield from map(Line, _moved_dialogues(judgement.comparison))
+                yield from map(StyledLine, _compared(judgement.comparison))
+            yield from map(StyledLine, _moved_dialogues(judgement.comparison))
         for trouble in (*judgement.troubles, *filter(None, [judgement.cut_short])):
-            yield Line(f"failed: {trouble}", "bad")
+            yield StyledLine(f"failed: {trouble}", "bad")
         for reason in judgement.not_compared:
-            yield Line(f"not compared with the baseline: {reason}", self._unsure)
+            yield StyledLine(f"not compared with the baseline: {reason}", self._unsure)
         if judgement.not_compared:
-            yield Line("a new baseline is written with --dst-update-baseline", "dim")
+            yield StyledLine("a new baseline is written with --dst-update-baseline", "dim")
         for finding in judgement.findings:
             if finding not in clean and (line := self._finding(finding)):
                 yield line
 
-    def _drift(self, finding: Finding, comparison: Mapping[str, Any]) -> Iterator[Line]:
+    def _drift(self, finding: LimitFinding, comparison: Mapping[str, Any]) -> Iterator[StyledLine]:
         """Say how the clean answers changed: what a comparison stands on."""
         if finding.verdict == "drift":
-            yield Line(f"failed: {finding.reason}", "bad")
-            yield from map(Line, _changed_answers(comparison))
-            yield Line(
+            yield StyledLine(f"failed: {finding.reason}", "bad")
+            yield from map(StyledLine, _changed_answers(comparison))
+            yield StyledLine(
                 "if the new answers are right: accept them with --dst-update-baseline, or allow a "
                 "share of the turns with --dst-max-clean-drift",
                 "dim",
             )
         elif not self._quiet:
-            yield Line(f"passed: {finding.reason}", "good")
+            yield StyledLine(f"passed: {finding.reason}", "good")
 
-    def _finding(self, finding: Finding) -> Line | None:
+    def _finding(self, finding: LimitFinding) -> StyledLine | None:
         if finding.verdict == "regression":
-            return Line(f"failed: {finding.reason}", "bad")
+            return StyledLine(f"failed: {finding.reason}", "bad")
         if finding.verdict == "inconclusive":
-            return Line(f"inconclusive: {finding.reason}", self._unsure)
+            return StyledLine(f"inconclusive: {finding.reason}", self._unsure)
         # A limit that holds is no news, but by how much a rate moved is.
         shown = finding.gate == "max-regression" and not self._quiet
-        return Line(f"passed: {finding.reason}", "good") if shown else None
+        return StyledLine(f"passed: {finding.reason}", "good") if shown else None
 
     @property
     def _unsure(self) -> Style:

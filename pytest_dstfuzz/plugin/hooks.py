@@ -20,7 +20,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.caching import cache_problems, remove_shared
-from pytest_dstfuzz.plugin.gate import Judged
+from pytest_dstfuzz.plugin.gate import GateDecision
 from pytest_dstfuzz.plugin.outputs import (
     annotation_lines,
     check_outputs,
@@ -28,14 +28,14 @@ from pytest_dstfuzz.plugin.outputs import (
     write_outputs,
 )
 from pytest_dstfuzz.plugin.selection import SELECTION
-from pytest_dstfuzz.plugin.service import contexts, gone, total
-from pytest_dstfuzz.plugin.service import notes as tracker_notes
 from pytest_dstfuzz.plugin.session import DstSession
+from pytest_dstfuzz.plugin.tracker_pool import contexts, gone, total
+from pytest_dstfuzz.plugin.tracker_pool import notes as tracker_notes
 from pytest_dstfuzz.plugin.turn import session_command
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import build_report
-from pytest_dstfuzz.report.page import Line, Style
+from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
 
@@ -50,9 +50,9 @@ class SessionHooks:
     def __init__(self, dst: DstSession) -> None:
         self._dst = dst
         #: What the gate said; ``None`` where it was not asked.
-        self._judged: Judged | None = None
+        self._judged: GateDecision | None = None
         #: Sentences for the end of the summary.
-        self._last_lines: list[Line] = []
+        self._last_lines: list[StyledLine] = []
         self._ended = ""
         self._crashed = False
         #: Whether something ended the session at once: Ctrl-C, or pytest.exit() with any status.
@@ -60,7 +60,7 @@ class SessionHooks:
 
     def pytest_report_header(self) -> list[str]:
         """Say what is going to be tested."""
-        if not self._dst.insisted:
+        if not self._dst.model_on_command_line:
             return []
         settings, data = self._dst.settings, self._dst.data
         turns = "all" if settings.turns is None else f"at most {settings.turns}"
@@ -75,7 +75,7 @@ class SessionHooks:
         """Let campaigns know which turns will be asked for, and test an ini file's tracker."""
         dst = self._dst
         dst.plan(session.items)
-        if not dst.insisted and not session.testsfailed:
+        if not dst.model_on_command_line and not session.testsfailed:
             try:
                 if dst.named:
                     dst.prepare()
@@ -148,7 +148,7 @@ class SessionHooks:
         facts = self._facts()
         # Once the workers are gone.
         config.add_cleanup(partial(remove_shared, facts))
-        self._last_lines += [Line(problem, "warning") for problem in cache_problems(facts)]
+        self._last_lines += [StyledLine(problem, "warning") for problem in cache_problems(facts)]
         if self._dst.record.problem:
             session.exitstatus = self._dst.record.problem_status
             return
@@ -196,7 +196,7 @@ class SessionHooks:
     def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
         """Say that nobody answered any more, where that is why nothing more was asked."""
         if why:
-            self._last_lines.append(Line(f"failed: {why}; nothing more was asked", "bad"))
+            self._last_lines.append(StyledLine(f"failed: {why}; nothing more was asked", "bad"))
             if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
                 session.exitstatus = INFRASTRUCTURE
 

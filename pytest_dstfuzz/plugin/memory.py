@@ -12,7 +12,11 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.types import Dialogue, SlotChange
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.memory.corpus import (
+from pytest_dstfuzz.plugin.origins import brings_its_own
+from pytest_dstfuzz.plugin.regressions import regression_items
+from pytest_dstfuzz.plugin.result_collector import regression_payload
+from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.regressions.corpus import (
     FOLDER,
     Corpus,
     corpus_path,
@@ -21,13 +25,9 @@ from pytest_dstfuzz.memory.corpus import (
     remembered,
     update_corpus,
 )
-from pytest_dstfuzz.memory.regression import Regression, Replayed
-from pytest_dstfuzz.plugin.origins import brings_its_own
-from pytest_dstfuzz.plugin.record import regression_payload
-from pytest_dstfuzz.plugin.regressions import regression_items
-from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.report.page import Line
-from pytest_dstfuzz.report.redact import blotted
+from pytest_dstfuzz.regressions.regression import Regression, Replayed
+from pytest_dstfuzz.report.page import StyledLine
+from pytest_dstfuzz.report.redact import masked_text
 from pytest_dstfuzz.trackers.checks import unknown_slot
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 10
 
 
-class Memory:
+class RegressionCorpus:
     """The regressions of a session's data.
 
     Args:
@@ -125,7 +125,7 @@ class Memory:
             reasons[known.reason] = None
         return "; ".join(reasons)
 
-    def finish(self) -> list[Line]:
+    def finish(self) -> list[StyledLine]:
         """Remember what was found, where that is asked for; return what there is to say."""
         lines = []
         replayed = self._dst.record.regressions
@@ -134,7 +134,7 @@ class Memory:
             names = " ".join(fixed[:_MOST_NAMED])
             more = f" (and {len(fixed) - _MOST_NAMED} more)" if len(fixed) > _MOST_NAMED else ""
             count = f"{len(fixed)} of {len(replayed)} regressions are fixed"
-            lines.append(Line(f"{count}: dstfuzz retire {names}{more}", "good"))
+            lines.append(StyledLine(f"{count}: dstfuzz retire {names}{more}", "good"))
         if self._dst.settings.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
         if self._dst.settings.remember:
@@ -143,7 +143,7 @@ class Memory:
 
     def facts(self) -> list[dict[str, Any]]:
         """Return what the report holds of those that were asked for again."""
-        show = blotted if self._dst.settings.redact else str
+        show = masked_text if self._dst.settings.redact else str
         found = []
         for name, outcome in sorted(self._dst.record.regressions.items()):
             entry = self.corpus[name]
@@ -155,15 +155,15 @@ class Memory:
             found.append({"id": name, **known, "changed": changed, "outcome": outcome})
         return found
 
-    def _said_of(self, name: str, outcome: str) -> Line:
+    def _said_of(self, name: str, outcome: str) -> StyledLine:
         """Say what a violation is that was asked for by its name, and what became of it."""
         entry = self.corpus[name]
         state = f"accepted: {entry.reason}" if entry.status == "accepted" else "open"
         changed = ", ".join(change.slot for change in entry.changed)
         text = f"regression {name} ({state}), of {changed} at turn {entry.turn}: {outcome}"
-        return Line(text, "good" if outcome == "fixed" else "warning")
+        return StyledLine(text, "good" if outcome == "fixed" else "warning")
 
-    def _remember(self) -> Line:
+    def _remember(self) -> StyledLine:
         """Add what was found to the file as it is now: others may have changed it meanwhile."""
         results = self._dst.record.results(self._dst.data)
         found = [entry for result in results for entry in self._found(result)]
@@ -173,8 +173,8 @@ class Memory:
                 before, after = update_corpus(self.path, lambda known: remembered(known, found))
                 new = len(after) - len(before)
         except UserError as error:
-            return Line(f"failed: nothing was remembered: {error}", "bad")
-        return Line(f"{new} new violations were remembered in {self.path}")
+            return StyledLine(f"failed: nothing was remembered: {error}", "bad")
+        return StyledLine(f"{new} new violations were remembered in {self.path}")
 
     def _found(self, result: TurnResult) -> Iterator[Regression]:
         dialogue = self._dialogues[result.dialogue_id]
@@ -224,7 +224,7 @@ class DstRegression:
             pytest.fail(self._explained(), pytrace=False)
 
     def _explained(self) -> str:
-        show = blotted if self._settings.redact else str
+        show = masked_text if self._settings.redact else str
         lines = [f"regression {self.entry.id} is still there, at turn {self.entry.turn}", ""]
         for said in self.entry.exchanges:
             lines += [f"  system:  {show(said.system)}"] if said.system else []

@@ -22,7 +22,7 @@ _DECIDING = ("dst_model", "dst_search", "dst_lexicon")
 _PLAIN = (str, int, float, bool, type(None))
 
 
-class Asked(NamedTuple):
+class CampaignKey(NamedTuple):
     """What two tests must share to share a campaign."""
 
     #: Settings of the tests, and those with the search that the fixture names.

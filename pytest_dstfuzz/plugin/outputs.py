@@ -19,11 +19,11 @@ from pytest_dstfuzz.report.files import check_apart, check_writable
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
 from pytest_dstfuzz.report.markdown import append_summary
-from pytest_dstfuzz.report.page import Line, Style
+from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.search.policy_file import is_agent
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.plugin.memory import Memory
+    from pytest_dstfuzz.plugin.memory import RegressionCorpus
 
 _IN_ACTIONS: Final = "GITHUB_ACTIONS"
 _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
@@ -39,7 +39,7 @@ class _Output(NamedTuple):
     style: Style = "bad"
 
 
-def check_outputs(settings: Settings, memory: Memory, config: pytest.Config) -> None:
+def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.Config) -> None:
     """Find out before a run whether its reports can be written, and destroy nothing that is read.
 
     Args:
@@ -80,7 +80,9 @@ def check_outputs(settings: Settings, memory: Memory, config: pytest.Config) -> 
             check_writable(Path(output))
 
 
-def write_outputs(settings: Settings, make_report: Callable[[], Mapping[str, Any]]) -> list[Line]:
+def write_outputs(
+    settings: Settings, make_report: Callable[[], Mapping[str, Any]]
+) -> list[StyledLine]:
     """Write every file that is asked for.
 
     Args:
@@ -108,7 +110,7 @@ def write_outputs(settings: Settings, make_report: Callable[[], Mapping[str, Any
         except UserError as error:
             text = f"the {output.name} was not written: {error}"
             lines.append(
-                Line(text if output.style == "warning" else f"failed: {text}", output.style)
+                StyledLine(text if output.style == "warning" else f"failed: {text}", output.style)
             )
     return lines
 

@@ -12,9 +12,9 @@ from pytest_dstfuzz.plugin.selection import NODE
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon import Lexicon
-    from pytest_dstfuzz.plugin.memory import DstRegression, Memory
+    from pytest_dstfuzz.plugin.memory import DstRegression, RegressionCorpus
 
-_MEMORY: pytest.StashKey[Memory] = pytest.StashKey()
+_MEMORY: pytest.StashKey[RegressionCorpus] = pytest.StashKey()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,7 +51,7 @@ class _Module(pytest.Module):
         return False
 
 
-def regression_items(session: pytest.Session, memory: Memory) -> dict[str, pytest.Item]:
+def regression_items(session: pytest.Session, memory: RegressionCorpus) -> dict[str, pytest.Item]:
     """Return the test of each regression by its id."""
     if not memory.corpus:
         return {}

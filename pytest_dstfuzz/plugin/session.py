@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from pytest_dstfuzz.campaign.attempts import Rules
+from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.predictor import Predictor
@@ -35,14 +35,14 @@ from pytest_dstfuzz.plugin.items import (
     properties,
     result_key,
 )
-from pytest_dstfuzz.plugin.memory import Memory
+from pytest_dstfuzz.plugin.memory import RegressionCorpus
 from pytest_dstfuzz.plugin.options import given_options, read_settings, spelled
-from pytest_dstfuzz.plugin.origins import Asked, Origins, scope_of
+from pytest_dstfuzz.plugin.origins import CampaignKey, Origins, scope_of
 from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.progress import Progress
-from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
-from pytest_dstfuzz.plugin.service import Service
+from pytest_dstfuzz.plugin.result_collector import ResultCollector, problem_payload, result_payload
 from pytest_dstfuzz.plugin.suite import builtin_items
+from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
 from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.policy_file import describe_policy, is_agent
@@ -73,11 +73,11 @@ class DstSession:
         self.settings = read_settings(config)
         #: Whether the command line names a tracker. An ini file that does serves runs of
         #: other tests too.
-        self.insisted: Final = any(
+        self.model_on_command_line: Final = any(
             given.name == "model" and given.on_command_line for given in given_options(config)
         )
-        self.record = Record()
-        self.memory = Memory(self)
+        self.record = ResultCollector()
+        self.memory = RegressionCorpus(self)
         self.gate = SessionGate(config, self.settings)
         #: What is to be recorded of the running test.
         self.outbox: dict[str, Any] | None = None
@@ -88,7 +88,7 @@ class DstSession:
         self.progress = Progress(config)
         self._pid = os.getpid()
         self._workers = int(getattr(config, "workerinput", {}).get("workercount", 0))
-        self.service = Service(config, self.settings, self._workers)
+        self.service = TrackerPool(config, self.settings, self._workers)
         self._origins = Origins()
         #: What the selected tests are about, and where their trackers come from.
         self._params: list[tuple[TurnParam, str]] = []
@@ -98,11 +98,11 @@ class DstSession:
         self._made: dict[tuple[str, str], object] = {}
         self._tracker: Tracker | None = None
         #: Whether that one passed the preflight, here or in the controller.
-        self._tracker_tested = self.is_worker and self.insisted
+        self._tracker_tested = self.is_worker and self.model_on_command_line
         self._predictors: dict[int, tuple[object, Predictor]] = {}
         #: By the name of an agent's search: fingerprint of its policy, and a note on it.
         self._policies: dict[str, tuple[str, str]] = {}
-        self._campaigns: dict[Asked, Campaign] = {}
+        self._campaigns: dict[CampaignKey, Campaign] = {}
 
     @cached_property
     def data(self) -> DialogueSet:
@@ -119,7 +119,7 @@ class DstSession:
     @property
     def named(self) -> bool:
         """Whether this run is to test a tracker that the settings name."""
-        concerned = self.insisted or bool(self._params) or len(self.record) > 0
+        concerned = self.model_on_command_line or bool(self._params) or len(self.record) > 0
         return self.settings.model is not None and concerned
 
     @property
@@ -272,7 +272,7 @@ class DstSession:
         """Return what the fixture ``dst_agent`` gives to a test."""
         name = search if is_agent(search) else AgentSearch.name
         settings = replace(self.settings, search=name, redraws=REDRAWS)
-        return DstAgent(Rules.of(settings, self.data, lexicon), self._predictor(model))
+        return DstAgent(CampaignSpec.of(settings, self.data, lexicon), self._predictor(model))
 
     def refusal(self, session: pytest.Session, error: UserError) -> BaseException:
         """End the session because of a mistake that only showed when a test ran.
@@ -288,7 +288,7 @@ class DstSession:
 
     def _asked(
         self, item: pytest.Item, param: TurnParam, model: object, search: str, lexicon: Lexicon
-    ) -> Asked:
+    ) -> CampaignKey:
         """Return what decides the result of a test, once all of it is known."""
         if not isinstance(lexicon, Lexicon):
             raise UserError(
@@ -304,7 +304,7 @@ class DstSession:
         origin = self._origins.of(item)
         for fixture, value in (("dst_model", model), ("dst_lexicon", lexicon)):
             self._refuse_another(item, origin, fixture, value)
-        return Asked(param.settings, settings, origin, id(model), lexicon)
+        return CampaignKey(param.settings, settings, origin, id(model), lexicon)
 
     def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
         """Refuse a fixture that makes anew what a session shares.
@@ -319,7 +319,7 @@ class DstSession:
                 f"'{scope}', and it made another {describe(value)} for {item.name}"
             )
 
-    def _payload(self, param: TurnParam, asked: Asked, result: TurnResult) -> dict[str, Any]:
+    def _payload(self, param: TurnParam, asked: CampaignKey, result: TurnResult) -> dict[str, Any]:
         words, search = asked.lexicon.fingerprint, asked.effective.search
         own = own_settings(param.settings, self.settings)
         key = result_key(own, asked.origin, search, words)
@@ -346,7 +346,7 @@ class DstSession:
             self._policies[search] = describe_policy(search, model, weights)
         return self._policies[search]
 
-    def _result(self, param: TurnParam, model: object, asked: Asked) -> TurnResult:
+    def _result(self, param: TurnParam, model: object, asked: CampaignKey) -> TurnResult:
         # A tracker that will not do is refused before the settings are looked at.
         predictor = self._predictor(model, asked.origin)
         if asked not in self._campaigns:
@@ -390,7 +390,7 @@ class DstSession:
     def _check(self, settings: Settings) -> None:
         if settings not in self._checked:
             self._turns(settings)
-            Rules.of(settings, self.data, self.lexicon)
+            CampaignSpec.of(settings, self.data, self.lexicon)
             self._checked.add(settings)
 
     @cached_property

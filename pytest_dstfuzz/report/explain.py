@@ -50,7 +50,7 @@ def explain(
         colour: put ANSI colours on the edits as well; they are marked without it too.
     """
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
-    failed.sort(key=lambda item: (item.outcome != "error", *plainness(item)))
+    failed.sort(key=lambda item: (item.outcome != "error", *simplicity(item)))
     blocks = ["\n".join([_headline(result), "", *_said(result)])]
     blocks += ["\n".join(_variant(item, colour)) for item in failed[:MOST_SHOWN]]
     if len(failed) > MOST_SHOWN:
@@ -61,7 +61,7 @@ def explain(
     return without_commands("\n\n".join(blocks))
 
 
-def plainness(variant: VariantResult) -> tuple[int, int, float, int]:
+def simplicity(variant: VariantResult) -> tuple[int, int, float, int]:
     """Return a key that sorts violations from the plainest to the most contrived."""
     own_doing = {"turn": 0, "both": 1}.get(variant.cause or "", 2)
     rates = variant.edit_w + variant.edit_c

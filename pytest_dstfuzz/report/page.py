@@ -16,20 +16,20 @@ _NARROWEST = 40
 _GROWTH = len("<U+003A>") - 1
 
 
-class Line(NamedTuple):
+class StyledLine(NamedTuple):
     """One line of text, without colour, and what it is."""
 
     text: str
     style: Style = "plain"
 
 
-class Page:
+class TerminalPage:
     """Collects lines that are at most ``width`` wide and that ``encoding`` can hold."""
 
     def __init__(self, width: int = 100, encoding: str = "utf-8") -> None:
         """Start empty; a terminal narrower than 40 columns is taken as one of 40."""
         self.width = max(width, _NARROWEST)
-        self.lines: list[Line] = []
+        self.lines: list[StyledLine] = []
         self._encoding = encoding
 
     def line(self, text: str, style: Style = "plain") -> None:
@@ -44,12 +44,12 @@ class Page:
         if any(line != without_commands(line) for line in lines):
             # A line that would begin with a command grows by a few characters.
             lines = list(hanging(head, body, self.width - _GROWTH, break_words=True))
-        self.lines += [Line(without_commands(line), style) for line in lines]
+        self.lines += [StyledLine(without_commands(line), style) for line in lines]
 
     def gap(self) -> None:
         """Add an empty line, but never two."""
         if self.lines and self.lines[-1].text:
-            self.lines.append(Line(""))
+            self.lines.append(StyledLine(""))
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Add rows, the first of them headings: names to the left, figures to the right."""
@@ -60,7 +60,7 @@ class Page:
             name = row[0] if len(row[0]) <= sizes[0] else f"{row[0][: max(sizes[0] - 3, 1)]}..."
             cells = [cell.rjust(size) for cell, size in zip(row[1:], sizes[1:], strict=True)]
             text = "  ".join([f"  {name.ljust(sizes[0])}", *cells]).rstrip()
-            self.lines.append(Line(text[: self.width], "plain" if number else "heading"))
+            self.lines.append(StyledLine(text[: self.width], "plain" if number else "heading"))
 
 
 def hanging(head: str, text: str, width: int, *, break_words: bool = False) -> Iterator[str]:

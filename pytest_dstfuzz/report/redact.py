@@ -22,10 +22,10 @@ _SEEN = re.compile(r"\S")
 
 
 @overload
-def blotted(text: str) -> str: ...
+def masked_text(text: str) -> str: ...
 @overload
-def blotted(text: None) -> None: ...
-def blotted(text: str | None) -> str | None:
+def masked_text(text: None) -> None: ...
+def masked_text(text: str | None) -> str | None:
     """Return a text with an ``x`` for every character that is no blank.
 
     >>> blotted("to Ely, please")
@@ -38,8 +38,8 @@ def redacted(result: TurnResult) -> TurnResult:
     """Return a result without its texts and slot values."""
     return replace(
         result,
-        system=blotted(result.system),
-        user=blotted(result.user),
+        system=masked_text(result.system),
+        user=masked_text(result.user),
         label=_state(result.label),
         clean_state=_state(result.clean_state),
         reason=KEPT_BACK if result.outcome == "error" and result.reason else result.reason,
@@ -53,8 +53,8 @@ def _variant(variant: VariantResult) -> VariantResult:
     reason = KEPT_BACK if variant.outcome == "error" else variant.reason.partition(":")[0]
     return replace(
         variant,
-        text=blotted(variant.text),
-        context=tuple(map(blotted, variant.context)),
+        text=masked_text(variant.text),
+        context=tuple(map(masked_text, variant.context)),
         edits=_edits(variant.edits),
         reason=reason,
         state=_state(variant.state),
@@ -63,8 +63,8 @@ def _variant(variant: VariantResult) -> VariantResult:
         minimal=minimal
         and replace(
             minimal,
-            text=blotted(minimal.text),
-            context=tuple(map(blotted, minimal.context)),
+            text=masked_text(minimal.text),
+            context=tuple(map(masked_text, minimal.context)),
             edits=_edits(minimal.edits),
             context_edits=_context(minimal.context_edits),
             changed_slots=_changes(minimal.changed_slots),
@@ -74,7 +74,8 @@ def _variant(variant: VariantResult) -> VariantResult:
 
 def _edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     return tuple(
-        edit._replace(before=blotted(edit.before), after=blotted(edit.after)) for edit in edits
+        edit._replace(before=masked_text(edit.before), after=masked_text(edit.after))
+        for edit in edits
     )
 
 
@@ -84,10 +85,10 @@ def _context(edits: Iterable[ContextEdits]) -> tuple[ContextEdits, ...]:
 
 def _changes(changes: Iterable[ChangedSlot]) -> tuple[ChangedSlot, ...]:
     return tuple(
-        replace(change, before=blotted(change.before), after=blotted(change.after))
+        replace(change, before=masked_text(change.before), after=masked_text(change.after))
         for change in changes
     )
 
 
 def _state(state: BeliefState | None) -> BeliefState | None:
-    return None if state is None else BeliefState({s: blotted(v) for s, v in state.items()})
+    return None if state is None else BeliefState({s: masked_text(v) for s, v in state.items()})

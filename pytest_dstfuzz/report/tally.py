@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.report.explain import plainness
+from pytest_dstfuzz.report.explain import simplicity
 
 
 def vetoes(results: Iterable[TurnResult]) -> dict[str, int]:
@@ -62,7 +62,7 @@ def plainest(
     """
     best: dict[str, tuple[TurnResult, VariantResult]] = {}
     pairs = [(turn, variant) for turn in results for variant in turn.violations]
-    pairs.sort(key=lambda pair: (plainness(pair[1]), pair[0].dialogue_id, pair[0].turn_index))
+    pairs.sort(key=lambda pair: (simplicity(pair[1]), pair[0].dialogue_id, pair[0].turn_index))
     for turn, variant in pairs:
         best.setdefault(turn.dialogue_id if each == "dialogue" else turn.id, (turn, variant))
     return list(best.values())[:count]

@@ -15,7 +15,7 @@ from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, und
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.keyword import keyword
-from pytest_dstfuzz.report.page import Line, Page, Style
+from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage
 from pytest_dstfuzz.report.service import (
     disagreement_text,
     noise_text,
@@ -46,7 +46,7 @@ def terminal_lines(
     width: int = 100,
     encoding: str = "utf-8",
     command: str = "",
-) -> list[Line]:
+) -> list[StyledLine]:
     """Return the summary of a campaign.
 
     Args:
@@ -60,10 +60,10 @@ def terminal_lines(
         command: what repeats this run and fails each violation with all that is known of
             it; shown under the gate, with how to choose one violation.
     """
-    page = Page(width, encoding)
+    page = TerminalPage(width, encoding)
     if verbosity < 0:
         style: Style = "bad" if summary.violations or summary.errors else "good"
-        return [Line(_verdict(summary, results), style)]
+        return [StyledLine(_verdict(summary, results), style)]
     _what(page, settings, info)
     page.gap()
     _figures(page, summary, results, info.usage)
@@ -147,7 +147,7 @@ def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
     return text
 
 
-def _what(page: Page, settings: Settings, info: RunInfo) -> None:
+def _what(page: TerminalPage, settings: Settings, info: RunInfo) -> None:
     model = settings.model or "the suite's own tracker"
     page.field(
         _label("tested"),
@@ -165,7 +165,7 @@ def _what(page: Page, settings: Settings, info: RunInfo) -> None:
 
 
 def _figures(
-    page: Page, summary: Summary, results: Sequence[TurnResult], usage: Usage | None
+    page: TerminalPage, summary: Summary, results: Sequence[TurnResult], usage: Usage | None
 ) -> None:
     outcomes = Counter(result.outcome for result in results)
     dialogues = len({result.dialogue_id for result in results if result.outcome != "skipped"})
@@ -223,7 +223,7 @@ def _figures(
         page.field(_label("tokens"), usage_text(usage))
 
 
-def _doubts(page: Page, summary: Summary) -> None:
+def _doubts(page: TerminalPage, summary: Summary) -> None:
     """Say how far the violations may be the tracker's noise."""
     if summary.noise is not None:
         page.field(_label("clean answers"), wobble_text(summary.noise))
@@ -233,7 +233,7 @@ def _doubts(page: Page, summary: Summary) -> None:
         page.field(_label("not repeated"), text, "warning")
 
 
-def _tables(page: Page, results: Sequence[TurnResult], *, verbose: bool) -> None:
+def _tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: bool) -> None:
     book = ledger(results)
     _table(page, "by transformation", book.transformations)
     if verbose:
@@ -253,7 +253,9 @@ def _tables(page: Page, results: Sequence[TurnResult], *, verbose: bool) -> None
         page.field(_label("vetoed by"), _counted(locks, None if verbose else _MOST_REASONS))
 
 
-def _table(page: Page, title: str, rows: Mapping[str, Counts], most: int | None = None) -> None:
+def _table(
+    page: TerminalPage, title: str, rows: Mapping[str, Counts], most: int | None = None
+) -> None:
     """Add a table of counts, the rows with the highest yield first."""
     if not rows:
         return
@@ -281,7 +283,9 @@ def _table(page: Page, title: str, rows: Mapping[str, Counts], most: int | None 
     )
 
 
-def _shown(page: Page, results: Sequence[TurnResult], settings: Settings, command: str) -> None:
+def _shown(
+    page: TerminalPage, results: Sequence[TurnResult], settings: Settings, command: str
+) -> None:
     gate = settings.fail_on == "gate"
     pairs = plainest(results, _PLAINEST_UNDER_GATE if gate else _PLAINEST)
     if not pairs:
@@ -307,7 +311,9 @@ def _shown(page: Page, results: Sequence[TurnResult], settings: Settings, comman
         )
 
 
-def _left_out(page: Page, results: Sequence[TurnResult], info: RunInfo, *, verbose: bool) -> None:
+def _left_out(
+    page: TerminalPage, results: Sequence[TurnResult], info: RunInfo, *, verbose: bool
+) -> None:
     skipped = [result for result in results if result.outcome == "skipped"]
     reasons = failures(results)
     if skipped or info.ended or reasons:

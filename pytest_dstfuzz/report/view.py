@@ -44,7 +44,7 @@ VERDICTS: dict[str, tuple[Kind, str]] = {
 }
 
 
-class Verdict(NamedTuple):
+class Headline(NamedTuple):
     """What a reader sees first."""
 
     kind: Kind
@@ -108,7 +108,7 @@ class View:
         return tuple(str(note) for note in self.report["run"].get("notes", ()))
 
     @cached_property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Headline:
         """The verdict of the gate where there was one, and else what was found."""
         return _verdict(self)
 
@@ -208,7 +208,7 @@ def _regressions(given: object) -> Sequence[Mapping[str, Any]]:
     return given
 
 
-def _verdict(view: View) -> Verdict:
+def _verdict(view: View) -> Headline:
     gate, summary = view.gate, view.summary
     more = []
     if ended := view.report["data"].get("ended"):
@@ -231,15 +231,15 @@ def _verdict(view: View) -> Verdict:
         reasons = [_sentence(str(reason)) for reason in why]
         if len(reasons) > _MOST_REASONS:
             reasons[_MOST_REASONS:] = [f"And {len(reasons) - _MOST_REASONS} more; see the limits."]
-        return Verdict(kind, headline, (*reasons, *more))
+        return Headline(kind, headline, (*reasons, *more))
     if not summary.valid:
-        return Verdict("warning", "Nothing was tested", ("No valid variant was run.", *more))
+        return Headline("warning", "Nothing was tested", ("No valid variant was run.", *more))
     bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
     rate = f"The failure rate is {percent(summary.failure_rate)} ({bounds})."
     if summary.violations:
         headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"
-        return Verdict("bad", headline, (rate, *more))
-    return Verdict("warning" if summary.errors else "good", "No violation", (rate, *more))
+        return Headline("bad", headline, (rate, *more))
+    return Headline("warning" if summary.errors else "good", "No violation", (rate, *more))
 
 
 def _sentence(text: str) -> str:

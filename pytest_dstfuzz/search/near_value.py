@@ -17,7 +17,7 @@ from pytest_dstfuzz.perturb.draft import TYPO
 from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Edit, Variant
-from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
 from pytest_dstfuzz.seeding import stream
 
 #: Draws of which the best is taken.
@@ -49,11 +49,11 @@ class NearValueSearch:
         self.seed = seed
         self.k = k
 
-    def companion(self, number: int) -> int:
+    def context_variant(self, number: int) -> int:
         """Return ``number``: every variant stands for itself."""
         return number
 
-    def turn(self, task: Task) -> NearValueTurn:
+    def turn(self, task: SearchTask) -> NearValueTurn:
         """Begin a turn."""
         return NearValueTurn(self, task)
 
@@ -63,9 +63,9 @@ class NearValueTurn:
     """The attempts of `NearValueSearch` at one turn."""
 
     search: NearValueSearch
-    task: Task
+    task: SearchTask
 
-    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return the most promising of a few variants that is not there yet."""
         task = self.task
         names = ("search", self.search.name, task.dialogue.id, task.turn_index, number, draw)
@@ -76,21 +76,21 @@ class NearValueTurn:
             action = task.perturber.space.sample(rng, self.search.k)
             variant = task.perturber.apply(task.source, action)
             new = variant.valid and variant.text not in known
-            worth = promise(task.source, variant) if new else -1.0
+            worth = heuristic_score(task.source, variant) if new else -1.0
             drawn.append((worth, Proposal(variant, action)))
         # Of equally promising ones, the first.
         return max(drawn, key=lambda item: item[0])[1]
 
 
-def promise(source: Source, variant: Variant) -> float:
+def heuristic_score(source: Source, variant: Variant) -> float:
     """Return how promising a variant is: the sum over its edits, in percent of flips."""
     spans = source_spans(variant.edits)
     return sum(
-        _promise(source, edit, span) for edit, span in zip(variant.edits, spans, strict=True)
+        _edit_score(source, edit, span) for edit, span in zip(variant.edits, spans, strict=True)
     )
 
 
-def _promise(source: Source, edit: Edit, span: tuple[int, int]) -> float:
+def _edit_score(source: Source, edit: Edit, span: tuple[int, int]) -> float:
     tokens, starts = source.draft.tokens, source.parts.starts
     if not tokens:
         return 0.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pytest_dstfuzz.agents.features import Trace, TurnView
 from pytest_dstfuzz.agents.policy import Exploration, Policy
-from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
 from pytest_dstfuzz.seeding import stream
 
 #: The first attempt takes what the agent thinks best.
@@ -34,11 +34,11 @@ class AgentSearch:
         self.k = k
         self.order = order
 
-    def companion(self, number: int) -> int:
+    def context_variant(self, number: int) -> int:
         """Return ``number``: every variant stands for itself."""
         return number
 
-    def turn(self, task: Task) -> AgentTurn:
+    def turn(self, task: SearchTask) -> AgentTurn:
         """Begin a turn."""
         return AgentTurn(self, task)
 
@@ -46,7 +46,7 @@ class AgentSearch:
 class AgentTurn:
     """The attempts of an `AgentSearch` at one turn."""
 
-    def __init__(self, search: AgentSearch, task: Task) -> None:
+    def __init__(self, search: AgentSearch, task: SearchTask) -> None:
         self._search = search
         self._task = task
         system = task.dialogue.turns[task.turn_index].system
@@ -55,7 +55,7 @@ class AgentTurn:
         self._trace = Trace(len(task.source.words))
         self._taken = 0
 
-    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return what the policy chooses after what the attempts so far have shown."""
         if number < self._taken:  # Campaigns ask in order; anyone else begins again.
             self._trace, self._taken = Trace(len(self._task.source.words)), 0

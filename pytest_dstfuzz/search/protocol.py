@@ -18,7 +18,7 @@ from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 
-class Task(NamedTuple):
+class SearchTask(NamedTuple):
     """One turn, as a search gets it: nothing in it is from inside the tracker."""
 
     dialogue: Dialogue
@@ -39,7 +39,7 @@ class Proposal(NamedTuple):
     action: Action
 
 
-class Seen(NamedTuple):
+class Feedback(NamedTuple):
     """What an earlier attempt at the same turn showed."""
 
     proposal: Proposal
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
 class TurnSearch(Protocol):
     """The attempts of a search at one turn."""
 
-    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return variant ``number`` of the turn.
 
         A function of the arguments, the task and the search's seed, never of what was
@@ -90,7 +90,7 @@ class Search(Protocol):
         """Whether it wants to know what earlier attempts showed."""
         ...
 
-    def companion(self, number: int) -> int:
+    def context_variant(self, number: int) -> int:
         """Return the number of the variants of earlier turns that a variant is seen with.
 
         ``number`` itself, or a lower one where several attempts are steps of one search
@@ -98,6 +98,6 @@ class Search(Protocol):
         """
         ...
 
-    def turn(self, task: Task) -> TurnSearch:
+    def turn(self, task: SearchTask) -> TurnSearch:
         """Begin a turn."""
         ...

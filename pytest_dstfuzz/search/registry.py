@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pytest_dstfuzz.errors import unknown_name
-from pytest_dstfuzz.search.climb import DIALTEST, GREEDY, ClimbSearch
+from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimbSearch
 from pytest_dstfuzz.search.near_value import NearValueSearch
 from pytest_dstfuzz.search.policy_file import agent_search, is_agent
 from pytest_dstfuzz.search.protocol import Search
@@ -15,8 +15,8 @@ from pytest_dstfuzz.search.uniform import RandomSearch
 _SEARCHES: dict[str, Callable[[int, int], Search]] = {
     RandomSearch.name: RandomSearch,
     NearValueSearch.name: NearValueSearch,
-    GREEDY.name: lambda seed, k: ClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit a step
-    DIALTEST.name: lambda seed, k: ClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
+    GREEDY.name: lambda seed, k: HillClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit a step
+    DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
 }
 
 

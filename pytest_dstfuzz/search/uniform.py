@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
 from pytest_dstfuzz.seeding import stream
 
 
@@ -25,11 +25,11 @@ class RandomSearch:
         self.seed = seed
         self.k = k
 
-    def companion(self, number: int) -> int:
+    def context_variant(self, number: int) -> int:
         """Return ``number``: every variant stands for itself."""
         return number
 
-    def turn(self, task: Task) -> RandomTurn:
+    def turn(self, task: SearchTask) -> RandomTurn:
         """Begin a turn."""
         return RandomTurn(self, task)
 
@@ -39,9 +39,9 @@ class RandomTurn:
     """The attempts of `RandomSearch` at one turn."""
 
     search: RandomSearch
-    task: Task
+    task: SearchTask
 
-    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:  # noqa: ARG002 - it does not learn
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - it does not learn
         """Return the variant that a uniform action makes."""
         # The stream of the first draw is that of the variant itself.
         redraw = (draw,) if draw else ()

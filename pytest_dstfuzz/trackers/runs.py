@@ -23,7 +23,7 @@ STATE_FILE = "training.safetensors"
 _RUN = "dstfuzz.run"
 
 
-class Averaged:
+class EMA:
     """Exponential moving average of weights; young averages forget faster."""
 
     def __init__(self, parameters: Sequence[Tensor], decay: float) -> None:
@@ -79,7 +79,7 @@ class RunState:
 
     folder: Path
     parameters: Sequence[tuple[str, Tensor]]
-    average: Averaged
+    average: EMA
     optimiser: torch.optim.Optimizer
 
     def save(self, run: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.types import (
     Turn,
 )
 from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 ONTOLOGY = Ontology({"hotel-area": ("north", "south"), "food-kind": ("chinese", "italian")})
@@ -82,7 +82,7 @@ class RecordedSearch:
 
     actions: dict[tuple[str, int, int], Action]
     #: What it was told of each attempt but the last.
-    told: dict[tuple[str, int, int], Seen] = field(default_factory=dict)
+    told: dict[tuple[str, int, int], Feedback] = field(default_factory=dict)
 
     name = "recorded"
     order = "distance"
@@ -91,16 +91,16 @@ class RecordedSearch:
     def companion(self, number: int) -> int:
         return number
 
-    def turn(self, task: Task) -> RecordedTurn:
+    def turn(self, task: SearchTask) -> RecordedTurn:
         return RecordedTurn(self, task)
 
 
 @dataclass
 class RecordedTurn:
     search: RecordedSearch
-    task: Task
+    task: SearchTask
 
-    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:  # noqa: ARG002
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002
         task = self.task
         where = task.dialogue.id, task.turn_index
         self.search.told.update({(*where, n): item for n, item in enumerate(seen)})

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from chatterbots import ONTOLOGY, KeywordBot, RecordedSearch, data_of, talks
 
-from pytest_dstfuzz.agents.environment import Environment, Step
 from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import Settings
@@ -21,6 +20,7 @@ from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.relations.builtin import relation_by_name
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.training.environment import Environment, EnvironmentStep
 
 SPACE = ActionSpace()
 TALKS = talks(16)
@@ -57,8 +57,8 @@ def play(
     dialogues: Sequence[Dialogue] = TALKS,
     seed: int = 0,
     act: Callable[[str, int, int], Action] = action_at,
-) -> dict[Where, Step]:
-    steps: dict[Where, Step] = {}
+) -> dict[Where, EnvironmentStep]:
+    steps: dict[Where, EnvironmentStep] = {}
     observations = env.reset(dialogues, seed)
     while observations:
         now = {key: env._episodes[key] for key in observations}

@@ -218,14 +218,14 @@ def test_traces_add_up() -> None:
     assert (trace.attempts, trace.changed) == (12, 3)
     assert trace.impurities == pytest.approx([0.01 * (n - 2) * IMPURITY_SCALE for n in range(6)])
     for word in range(len(source.words)):
-        warmth = [
+        impurity_sum = [
             trace.impurities[n]
             for n, variant in enumerate(variants)
             if word in touched_words(source, variant)
         ]
-        assert trace.touched[word] == len(warmth)
-        assert trace.warmth[word] == pytest.approx(sum(warmth), abs=1e-6)
-        assert trace.warmest[word] == pytest.approx(max([0.0, *warmth]), abs=1e-6)
+        assert trace.touched[word] == len(impurity_sum)
+        assert trace.impurity_sum[word] == pytest.approx(sum(impurity_sum), abs=1e-6)
+        assert trace.impurity_max[word] == pytest.approx(max([0.0, *impurity_sum]), abs=1e-6)
     assert (view.state(trace, 3) != empty).any()
     # The trace alone moves with the attempts.
     assert (view.state(trace, 3)[6:] == empty[6:]).all()

@@ -11,13 +11,13 @@ from planted import PlantedBot, write_folder
 pytest.importorskip("torch")
 
 from pytest_dstfuzz.agents.checkpoint import load_policy
-from pytest_dstfuzz.agents.training import TrainingConfig
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DialogueSet
-from pytest_dstfuzz.experiments.train_agent import AgentRun, train_agent
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
+from pytest_dstfuzz.training.trainer import TrainingConfig
 
 #: Training steps, at most; the issue allows 3,000.
 STEPS = 1500

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
-from pytest_dstfuzz.agents.multi_pdqn import (
+from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE
+from pytest_dstfuzz.training.multi_pdqn import (
     LearnerConfig,
     MultiPDQN,
     _sum_of_largest,
     invert_gradients,
 )
-from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE
-from pytest_dstfuzz.agents.replay import Batch
+from pytest_dstfuzz.training.replay import ReplayBatch
 
 D = SPACE.dimension
 SMALL = LearnerConfig(hidden=32, seed=1)
@@ -40,11 +40,11 @@ def stirred(config: LearnerConfig = SMALL) -> MultiPDQN:
     return learner
 
 
-def batch_of(rows: int, seed: int = 0) -> Batch:
+def batch_of(rows: int, seed: int = 0) -> ReplayBatch:
     rng = np.random.default_rng(seed)
     k = rng.integers(1, COUNT + 1, rows)
     chosen = np.array([rng.permutation(COUNT) < size for size in k])
-    return Batch(
+    return ReplayBatch(
         state=rng.normal(size=(rows, STATE_SIZE)).astype(np.float32),
         vector=rng.random((rows, D)).astype(np.float32),
         choices=rng.normal(size=(rows, COUNT, CHOICE_SIZE)).astype(np.float32),

@@ -30,7 +30,7 @@ from pytest_dstfuzz.perturb.action import GRID
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
 from pytest_dstfuzz.search.policy import AgentSearch
-from pytest_dstfuzz.search.protocol import Seen, Task
+from pytest_dstfuzz.search.protocol import Feedback, SearchTask
 
 TEXT = "could you please find me a lovely chinese place in the north of town"
 DIALOGUE = talks(1)[0]
@@ -201,15 +201,15 @@ def test_snapping_is_on_the_grid_and_changes_nothing_twice(values: list[float]) 
     assert (once * GRID == np.rint(once * GRID)).all()
 
 
-def task_of(text: str = TEXT) -> Task:
+def task_of(text: str = TEXT) -> SearchTask:
     perturber = perturber_of()
-    return Task(DIALOGUE, 0, None, perturber, perturber.prepare(text))
+    return SearchTask(DIALOGUE, 0, None, perturber, perturber.prepare(text))
 
 
 def test_a_search_learns_from_its_attempts_and_from_nothing_else() -> None:
     search, task = AgentSearch(policy_of(), 0, 2), task_of()
     turn = search.turn(task)
-    seen: list[Seen] = []
+    seen: list[Feedback] = []
     for number in range(6):
         proposal = turn.propose(number, 0, seen)
         assert task.perturber.apply(task.source, proposal.action) == proposal.variant
@@ -217,7 +217,7 @@ def test_a_search_learns_from_its_attempts_and_from_nothing_else() -> None:
         assert turn.propose(number, 1, seen) != proposal
         # A turn that begins anew, as in another process.
         assert search.turn(task).propose(number, 0, seen) == proposal
-        seen.append(Seen(proposal, answered=True, changes=number % 2, impurity=0.02 * number))
+        seen.append(Feedback(proposal, answered=True, changes=number % 2, impurity=0.02 * number))
     cold = [replaced._replace(impurity=-0.05, changes=0) for replaced in seen]
     assert search.turn(task).propose(6, 0, cold) != search.turn(task).propose(6, 0, seen)
     assert AgentSearch(policy_of(), 1, 2).turn(task).propose(3, 0, seen[:3]) != seen[3].proposal
@@ -226,7 +226,7 @@ def test_a_search_learns_from_its_attempts_and_from_nothing_else() -> None:
 def test_attempts_are_no_copies() -> None:
     turn, seen = AgentSearch(policy_of(), 0, 3).turn(task_of()), []
     for number in range(12):
-        seen.append(Seen(turn.propose(number, 0, seen), answered=True))
+        seen.append(Feedback(turn.propose(number, 0, seen), answered=True))
     assert len({item.proposal.action.vector for item in seen}) == 12
 
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, SPACE
-from pytest_dstfuzz.agents.replay import Batch, Replay
+from pytest_dstfuzz.training.replay import Replay, ReplayBatch
 
 
-def step(number: int) -> Batch:
+def step(number: int) -> ReplayBatch:
     """Return a step in which everything is ``number``."""
     wide = np.full
-    return Batch(
+    return ReplayBatch(
         state=wide(STATE_SIZE, number, np.float32),
         vector=wide(SPACE.dimension, number, np.float32),
         choices=wide((COUNT, CHOICE_SIZE), number, np.float32),

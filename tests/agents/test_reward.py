@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.agents.reward import (
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.training.reward import (
     EDIT_PRICE,
     WASTE_PRICE,
-    Outcome,
+    AttemptOutcome,
     broken,
     gini,
     reward_by_name,
 )
-from pytest_dstfuzz.errors import UserError
 
 RATES = st.sampled_from([0.0, 0.25]) | st.floats(0, 1)
-OUTCOMES = st.builds(Outcome, st.just(True), st.booleans(), st.floats(-1, 1), RATES, RATES)
+OUTCOMES = st.builds(AttemptOutcome, st.just(True), st.booleans(), st.floats(-1, 1), RATES, RATES)
 
 
 @given(OUTCOMES)
-def test_gini_is_the_formula(outcome: Outcome) -> None:
+def test_gini_is_the_formula(outcome: AttemptOutcome) -> None:
     size = math.sqrt(outcome.edit_w**2 + outcome.edit_c**2)
     beta = -100 if max(outcome.edit_w, outcome.edit_c) > 0.25 else 0
     expected = (math.exp(outcome.impurity) / size if size > 1e-150 else None, beta)
@@ -34,31 +34,37 @@ def test_gini_is_the_formula(outcome: Outcome) -> None:
 
 
 def test_gini_by_hand() -> None:
-    assert gini(Outcome(True, False, 0.0, 0.15, 0.2)) == pytest.approx(4.0)
-    assert gini(Outcome(True, True, math.log(2), 0.15, 0.2)) == pytest.approx(8.0)
-    assert gini(Outcome(True, False, 0.01, 0.0, 0.005)) == pytest.approx(200 * math.exp(0.01))
+    assert gini(AttemptOutcome(True, False, 0.0, 0.15, 0.2)) == pytest.approx(4.0)
+    assert gini(AttemptOutcome(True, True, math.log(2), 0.15, 0.2)) == pytest.approx(8.0)
+    assert gini(AttemptOutcome(True, False, 0.01, 0.0, 0.005)) == pytest.approx(
+        200 * math.exp(0.01)
+    )
     # At the limit nothing is taken off, above it 100, by either rate.
-    assert gini(Outcome(True, False, 0.0, 0.25, 0.0)) == pytest.approx(4.0)
-    assert gini(Outcome(False, False, 0.0, 0.5, 0.0)) == pytest.approx(2 - 100)
-    assert gini(Outcome(False, False, 0.0, 0.0, 0.5)) == pytest.approx(2 - 100)
-    assert gini(Outcome(False, False, 0.0, 0.0, 0.0)) == 0
+    assert gini(AttemptOutcome(True, False, 0.0, 0.25, 0.0)) == pytest.approx(4.0)
+    assert gini(AttemptOutcome(False, False, 0.0, 0.5, 0.0)) == pytest.approx(2 - 100)
+    assert gini(AttemptOutcome(False, False, 0.0, 0.0, 0.5)) == pytest.approx(2 - 100)
+    assert gini(AttemptOutcome(False, False, 0.0, 0.0, 0.0)) == 0
     # It does not ask whether the turn was broken.
-    assert gini(Outcome(True, True, 0.0, 0.1, 0.1)) == gini(Outcome(True, False, 0.0, 0.1, 0.1))
+    assert gini(AttemptOutcome(True, True, 0.0, 0.1, 0.1)) == gini(
+        AttemptOutcome(True, False, 0.0, 0.1, 0.1)
+    )
 
 
 @given(OUTCOMES)
-def test_zero_edits_are_the_least_that_gini_gives_within_the_rates(outcome: Outcome) -> None:
+def test_zero_edits_are_the_least_that_gini_gives_within_the_rates(outcome: AttemptOutcome) -> None:
     if max(outcome.edit_w, outcome.edit_c) <= 0.25:
         assert gini(outcome) >= 0
 
 
 @given(OUTCOMES, OUTCOMES)
-def test_a_turn_broken_is_worth_more_than_any_that_is_not(one: Outcome, other: Outcome) -> None:
+def test_a_turn_broken_is_worth_more_than_any_that_is_not(
+    one: AttemptOutcome, other: AttemptOutcome
+) -> None:
     assert broken(one._replace(broken=True)) > broken(other._replace(broken=False))
 
 
 @given(OUTCOMES)
-def test_edits_cost_a_little_and_impurity_pays_a_little(outcome: Outcome) -> None:
+def test_edits_cost_a_little_and_impurity_pays_a_little(outcome: AttemptOutcome) -> None:
     assert broken(outcome) - broken(outcome._replace(edit_w=0.0, edit_c=0.0)) == pytest.approx(
         -EDIT_PRICE * (outcome.edit_w + outcome.edit_c)
     )
@@ -71,7 +77,7 @@ def test_edits_cost_a_little_and_impurity_pays_a_little(outcome: Outcome) -> Non
 
 
 @given(OUTCOMES)
-def test_what_cannot_be_run_is_a_waste_whatever_it_is(outcome: Outcome) -> None:
+def test_what_cannot_be_run_is_a_waste_whatever_it_is(outcome: AttemptOutcome) -> None:
     assert broken(outcome._replace(valid=False)) == -WASTE_PRICE
 
 

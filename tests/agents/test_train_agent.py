@@ -19,15 +19,15 @@ pytest.importorskip("torch")
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from pytest_dstfuzz.agents.board import Board
 from pytest_dstfuzz.agents.checkpoint import load_policy
-from pytest_dstfuzz.agents.multi_pdqn import LearnerConfig
-from pytest_dstfuzz.agents.training import Round, TrainingConfig
 from pytest_dstfuzz.dialogue.types import BeliefState, Context
 from pytest_dstfuzz.errors import MissingExtraError, TrackerError, UserError
-from pytest_dstfuzz.experiments import train_agent as module
-from pytest_dstfuzz.experiments.train_agent import AgentRun, train_agent
+from pytest_dstfuzz.research import train_agent as module
 from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.training.multi_pdqn import LearnerConfig
+from pytest_dstfuzz.training.tensorboard_log import TensorBoardLogger
+from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
+from pytest_dstfuzz.training.trainer import Round, TrainingConfig
 
 STATE, POLICY = "training.safetensors", "agent.safetensors"
 #: Rounds of at most 48 calls after those for the clean turns; the memory wraps around.
@@ -391,7 +391,7 @@ def test_training_that_diverges_is_told(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        "pytest_dstfuzz.agents.multi_pdqn.MultiPDQN.update", lambda *_: (float("nan"), 0.0)
+        "pytest_dstfuzz.training.multi_pdqn.MultiPDQN.update", lambda *_: (float("nan"), 0.0)
     )
     with pytest.raises(UserError, match=r"the training diverged in round \d: its loss is no numb"):
         train_agent(run_of(data, tmp_path), silent, PlantedBot())
@@ -513,7 +513,7 @@ def test_figures_go_to_tensorboard(
     assert f"{history[0].calls_so_far} turns broken {history[0].broken}" in events
     assert (tmp_path / "board" / "closed").exists()
     with pytest.raises(UserError, match=r"cannot write events to .*denied: Permission denied"):
-        Board(tmp_path / "denied")
+        TensorBoardLogger(tmp_path / "denied")
 
 
 def test_without_tensorboard_the_extra_is_named(
@@ -528,7 +528,7 @@ def test_without_tensorboard_the_extra_is_named(
 
 def test_the_real_tensorboard_reads_the_events(tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    board = Board(tmp_path)
+    board = TensorBoardLogger(tmp_path)
     item = Round(1, 50, 90, 1.0, 60, 4, 0.5, -0.25)
     board.add(item, 80.0)
     board.close()

@@ -28,24 +28,34 @@ ALLOWED: dict[str, set[str]] = {
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "trackers.protocol"},
-    "memory": BASE | {"dialogue", "relations", "campaign", "report.files", "report.lock"},
+    "regressions": BASE | {"dialogue", "relations", "campaign", "report.files", "report.lock"},
     "gate": BASE | {"dialogue.types", "dialogue.fingerprint", "campaign"},
     "audit": BASE | {"dialogue", "perturb.types", "campaign", "report"},
     "strategies": BASE | {"dialogue", "perturb", "trackers.protocol", "campaign"},
-    "experiments": BASE
-    | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"},
+    "training": BASE
+    | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign"},
+    "research": BASE
+    | {
+        "training",
+        "dialogue",
+        "perturb",
+        "trackers",
+        "relations",
+        "agents",
+        "search",
+        "campaign",
+        "report",
+    },
     "plugin": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"gate", "memory"},
+    | {"gate", "regressions"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"experiments", "audit", "memory"},
+    | {"research", "training", "audit", "regressions"},
 }
 
-#: The one way from a campaign to the agent, and only to what runs without torch.
+#: The one way from a campaign to the agent, which runs without torch.
 AGENT_DOORS = {"search/policy", "search/policy_file", "search/registry"}
-#: The side of the agent that learns.
-LEARNING = {"multi_pdqn", "training", "resume", "board"}
 
 #: The trackers that are networks, and what they share.
 NEURAL = tuple(f"trackers/{name}" for name in ("trade", "simpletod", "runs", "storage", "devices"))
@@ -55,8 +65,8 @@ FENCES: dict[str, tuple[str, ...]] = {
     "pytest": ("plugin",),
     "_pytest": (),
     "xdist": (),
-    "torch": (*NEURAL, "perturb/lexicon", *(f"agents/{name}" for name in LEARNING)),
-    "safetensors": (*NEURAL, "agents/checkpoint", "agents/resume"),
+    "torch": (*NEURAL, "perturb/lexicon", "training"),
+    "safetensors": (*NEURAL, "agents/checkpoint", "training/resume"),
     "transformers": ("perturb/lexicon", "trackers/simpletod"),
     "tokenizers": ("trackers/simpletod",),
     "nltk": ("perturb/lexicon",),
@@ -67,7 +77,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "starlette": ("trackers/web/server",),
     "uvicorn": ("trackers/web/server",),
     "numpy": (
-        *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "experiments"),
+        *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "research", "training"),
         *("trackers", "gate"),
     ),
     "scipy": ("gate/statistics",),
@@ -119,20 +129,6 @@ def test_a_room_imports_only_what_it_may(path: Path) -> None:
         elif parts[0] not in sys.stdlib_module_names:
             wrong.append(f"line {line}: {parts[0]} is no dependency this package knows")
     assert wrong == []
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_training_needs_the_side_of_the_agent_that_learns(path: Path) -> None:
-    place = path.relative_to(PACKAGE).with_suffix("")
-    room, module = place.parts[0], place.parts[-1]
-    if room in ("experiments", "cli") or (room == "agents" and module in LEARNING):
-        return
-    learning = [f"pytest_dstfuzz.agents.{name}" for name in LEARNING]
-    assert [
-        (line, name)
-        for line, name in imports(path)
-        if any(name == module or name.startswith(module + ".") for module in learning)
-    ] == []
 
 
 def test_a_policy_chooses_without_torch() -> None:

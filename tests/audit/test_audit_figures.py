@@ -16,7 +16,7 @@ from pytest_dstfuzz.audit.figures import (
     precision_lines,
     wilson,
 )
-from pytest_dstfuzz.audit.sample import Draw, Row, Sample
+from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample
 
 VERDICT = st.sampled_from([KEEPS, CHANGES])
 
@@ -26,7 +26,7 @@ def sample(*kinds: str, dialogues: str = "") -> Sample:
     return Sample(
         Draw(),
         tuple(
-            Row(f"q{n}", (), "", "a", "b", (), (), kind, f"{names[n]}-t0", names[n], 0, "")
+            AuditRow(f"q{n}", (), "", "a", "b", (), (), kind, f"{names[n]}-t0", names[n], 0, "")
             for n, kind in enumerate(kinds)
         ),
     )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from toybots import ONTOLOGY, FussyBot, UnsureBot, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign import predictor as predictor_module
-from pytest_dstfuzz.campaign.answers import Failure, check_answer
+from pytest_dstfuzz.campaign.answers import TrackerFailure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.predictor import Predictor
@@ -128,7 +128,7 @@ def test_a_failure_is_not_kept(opened: Open) -> None:
     bot.asked.clear()
     second = Predictor(bot, 4, cache=opened()).predict(asked)
     assert first == second
-    assert isinstance(second[asked[1]], Failure)
+    assert isinstance(second[asked[1]], TrackerFailure)
     assert [context.user for context in bot.asked] == ["boom"]
 
 
@@ -235,7 +235,7 @@ def test_a_tracker_that_answered_before_is_asked_to_the_end(
     Predictor(FussyBot(), 2, cache=opened()).predict(asked[:1])
     resumed = Predictor(FussyBot(), 2, cache=opened()).predict(asked)
     assert resumed == whole
-    assert all(answer.asked for answer in resumed.values() if isinstance(answer, Failure))
+    assert all(answer.asked for answer in resumed.values() if isinstance(answer, TrackerFailure))
 
 
 class Slow(WordBot):

@@ -6,12 +6,12 @@ import gc
 
 import pytest
 
-from pytest_dstfuzz.garbage import frozen, uncollected
+from pytest_dstfuzz.garbage import frozen, gc_paused
 
 
-@uncollected()
+@gc_paused()
 def searched_within(*, fails: bool = False) -> bool:
-    with uncollected():
+    with gc_paused():
         pass
     if fails:
         raise ValueError("as asked")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_execution import DATA, PLAN
 from toybots import UnsureBot, WordBot, data_of, talk
 
-from pytest_dstfuzz.campaign.attempts import Rules, lock_values
+from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.minimise import FEW, Subset, minimise
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
@@ -310,7 +310,7 @@ def test_only_valid_variants_are_tried(lexicon: Lexicon) -> None:
     """What is shown as the smallest version keeps every lock that the variant kept."""
     settings = Settings(variants=30, transformations=6, attack="cumulative")
     results = run(lexicon, TypoBot(), settings, data=data_of(TALK), plan=[(TALK, 1)])
-    rules = Rules.of(settings, data_of(TALK), lexicon)
+    rules = CampaignSpec.of(settings, data_of(TALK), lexicon)
     checked = 0
     for turn, variant in violations(results):
         assert variant.minimal is not None

@@ -20,7 +20,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.search.protocol import Seen
+from pytest_dstfuzz.search.protocol import Feedback
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 HUNT = Settings(validity="edit-rate", variants=9, search="greedy", redraws=2, until_broken=True)
@@ -100,7 +100,7 @@ def test_any_other_search_is_told_what_it_proposed_and_no_more(
     list(run.campaign.run())
     told = spy.told["d", 0, 2, 0]
     assert [item.proposal.variant.text for item in told] == ["cheap !", "cheap"]
-    assert told == tuple(Seen(item.proposal) for item in told)
+    assert told == tuple(Feedback(item.proposal) for item in told)
     # All variants at once, where it need not be known what the earlier ones did.
     # The second pass of the one has nothing to run.
     assert run.bot.batches == ([2, 2, 1] if until_broken else [2, 3])
@@ -260,15 +260,15 @@ def test_laws_of_turns_that_are_done_once_broken(
         if attack == "non-cumulative" or place == 0:
             assert result.variants == full.variants[: len(names)]
         for variant in result.variants:
-            companion = variant.index - variant.index % steps
+            context_variant = variant.index - variant.index % steps
             for past, user in zip(done[:place], variant.context, strict=True):
                 if user != past.user:
                     # It is seen as a variant that it had, and the one of that number.
-                    assert user == past.variants[companion].text
+                    assert user == past.variants[context_variant].text
             brought = {
                 (change.slot, change.before, change.after)
                 for past in done[:place]
-                for change in past.variants[companion : companion + 1]
+                for change in past.variants[context_variant : context_variant + 1]
                 for change in change.changed_slots
             }
             changed = {(c.slot, c.before, c.after) for c in variant.changed_slots}

@@ -14,7 +14,7 @@ import pytest
 from toybots import ONTOLOGY, FussyBot, PanicError, WordBot, talk
 
 from pytest_dstfuzz.campaign import predictor as predictor_module
-from pytest_dstfuzz.campaign.answers import Failure, check_answer, count_asked
+from pytest_dstfuzz.campaign.answers import TrackerFailure, check_answer, count_asked
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Event
 from pytest_dstfuzz.campaign.predictor import Predictor
@@ -53,7 +53,7 @@ def test_a_raising_context_is_found_and_the_others_are_answered() -> None:
     asked = contexts(*(f"north {i}" for i in range(15)), "boom", *(f"cheap {i}" for i in range(15)))
     bot, events = FussyBot(), []
     answers = Predictor(bot, 64, listener=events.append).predict(asked)
-    failures = {context: a for context, a in answers.items() if isinstance(a, Failure)}
+    failures = {context: a for context, a in answers.items() if isinstance(a, TrackerFailure)}
     (reason,) = (failure.reason for failure in failures.values())
     assert list(failures) == [asked[15]]
     assert re.fullmatch(r"ValueError: cannot read 'boom' \(toybots\.py:\d+\)", reason)
@@ -67,7 +67,7 @@ def test_a_raising_context_is_found_and_the_others_are_answered() -> None:
 def test_each_of_several_offenders_is_found() -> None:
     asked = contexts("boom 1", "north", "boom 2", "cheap", "boom 3")
     answers = Predictor(FussyBot(), 64).predict(asked)
-    assert [isinstance(answers[context], Failure) for context in asked] == [1, 0, 1, 0, 1]
+    assert [isinstance(answers[context], TrackerFailure) for context in asked] == [1, 0, 1, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_each_of_several_offenders_is_found() -> None:
 )
 def test_nonsense_gets_a_reason(answer: Any, reason: str) -> None:
     (failure,) = Predictor(Says(answer), 4, ontology=ONTOLOGY).predict(contexts("north")).values()
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, TrackerFailure)
     assert reason in failure.reason
 
 
@@ -120,7 +120,7 @@ def test_too_few_predictions_are_blamed_on_the_batches_that_lack_them() -> None:
 
     asked = contexts("north", "cheap", "bad", "south", "chinese")
     answers = Predictor(Says(lose_one), 5).predict(asked)
-    assert [c.user for c, a in answers.items() if isinstance(a, Failure)] == ["bad"]
+    assert [c.user for c, a in answers.items() if isinstance(a, TrackerFailure)] == ["bad"]
 
 
 def test_one_wrong_entry_needs_no_second_call() -> None:
@@ -130,7 +130,7 @@ def test_one_wrong_entry_needs_no_second_call() -> None:
     bot = Says(one_wrong)
     answers = Predictor(bot, 5, ontology=ONTOLOGY).predict(contexts("a", "bad", "b"))
     assert bot.calls == 1
-    assert [isinstance(a, Failure) for a in answers.values()] == [0, 0, 1]  # by length
+    assert [isinstance(a, TrackerFailure) for a in answers.values()] == [0, 0, 1]  # by length
 
 
 def test_mappings_numpy_numbers_and_iterables_are_fine() -> None:
@@ -141,7 +141,7 @@ def test_mappings_numpy_numbers_and_iterables_are_fine() -> None:
         assert checked.state == BeliefState({"hotel-area": "north"})
         assert isinstance(checked.state, BeliefState)
     answers = Predictor(Says(iter), 3).predict(contexts("a"))
-    assert all(isinstance(answer, Failure) for answer in answers.values())
+    assert all(isinstance(answer, TrackerFailure) for answer in answers.values())
     answers = Predictor(Says(lambda batch: ({} for _ in batch)), 3).predict(contexts("a", "b"))
     assert all(isinstance(answer, Prediction) for answer in answers.values())
 
@@ -201,7 +201,7 @@ def test_a_failure_says_where_the_tracker_raised() -> None:
             raise KeyError(context.user)
 
     (answer,) = Predictor(Raises()).predict(contexts("north")).values()
-    assert isinstance(answer, Failure)
+    assert isinstance(answer, TrackerFailure)
     assert re.fullmatch(r"KeyError: 'north' \(test_predictor\.py:\d+\)", answer.reason)
 
 
@@ -216,9 +216,9 @@ def test_a_panic_is_a_failure_like_any_other() -> None:
     asked = contexts("north", "boom", "cheap")
     answers = Predictor(Panics(), 64).predict(asked)
     failure = answers[asked[1]]
-    assert isinstance(failure, Failure)
+    assert isinstance(failure, TrackerFailure)
     assert failure.reason.startswith("PanicError: cannot read 'boom' (test_predictor.py:")
-    assert [isinstance(answers[context], Failure) for context in asked] == [0, 1, 0]
+    assert [isinstance(answers[context], TrackerFailure) for context in asked] == [0, 1, 0]
 
 
 def test_halves_that_were_answered_survive_an_interrupt() -> None:
@@ -269,9 +269,9 @@ def test_a_tracker_that_always_fails_is_not_asked_for_ever(monkeypatch: pytest.M
     asked = contexts(*(f"north {i}" for i in range(500)))
     answers = door.predict(asked)
     assert len(answers) == 500
-    assert all(isinstance(answer, Failure) for answer in answers.values())
+    assert all(isinstance(answer, TrackerFailure) for answer in answers.values())
     assert bot.calls == 4 * 15  # three batches, and one spread over what is left
-    unasked = Failure(
+    unasked = TrackerFailure(
         "not asked: the tracker had failed on all of the first 32 contexts, "
         f"the last time with: ZeroDivisionError: division by zero (test_predictor.py:{line})",
         asked=False,
@@ -300,9 +300,9 @@ def test_a_tracker_that_answers_some_lengths_is_asked_to_the_end(
             return super().answer(context)
 
     answers = Predictor(Picky(), batch_size).predict(contexts(*("x" * i for i in range(1, 200))))
-    wrong = [len(c.user) for c, a in answers.items() if isinstance(a, Failure)]
+    wrong = [len(c.user) for c, a in answers.items() if isinstance(a, TrackerFailure)]
     assert sorted(wrong) == [i for i in limits[fails] if i]
-    assert all(a.asked for a in answers.values() if isinstance(a, Failure))
+    assert all(a.asked for a in answers.values() if isinstance(a, TrackerFailure))
 
 
 def test_failures_between_successes_are_no_reason_to_give_up(
@@ -312,7 +312,7 @@ def test_failures_between_successes_are_no_reason_to_give_up(
     monkeypatch.setattr(predictor_module, "LAST_TRIES", 1)
     users = [("boom" if i % 3 else "fine") + f" {i:03}" for i in range(60)]
     answers = Predictor(FussyBot(), 1).predict(contexts(*users))
-    assert sum(isinstance(answer, Failure) for answer in answers.values()) == 40
+    assert sum(isinstance(answer, TrackerFailure) for answer in answers.values()) == 40
 
 
 def test_the_oldest_answers_are_forgotten() -> None:
@@ -393,7 +393,7 @@ def test_a_tracker_that_gives_up_is_asked_nothing_more(raised: bool) -> None:
     door = Predictor(bot, 2, listener=events.append)
     answers = door.predict(contexts(*"abcdefgh"))
     assert len(answers) == (2 if raised else 3)
-    assert not any(isinstance(answer, Failure) for answer in answers.values())
+    assert not any(isinstance(answer, TrackerFailure) for answer in answers.values())
     assert bot.batches == [2, 2]
     assert len(door.predict(contexts(*"abcdefgh"))) == len(answers)
     assert bot.batches == [2, 2]

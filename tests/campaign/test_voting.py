@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toybots import Play, WordBot, talk
 
-from pytest_dstfuzz.campaign.answers import Answer, Failure
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import Votes
@@ -21,14 +21,14 @@ from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 CLEAN, VARIANT = (Context((Exchange("", user),)) for user in ("clean", "variant"))
-FAILED = Failure("timed out")
+FAILED = TrackerFailure("timed out")
 
 
-def answers(context: Context, *states: Mapping[str, str] | Failure) -> dict[Context, Answer]:
+def answers(context: Context, *states: Mapping[str, str] | TrackerFailure) -> dict[Context, Answer]:
     """Return the answers to a context and to its repetitions."""
     asked = [context, *(Again(context.exchanges, number) for number in range(1, len(states)))]
     return {
-        one: state if isinstance(state, Failure) else Prediction(BeliefState(state))
+        one: state if isinstance(state, TrackerFailure) else Prediction(BeliefState(state))
         for one, state in zip(asked, states, strict=False)
     }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from pytest_dstfuzz.campaign.attempts import Rules
+from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import (
@@ -20,7 +20,7 @@ from pytest_dstfuzz.dialogue.types import (
 )
 from pytest_dstfuzz.perturb.types import Action, Edit, Variant
 from pytest_dstfuzz.relations.builtin import relation_for
-from pytest_dstfuzz.search.protocol import Proposal, Search, Seen, Task
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 from pytest_dstfuzz.trackers.protocol import Prediction
 
 #: What the fixture ``play`` gives: builds a scripted campaign.
@@ -115,18 +115,18 @@ class NumberSearch:
     order = "reading"
     adaptive = False
 
-    def companion(self, number: int) -> int:
+    def context_variant(self, number: int) -> int:
         return number
 
-    def turn(self, task: Task) -> NumberTurn:
+    def turn(self, task: SearchTask) -> NumberTurn:
         return NumberTurn(task)
 
 
 @dataclass
 class NumberTurn:
-    task: Task
+    task: SearchTask
 
-    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:  # noqa: ARG002
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002
         action = Action((float(number),), 1)
         return Proposal(self.task.perturber.apply(self.task.source, action), action)
 
@@ -138,24 +138,24 @@ class SpySearch:
     adaptive: bool = True
     steps: int = 1
     stride: int = 0
-    told: dict[tuple[str, int, int, int], tuple[Seen, ...]] = field(default_factory=dict)
+    told: dict[tuple[str, int, int, int], tuple[Feedback, ...]] = field(default_factory=dict)
 
     name = "spy"
     order = "reading"
 
-    def companion(self, number: int) -> int:
+    def context_variant(self, number: int) -> int:
         return number - number % self.steps
 
-    def turn(self, task: Task) -> SpyTurn:
+    def turn(self, task: SearchTask) -> SpyTurn:
         return SpyTurn(self, task)
 
 
 @dataclass
 class SpyTurn:
     search: SpySearch
-    task: Task
+    task: SearchTask
 
-    def propose(self, number: int, draw: int, seen: Sequence[Seen]) -> Proposal:
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         assert len(seen) == number
         task = self.task
         self.search.told[task.dialogue.id, task.turn_index, number, draw] = tuple(seen)
@@ -204,7 +204,7 @@ def scripted(
     script = Script(texts)
     relation = relation_for(settings.relation, data)
     door = campaign._predictor
-    campaign._rules = Rules(
+    campaign._rules = CampaignSpec(
         settings,
         data,
         relation,

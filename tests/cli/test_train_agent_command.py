@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import cli
-from pytest_dstfuzz.agents.reward import REWARDS
 from pytest_dstfuzz.cli import train_agent
 from pytest_dstfuzz.perturb.engine import ORDERS
+from pytest_dstfuzz.training.reward import REWARDS
 
 BOT = """
 def track(context):
@@ -108,7 +108,7 @@ def test_training_gets_what_was_given(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from pytest_dstfuzz.experiments import train_agent as training  # noqa: PLC0415
+    from pytest_dstfuzz.research import train_agent as training  # noqa: PLC0415
 
     seen: list[Any] = []
 
@@ -139,7 +139,7 @@ def test_training_gets_what_was_given(
 def test_without_torch_the_extra_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pytest_dstfuzz.experiments.train_agent", None)
+    monkeypatch.setitem(sys.modules, "pytest_dstfuzz.training.train_agent", None)
     assert cli.main(RUN.split()) == 2
     assert 'pip install "pytest-dstfuzz[train]"' in capsys.readouterr().err
 
@@ -148,13 +148,13 @@ def test_ctrl_c_says_how_to_go_on(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from pytest_dstfuzz.agents.training import Trainer  # noqa: PLC0415
+    from pytest_dstfuzz.training.trainer import AgentTrainer  # noqa: PLC0415
 
     def interrupted(_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "play", interrupted)
+        patch.setattr(AgentTrainer, "play", interrupted)
         assert cli.main([*RUN.split(), "--calls", "60"]) == 130
     assert "the same command with --resume goes on from there" in capsys.readouterr().err
     assert cli.main([*RUN.split(), "--calls", "60", "--resume"]) == 0

@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.fingerprint import turn_keys
 from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.gate.baseline import (
-    Outcome,
+    ComparedVariant,
     TurnOutcomes,
     campaign_identity,
     changes,
@@ -68,7 +68,7 @@ def test_odd_names_survive(tmp_path: Path) -> None:
 def test_a_digest_is_of_the_text_in_its_context() -> None:
     one = variant(0, "h", text="hello there")
     digests = {
-        Outcome.of(other).digest
+        ComparedVariant.of(other).digest
         for other in (
             one,
             replace(one, text="hello ther"),
@@ -77,7 +77,7 @@ def test_a_digest_is_of_the_text_in_its_context() -> None:
         )
     }
     assert len(digests) == 4
-    assert Outcome.of(replace(one, outcome="violation")).digest in digests
+    assert ComparedVariant.of(replace(one, outcome="violation")).digest in digests
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from pytest_dstfuzz.gate.health import cut_short, enough, troubles
 from pytest_dstfuzz.gate.judge import Session, judge
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part
 from pytest_dstfuzz.gate.verdict import (
-    Finding,
     Judgement,
+    LimitFinding,
     Verdict,
     judge_difference,
     judge_rate,
@@ -83,8 +83,8 @@ def test_the_rule_of_a_rate(rate: float | None, expected: Verdict) -> None:
     assert judge_rate(None, 0.2, rate).verdict == expected
 
 
-def finding(of: Verdict) -> Finding:
-    return Finding(None, "max-regression", 0.02, of, "because")
+def finding(of: Verdict) -> LimitFinding:
+    return LimitFinding(None, "max-regression", 0.02, of, "because")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.action import (
     GRID,
     ActionSpace,
-    Step,
+    ActionStep,
     inertia,
     uniform_inertia,
 )
@@ -110,14 +110,14 @@ def test_unknown_names_are_a_users_mistake() -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        Step("char_drop", 0.5, (), 2),
-        Step("char_drop", 0.5, ((0.5, 0.5, 0.5),), 2),
-        Step("char_drop", 0.0, ((0.5, 0.5),), 2),
-        Step("char_drop", 0.5, ((0.3, 0.5),), 2),
+        ActionStep("char_drop", 0.5, (), 2),
+        ActionStep("char_drop", 0.5, ((0.5, 0.5, 0.5),), 2),
+        ActionStep("char_drop", 0.0, ((0.5, 0.5),), 2),
+        ActionStep("char_drop", 0.5, ((0.3, 0.5),), 2),
     ],
     ids=["no repetition", "parameters", "importance", "off the grid"],
 )
-def test_steps_that_no_action_has_are_refused(step: Step) -> None:
+def test_steps_that_no_action_has_are_refused(step: ActionStep) -> None:
     with pytest.raises(ValueError, match=r"takes|decodes"):
         SPACE.encode([step])
 

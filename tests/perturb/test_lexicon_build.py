@@ -26,7 +26,7 @@ from pytest_dstfuzz.perturb.lexicon.vectors import (
     strict_neighbours,
     train_vectors,
 )
-from pytest_dstfuzz.perturb.lexicon.vocabulary import Vocabulary, build_vocabulary
+from pytest_dstfuzz.perturb.lexicon.vocabulary import WordList, build_vocabulary
 from pytest_dstfuzz.perturb.lexicon.wndb import SynsetId, read_wordnet
 
 LICENCE = "  1 Licence lines start with two blanks.  \n"
@@ -308,7 +308,7 @@ def test_words_of_the_same_contexts_are_neighbours():
     sentences = [text.split() for text in requests(300)] + [["seldom", "red", "kite"]] * 6
     training = Counter(word for words in sentences for word in words)
     ranked = tuple(sorted(training, key=lambda word: (-training[word], word)))
-    vocabulary = Vocabulary({}, {}, ranked, training)
+    vocabulary = WordList({}, {}, ranked, training)
     vectors = train_vectors(sentences)
     table = neighbour_table(vectors, vocabulary)
     assert table == neighbour_table(train_vectors(sentences), vocabulary)

@@ -14,7 +14,7 @@ from test_engine import LAWS, TURNS, UTTERANCES
 from pytest_dstfuzz.config import TRANSFORMATIONS
 from pytest_dstfuzz.dialogue.types import Ontology
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.action import GRID, ActionSpace, Step
+from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.draft import FREE, TYPO, Draft, pick
 from pytest_dstfuzz.perturb.edits import apply_edits, source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -58,8 +58,8 @@ def parameters_of(name: str, drawn: tuple[float, ...]) -> tuple[float, ...]:
     return drawn[:2] if name.endswith("drop") else drawn
 
 
-def single(name: str, drawn: tuple[float, ...]) -> Step:
-    return Step(name, 1.0, (parameters_of(name, drawn),), SPACE.repetitions)
+def single(name: str, drawn: tuple[float, ...]) -> ActionStep:
+    return ActionStep(name, 1.0, (parameters_of(name, drawn),), SPACE.repetitions)
 
 
 def words_at(source: Source, span: tuple[int, int]) -> range:
@@ -252,7 +252,7 @@ def test_a_single_action_has_one_edit_with_the_same_parameters(
     alone = SPACE.single(action, name)
     block, width = SPACE.block(name), 2 if name.endswith("drop") else 3
     own = action.vector[block.start + 1 : block.start + 1 + width]
-    assert SPACE.decode(alone) == (Step(name, 1.0, (own,), SPACE.repetitions),)
+    assert SPACE.decode(alone) == (ActionStep(name, 1.0, (own,), SPACE.repetitions),)
     assert alone.k == 1
     outside = [v for i, v in enumerate(alone.vector) if not block.start - 1 <= i < block.stop]
     assert set(outside) == {0.0}

@@ -17,7 +17,7 @@ from pytest_dstfuzz.plugin import progress as progress_module
 from pytest_dstfuzz.plugin.marker import marker_values
 from pytest_dstfuzz.plugin.options import given_options, read_settings, repeat_options
 from pytest_dstfuzz.plugin.progress import Progress
-from pytest_dstfuzz.plugin.record import Record, problem_payload, result_payload
+from pytest_dstfuzz.plugin.result_collector import ResultCollector, problem_payload, result_payload
 
 
 def turn(
@@ -112,7 +112,7 @@ def test_a_set_is_no_value() -> None:
 
 def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
     data = DialogueSet("s", "test", (Dialogue("z", ()), Dialogue("a", ())))
-    record = Record()
+    record = ResultCollector()
     for result in (turn("a", 1), turn("z", 3), turn("a", 0), turn("a", 1)):
         record.add(result_payload("key", result, "words"))
     assert [(found.dialogue_id, found.turn_index) for found in record.results(data)] == [
@@ -125,7 +125,7 @@ def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
 
 
 def test_a_record_keeps_the_first_problem() -> None:
-    record = Record()
+    record = ResultCollector()
     record.add(problem_payload("one", 6))
     record.add(problem_payload("two", 4))
     assert (record.problem, record.problem_status) == ("one", 6)

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.report.explain import explain, plainness
+from pytest_dstfuzz.report.explain import explain, simplicity
 
 EXPECTED = """\
 1 of 2 valid variants changes the belief state at turn 1 of dialogue SNG0073
@@ -75,7 +75,7 @@ def test_plainest_first_and_the_rest_counted(broken: TurnResult) -> None:
     assert text.index("Variant 10") < text.index("Variant 14")
     assert "Variant 3\n" not in text
     assert "... and 2 more variants, in the JSON report." in text
-    assert plainness(one) < plainness(context)
+    assert simplicity(one) < simplicity(context)
 
 
 def test_changes_that_were_there_before_are_marked(broken: TurnResult) -> None:

@@ -18,7 +18,7 @@ from pytest_dstfuzz.dialogue.types import Context, DialogueSet
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
 from pytest_dstfuzz.report.edits import diff_spans, undo_edits
-from pytest_dstfuzz.report.explain import explain, plainness
+from pytest_dstfuzz.report.explain import explain, simplicity
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import (
     SCHEMA_PATH,
@@ -115,7 +115,7 @@ def test_every_failed_turn_is_explained(campaign: Tested) -> None:
         text = explain(turn, settings, command="pytest x")
         assert turn.dialogue_id in text.splitlines()[0]
         assert "No violation" not in text
-        plainest = min(turn.violations, key=plainness, default=None)
+        plainest = min(turn.violations, key=simplicity, default=None)
         if plainest is not None and not any(v.outcome == "error" for v in turn.variants):
             assert text.endswith(f"repeat with: pytest x --dst-variant={plainest.index}")
         shown = [str(v.changed_slots[0]) in text for v in turn.violations]

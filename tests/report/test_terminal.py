@@ -12,7 +12,7 @@ from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.keyword import keyword
-from pytest_dstfuzz.report.page import Line, Page
+from pytest_dstfuzz.report.page import StyledLine, TerminalPage
 from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
 from pytest_dstfuzz.report.terminal import interval_text, terminal_lines
 
@@ -65,7 +65,7 @@ def test_verbose_has_operators(results: list[TurnResult]) -> None:
 def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> None:
     lines = terminal_lines(summarise(results), results, Settings(), INFO, verbosity=-1)
     assert lines == [
-        Line(
+        StyledLine(
             "dstfuzz: 1 violations in 1 of 3 turns; failure rate 14.29 %, "
             "valid rate 77.78 %, accuracy 100.00 %; 1 turns with errors",
             "bad",
@@ -225,9 +225,9 @@ def test_tallies(results: list[TurnResult]) -> None:
 
 
 def test_gaps_are_single() -> None:
-    page = Page()
+    page = TerminalPage()
     page.gap()
     page.line("a")
     page.gap()
     page.gap()
-    assert page.lines == [Line("a"), Line("")]
+    assert page.lines == [StyledLine("a"), StyledLine("")]

@@ -10,7 +10,7 @@ from turns import Tasks
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
-from pytest_dstfuzz.search.protocol import Task
+from pytest_dstfuzz.search.protocol import SearchTask
 
 
 @pytest.fixture(scope="session")
@@ -18,7 +18,9 @@ def tasks() -> Tasks:
     data = load_dialogues("sample", "test")
 
     @lru_cache
-    def build(order: str = "reading", count: int = 4, only: tuple[str, ...] = ()) -> list[Task]:
+    def build(
+        order: str = "reading", count: int = 4, only: tuple[str, ...] = ()
+    ) -> list[SearchTask]:
         perturber = Perturber(
             load_lexicon(),
             ontology=data.ontology,
@@ -31,7 +33,7 @@ def tasks() -> Tasks:
             for turn in dialogue.turns:
                 values = sorted((turn.state or {}).values())
                 source = perturber.prepare(turn.user, values, turn.system)
-                found.append(Task(dialogue, turn.index, None, perturber, source))
+                found.append(SearchTask(dialogue, turn.index, None, perturber, source))
         return found
 
     return build

@@ -8,29 +8,33 @@ from hypothesis import strategies as st
 from turns import Tasks
 
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.search.climb import DIALTEST, GREEDY, Climb, ClimbSearch
-from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
+from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimb, HillClimbSearch
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
 
 LAWS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 HEIGHTS = st.lists(
-    st.floats(-0.2, 0.3).map(lambda height: round(height, 4)), min_size=20, max_size=20
+    st.floats(-0.2, 0.3).map(lambda score: round(score, 4)), min_size=20, max_size=20
 )
 RULES = pytest.mark.parametrize("rules", [GREEDY, DIALTEST], ids=lambda rules: rules.name)
 
 
-def attempt(rules: Climb, task: Task, heights: list[float], seed: int = 0) -> list[Seen]:
+def attempt(
+    rules: HillClimb, task: SearchTask, heights: list[float], seed: int = 0
+) -> list[Feedback]:
     """Play attempts at a turn; the tracker's impurity is given, invalid ones are not answered."""
-    turn = ClimbSearch(rules, seed).turn(task)
-    seen: list[Seen] = []
-    for number, height in enumerate(heights):
+    turn = HillClimbSearch(rules, seed).turn(task)
+    seen: list[Feedback] = []
+    for number, score in enumerate(heights):
         proposal = turn.propose(number, 0, seen)
         known = {item.proposal.variant.text for item in seen}
         new = proposal.variant.valid and proposal.variant.text not in known
-        seen.append(Seen(proposal, answered=True, impurity=height) if new else Seen(proposal))
+        seen.append(
+            Feedback(proposal, answered=True, impurity=score) if new else Feedback(proposal)
+        )
     return seen
 
 
-def longest(tasks: Tasks, only: tuple[str, ...] = ()) -> Task:
+def longest(tasks: Tasks, only: tuple[str, ...] = ()) -> SearchTask:
     return max(tasks("reading", 4, only), key=lambda task: len(task.source.words))
 
 
@@ -38,7 +42,7 @@ def longest(tasks: Tasks, only: tuple[str, ...] = ()) -> Task:
 @LAWS
 @given(heights=HEIGHTS, seed=st.integers(0, 99))
 def test_a_step_adds_to_what_was_kept_and_only_rises_are_kept(
-    tasks: Tasks, rules: Climb, heights: list[float], seed: int
+    tasks: Tasks, rules: HillClimb, heights: list[float], seed: int
 ) -> None:
     base: tuple[Edit, ...] = ()
     top, kept = 0.0, 0
@@ -56,30 +60,30 @@ def test_a_step_adds_to_what_was_kept_and_only_rises_are_kept(
 
 
 @RULES
-def test_every_climb_begins_at_the_clean_utterance(tasks: Tasks, rules: Climb) -> None:
+def test_every_climb_begins_at_the_clean_utterance(tasks: Tasks, rules: HillClimb) -> None:
     rising = [0.01 * (number + 1) for number in range(24)]
     seen = attempt(rules, longest(tasks), rising)
     counts = [len(item.proposal.variant.edits) for item in seen]
     assert max(counts[1:8]) > 1
     assert all(count <= 1 for count in counts[:: rules.steps])
-    search = ClimbSearch(rules, 0)
-    assert [search.companion(number) for number in (0, 1, 7, 8, 9, 16)] == [0, 0, 0, 8, 8, 16]
+    search = HillClimbSearch(rules, 0)
+    assert [search.context_variant(number) for number in (0, 1, 7, 8, 9, 16)] == [0, 0, 0, 8, 8, 16]
 
 
 @RULES
 @pytest.mark.parametrize("margin", [-0.0001, 0.0001])
-def test_the_threshold(tasks: Tasks, rules: Climb, margin: float) -> None:
+def test_the_threshold(tasks: Tasks, rules: HillClimb, margin: float) -> None:
     task = longest(tasks)
     first = attempt(rules, task, [0.0])[0].proposal
     assert first.variant.valid
-    seen = [Seen(first, answered=True, impurity=rules.threshold + margin)]
-    following = [ClimbSearch(rules, 0).turn(task).propose(1, draw, seen) for draw in range(12)]
+    seen = [Feedback(first, answered=True, impurity=rules.threshold + margin)]
+    following = [HillClimbSearch(rules, 0).turn(task).propose(1, draw, seen) for draw in range(12)]
     grown = [p.variant.edits[:1] == first.variant.edits and len(p.variant.edits) == 2
              for p in following]  # fmt: skip
     assert any(grown) == (margin > 0)
     # What the tracker was not asked about, or failed on, is never kept.
-    not_run = [Seen(first, answered=False, impurity=0.9)]
-    assert len(ClimbSearch(rules, 0).turn(task).propose(1, 0, not_run).variant.edits) <= 1
+    not_run = [Feedback(first, answered=False, impurity=0.9)]
+    assert len(HillClimbSearch(rules, 0).turn(task).propose(1, 0, not_run).variant.edits) <= 1
 
 
 def test_dialtest_swaps_and_inserts_words_five_at_most(tasks: Tasks) -> None:
@@ -104,8 +108,8 @@ def test_dialtest_swaps_and_inserts_words_five_at_most(tasks: Tasks) -> None:
 def test_dialtest_begins_again_after_five(tasks: Tasks) -> None:
     task = longest(tasks)
     task = task._replace(source=task.perturber.prepare(" ".join(["could you please help"] * 12)))
-    turn = ClimbSearch(DIALTEST, 0).turn(task)
-    seen: list[Seen] = []
+    turn = HillClimbSearch(DIALTEST, 0).turn(task)
+    seen: list[Feedback] = []
     for number in range(5):
         for draw in range(50):
             proposal = turn.propose(number, draw, seen)
@@ -113,7 +117,7 @@ def test_dialtest_begins_again_after_five(tasks: Tasks) -> None:
                 item.proposal.variant.text for item in seen
             }:
                 break
-        seen.append(Seen(proposal, answered=True, impurity=0.1 * (number + 1)))
+        seen.append(Feedback(proposal, answered=True, impurity=0.1 * (number + 1)))
     assert len(seen[-1].proposal.variant.edits) == 5
     assert len(turn.propose(5, 0, seen).variant.edits) <= 1
 
@@ -129,13 +133,13 @@ def test_greedy_does_everything(tasks: Tasks) -> None:
 
 
 @RULES
-def test_nothing_depends_on_what_was_asked_before(tasks: Tasks, rules: Climb) -> None:
+def test_nothing_depends_on_what_was_asked_before(tasks: Tasks, rules: HillClimb) -> None:
     task = longest(tasks)
     seen = attempt(rules, task, [0.02 * number for number in range(12)], seed=5)
-    turn = ClimbSearch(rules, 5).turn(task)
+    turn = HillClimbSearch(rules, 5).turn(task)
     for number in (11, 3, 7, 0, 8):
         assert turn.propose(number, 0, seen[:number]) == seen[number].proposal
-    other = [ClimbSearch(rules, 6).turn(task).propose(n, 0, seen[:n]) for n in range(12)]
+    other = [HillClimbSearch(rules, 6).turn(task).propose(n, 0, seen[:n]) for n in range(12)]
     assert other != [item.proposal for item in seen]
     again = [turn.propose(0, draw, []).variant.text for draw in range(12)]
     assert len(set(again)) > 3
@@ -143,7 +147,7 @@ def test_nothing_depends_on_what_was_asked_before(tasks: Tasks, rules: Climb) ->
 
 def test_with_few_transformations_the_places_still_vary(tasks: Tasks) -> None:
     task = longest(tasks, only=("char_drop",))
-    turn = ClimbSearch(GREEDY, 0).turn(task)
+    turn = HillClimbSearch(GREEDY, 0).turn(task)
     proposals: list[Proposal] = [turn.propose(0, draw, []) for draw in range(30)]
     assert {e.transformation for p in proposals for e in p.variant.edits} == {"char_drop"}
     assert len({edit.start for p in proposals for edit in p.variant.edits}) > 5

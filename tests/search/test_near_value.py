@@ -10,8 +10,8 @@ from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit, Variant
-from pytest_dstfuzz.search.near_value import NearValueSearch, promise
-from pytest_dstfuzz.search.protocol import Proposal, Seen, Task
+from pytest_dstfuzz.search.near_value import NearValueSearch, heuristic_score
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
 from pytest_dstfuzz.search.uniform import RandomSearch
 
 TEXT = "i am leaving from ely and want something nice there please"
@@ -43,7 +43,7 @@ def variant_of(*edits: tuple[str, str, str, str]) -> Variant:
 def test_what_an_edit_promises(edit: tuple[str, str, str, str], worth: float) -> None:
     perturber = Perturber(load_lexicon(), order="distance")
     source = perturber.prepare(TEXT, ["ely"])
-    assert promise(source, variant_of(edit)) == worth
+    assert heuristic_score(source, variant_of(edit)) == worth
 
 
 def test_cue_words_beside_a_value_promise_most_and_edits_add_up() -> None:
@@ -55,7 +55,7 @@ def test_cue_words_beside_a_value_promise_most_and_edits_add_up() -> None:
     assert source.text[far.start : far.end] == far.before
 
     def worth(*edits: Edit) -> float:
-        return promise(source, Variant(source.text, "x", edits, 0.1, 0.1, "valid"))
+        return heuristic_score(source, Variant(source.text, "x", edits, 0.1, 0.1, "valid"))
 
     assert worth(cue) == 15.8
     assert worth(stuck) == 10.6
@@ -64,7 +64,7 @@ def test_cue_words_beside_a_value_promise_most_and_edits_add_up() -> None:
     assert worth() == 0
 
 
-def near_share(variants: list[Variant], all_tasks: list[Task]) -> float:
+def near_share(variants: list[Variant], all_tasks: list[SearchTask]) -> float:
     """Return the share of edits that touch a word at most one away from a value."""
     near = []
     for task, variant in zip(all_tasks, variants, strict=True):
@@ -80,7 +80,7 @@ def near_share(variants: list[Variant], all_tasks: list[Task]) -> float:
     return float(np.mean(near))
 
 
-def first(search: NearValueSearch | RandomSearch, all_tasks: list[Task]) -> list[Variant]:
+def first(search: NearValueSearch | RandomSearch, all_tasks: list[SearchTask]) -> list[Variant]:
     return [search.turn(task).propose(0, 0, ()).variant for task in all_tasks]
 
 
@@ -96,7 +96,7 @@ def test_it_goes_beside_values_more_often_than_random(tasks: Tasks, k: int) -> N
     shares = near_share(near, every), near_share(uniform, every)
     assert shares[0] > shares[1] + 0.1
     worths = [
-        float(np.mean([promise(t.source, v) for t, v in zip(every, found, strict=True)]))
+        float(np.mean([heuristic_score(t.source, v) for t, v in zip(every, found, strict=True)]))
         for found in (near, uniform)
     ]
     assert worths[0] > 1.5 * worths[1]
@@ -128,11 +128,11 @@ def test_it_does_not_propose_what_is_there_already(tasks: Tasks) -> None:
     again = alone = 0
     for task in tasks("distance", 4):
         turn = NearValueSearch(0, 1).turn(task)
-        seen: list[Seen] = []
+        seen: list[Feedback] = []
         for number in range(6):
             proposal = turn.propose(number, 0, seen)
             again += any(s.proposal.variant.text == proposal.variant.text for s in seen)
-            seen.append(Seen(proposal))
+            seen.append(Feedback(proposal))
         texts = [turn.propose(number, 0, ()).variant.text for number in range(6)]
         alone += len(texts) - len(set(texts))
     assert again < alone / 2

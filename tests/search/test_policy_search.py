@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from turns import Tasks
 
-from pytest_dstfuzz.search.protocol import Seen
+from pytest_dstfuzz.search.protocol import Feedback
 from pytest_dstfuzz.search.registry import search_by_name
 
 
@@ -14,10 +14,12 @@ def test_what_it_proposes_does_not_depend_on_what_was_asked_before(tasks: Tasks)
     search = search_by_name("agent", seed=0, k=3)
     for task in tasks(search.order, count=2):
         turn = search.turn(task)
-        seen: list[Seen] = []
+        seen: list[Feedback] = []
         for number in range(4):
             proposal = turn.propose(number, 0, seen)
-            seen.append(Seen(proposal, answered=proposal.variant.valid, impurity=0.001 * number))
+            seen.append(
+                Feedback(proposal, answered=proposal.variant.valid, impurity=0.001 * number)
+            )
         for number in (3, 1, 2, 0):
             assert turn.propose(number, 0, seen[:number]) == seen[number].proposal
             assert search.turn(task).propose(number, 0, seen[:number]) == seen[number].proposal
@@ -27,10 +29,10 @@ def test_later_attempts_differ_from_the_first(tasks: Tasks) -> None:
     search = search_by_name("agent", seed=0, k=3)
     for task in tasks(search.order, count=3):
         turn = search.turn(task)
-        seen: list[Seen] = []
+        seen: list[Feedback] = []
         for number in range(4):
             proposal = turn.propose(number, 0, seen)
-            seen.append(Seen(proposal, answered=proposal.variant.valid))
+            seen.append(Feedback(proposal, answered=proposal.variant.valid))
         actions = [item.proposal.action for item in seen]
         assert all(earlier != later for earlier, later in pairwise(actions)), task.source.text
 

@@ -10,7 +10,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.search.protocol import Task
+from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.seeding import stream
 
@@ -27,7 +27,7 @@ def actions(
     draw: int = 0,
 ) -> list[Action]:
     source = PERTURBER.prepare(dialogue.turns[turn].user)
-    task = Task(dialogue, turn, None, PERTURBER, source)
+    task = SearchTask(dialogue, turn, None, PERTURBER, source)
     attempts = search_by_name("random", seed=seed, k=k).turn(task)
     found = [attempts.propose(number, draw, ()) for number in range(count)]
     assert [PERTURBER.apply(source, item.action) for item in found] == [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pytest_dstfuzz.search.protocol import Task
+from pytest_dstfuzz.search.protocol import SearchTask
 
 #: Builds the tasks of some dialogues: ``tasks(order, dialogues, only)``.
-Tasks = Callable[..., list[Task]]
+Tasks = Callable[..., list[SearchTask]]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.attempts import Rules
+from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import (
@@ -81,7 +81,7 @@ def test_a_planted_weakness_shrinks_to_the_one_edit() -> None:
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
 def test_variants_are_those_of_a_campaign(validity: str) -> None:
     chosen = Settings(validity=validity)
-    perturber = Rules.of(chosen, SAMPLE, load_lexicon()).perturber
+    perturber = CampaignSpec.of(chosen, SAMPLE, load_lexicon()).perturber
     dialogue = SAMPLE.dialogues[0]
     turn = dialogue.turns[0]
     assert turn.state is not None

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.annotations import command
-from pytest_dstfuzz.report.page import Page
+from pytest_dstfuzz.report.page import TerminalPage
 
 #: Text that is likely to hold what must not come through.
 TEXTS = st.text(
@@ -53,7 +53,7 @@ def test_usual_text_stays(text: str) -> None:
 
 @given(TEXTS, TEXTS, st.integers(40, 120))
 def test_a_page_begins_no_line_with_a_command(head: str, text: str, width: int) -> None:
-    page = Page(width)
+    page = TerminalPage(width)
     page.field(head[:10].replace("\n", ""), text)
     page.line(f"{'x' * (width - 1)} ::error::{text}")
     page.table([("name", "count"), (text.replace("\n", " "), "1")])
@@ -62,7 +62,7 @@ def test_a_page_begins_no_line_with_a_command(head: str, text: str, width: int) 
 
 
 def test_wrapped_text_keeps_to_the_width() -> None:
-    page = Page(40)
+    page = TerminalPage(40)
     page.line(f"{'x' * 39} ::error::{'y' * 200}")
     assert max(len(line.text) for line in page.lines) <= 40
     assert "".join(line.text for line in page.lines).startswith(f"{'x' * 33}")

@@ -18,7 +18,7 @@ from trade_data import dialogues  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.trade import create  # noqa: E402
 from pytest_dstfuzz.trackers.trade.load import SHIPPED, load_trade  # noqa: E402
-from pytest_dstfuzz.trackers.trade.storage import Reading, build_network, save_model  # noqa: E402
+from pytest_dstfuzz.trackers.trade.storage import TradeReading, build_network, save_model  # noqa: E402
 from pytest_dstfuzz.trackers.trade.train import training_vocabulary  # noqa: E402
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.json", "vocabulary.json"
@@ -29,7 +29,7 @@ def model(tmp_path: Path) -> Path:
     vocabulary = training_vocabulary(dialogues())
     network = build_network(vocabulary, embedding=6, hidden=5)
     save_model(
-        tmp_path, network.state_dict(), network.shape, vocabulary, Reading(50, "multiwoz"), {}
+        tmp_path, network.state_dict(), network.shape, vocabulary, TradeReading(50, "multiwoz"), {}
     )
     return tmp_path
 

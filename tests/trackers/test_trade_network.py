@@ -16,13 +16,13 @@ from pytest_dstfuzz.trackers.trade.decode import decode, mix  # noqa: E402
 from pytest_dstfuzz.trackers.trade.gru import run_bidirectional  # noqa: E402
 from pytest_dstfuzz.trackers.trade.loss import batch_loss  # noqa: E402
 from pytest_dstfuzz.trackers.trade.network import GATE_POINTER, TradeNetwork  # noqa: E402
-from pytest_dstfuzz.trackers.trade.rows import Row, bucket, collate, make_rows  # noqa: E402
+from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, bucket, collate, make_rows  # noqa: E402
 from pytest_dstfuzz.trackers.trade.storage import build_network  # noqa: E402
 from pytest_dstfuzz.trackers.trade.train import training_vocabulary  # noqa: E402
 from pytest_dstfuzz.trackers.trade.vocabulary import END, UNKNOWN  # noqa: E402
 
 
-def small_network() -> tuple[TradeNetwork, list[Row]]:
+def small_network() -> tuple[TradeNetwork, list[LabelledTurn]]:
     """Return an untrained network in evaluation mode and twenty rows."""
     vocabulary = training_vocabulary(dialogues())
     generator = torch.Generator().manual_seed(1)
@@ -82,7 +82,7 @@ def test_the_encoder_s_gradients_are_those_of_finite_differences() -> None:
     assert torch.autograd.gradcheck(run, tensors)
 
 
-def plain_loss(network: TradeNetwork, row: Row) -> tuple[float, float]:
+def plain_loss(network: TradeNetwork, row: LabelledTurn) -> tuple[float, float]:
     """TRADE's equations for one row, one slot and one word at a time."""
     weights = {name: p.detach().numpy() for name, p in network.named_parameters()}
     size, known = network.shape.hidden, network.shape.outputs

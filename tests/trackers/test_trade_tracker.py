@@ -10,7 +10,7 @@ pytest.importorskip("safetensors")
 from trade_data import dialogues  # noqa: E402
 
 from pytest_dstfuzz.dialogue.types import Context, Exchange  # noqa: E402
-from pytest_dstfuzz.trackers.trade.storage import Reading, build_network  # noqa: E402
+from pytest_dstfuzz.trackers.trade.storage import TradeReading, build_network  # noqa: E402
 from pytest_dstfuzz.trackers.trade.tracker import TradeTracker  # noqa: E402
 from pytest_dstfuzz.trackers.trade.train import training_vocabulary  # noqa: E402
 
@@ -23,7 +23,7 @@ def tracker(batch_size: int) -> TradeTracker:
     with torch.no_grad():
         network.gate.mul_(20)
         network.encoder.mul_(3)
-    return TradeTracker(network, vocabulary, Reading(300, "multiwoz"), batch_size=batch_size)
+    return TradeTracker(network, vocabulary, TradeReading(300, "multiwoz"), batch_size=batch_size)
 
 
 def contexts() -> list[Context]:

@@ -30,7 +30,7 @@ from pytest_dstfuzz.perturb.lexicon.vectors import (
     strict_neighbours,
     train_vectors,
 )
-from pytest_dstfuzz.perturb.lexicon.vocabulary import Vocabulary, build_vocabulary, plain
+from pytest_dstfuzz.perturb.lexicon.vocabulary import WordList, build_vocabulary, plain
 from pytest_dstfuzz.perturb.lexicon.wndb import WordNet, read_wordnet
 
 
@@ -172,7 +172,7 @@ def read_stopwords(path: Path) -> list[str]:
 
 
 def compile_tables(
-    wordnet: WordNet, vocabulary: Vocabulary, corpus: Corpus, own: OwnLists
+    wordnet: WordNet, vocabulary: WordList, corpus: Corpus, own: OwnLists
 ) -> dict[str, Any]:
     """Return the tables of the compiled file."""
     closed = own.closed()

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pytest_dstfuzz.perturb.lexicon.inflect import FORMS, Inflector
-from pytest_dstfuzz.perturb.lexicon.vocabulary import Vocabulary, plain
+from pytest_dstfuzz.perturb.lexicon.vocabulary import WordList, plain
 from pytest_dstfuzz.perturb.lexicon.wndb import PARTS_OF_SPEECH, SynsetId, WordNet
 
 #: A word outside the training split gets entries when it was tagged this often.
@@ -42,7 +42,7 @@ class Dictionary:
     """
 
     wordnet: WordNet
-    vocabulary: Vocabulary
+    vocabulary: WordList
     closed: frozenset[str]
 
     def bases(self) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_dstfuzz.errors import MissingExtraError
-from pytest_dstfuzz.perturb.lexicon.vocabulary import Vocabulary, plain
+from pytest_dstfuzz.perturb.lexicon.vocabulary import WordList, plain
 
 #: word2vec's settings: small, because the corpus is; one worker, because several race.
 SETTINGS: Mapping[str, Any] = {
@@ -33,7 +33,7 @@ def train_vectors(sentences: Sequence[Sequence[str]]) -> Any:
     return Word2Vec(sentences=sentences, **SETTINGS).wv
 
 
-def neighbour_table(vectors: Any, vocabulary: Vocabulary) -> dict[str, list[tuple[str, float]]]:
+def neighbour_table(vectors: Any, vocabulary: WordList) -> dict[str, list[tuple[str, float]]]:
     """Return word -> its nearest words with their cosine, for the frequent plain words."""
     words = [w for w in vocabulary.ranked if plain(w) and vocabulary.training[w] >= MIN_COUNT]
     known = [w for w in words if w in vectors.key_to_index]

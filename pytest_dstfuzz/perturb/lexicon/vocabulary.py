@@ -23,7 +23,7 @@ def plain(word: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Vocabulary:
+class WordList:
     """Words with their parts of speech, and the training split's frequencies."""
 
     #: word -> majority part of speech (or ``function``, or ``""`` when unknown).
@@ -42,7 +42,7 @@ def build_vocabulary(
     corrections: Mapping[str, str],
     misspelled: Iterable[str],
     extra_words: Iterable[str] = (),
-) -> Vocabulary:
+) -> WordList:
     """Compile the word list.
 
     Args:
@@ -70,7 +70,7 @@ def build_vocabulary(
         pos.setdefault(word, next(parts, ""))
     pos.update(dict.fromkeys(function_words, "function"))
     ranked = sorted((w for w, n in training.items() if n >= 3), key=lambda w: (-training[w], w))
-    return Vocabulary(pos, share, tuple(ranked), training)
+    return WordList(pos, share, tuple(ranked), training)
 
 
 def _lemmas(

@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
-from pytest_dstfuzz.report.explain import blame, doubts, plainness
+from pytest_dstfuzz.report.explain import blame, doubts, simplicity
 from pytest_dstfuzz.report.keyword import keyword
 
 
@@ -31,7 +31,7 @@ def page_data(turns: Sequence[TurnResult]) -> dict[str, Any]:
     pairs = [
         (number, turn, variant) for number, turn in enumerate(kept) for variant in turn.violations
     ]
-    pairs.sort(key=lambda pair: (plainness(pair[2]), pair[1].dialogue_id, pair[1].turn_index))
+    pairs.sort(key=lambda pair: (simplicity(pair[2]), pair[1].dialogue_id, pair[1].turn_index))
     return {
         "turns": [_turn(turn) for turn in kept],
         "violations": [violation_record(number, turn, item) for number, turn, item in pairs],

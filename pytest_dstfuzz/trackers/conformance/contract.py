@@ -5,8 +5,8 @@ from __future__ import annotations
 from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.trackers.asking import difference, in_training_mode
-from pytest_dstfuzz.trackers.conformance.findings import Outcome
-from pytest_dstfuzz.trackers.conformance.probe import Answer, Probe, state_of
+from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
+from pytest_dstfuzz.trackers.conformance.probe import Answer, TrackerProbe, state_of
 
 _SHAPE = (
     "predict(contexts) returns one Prediction, or one mapping slot -> value, for each context; "
@@ -14,55 +14,55 @@ _SHAPE = (
 )
 
 
-def eval_mode(probe: Probe) -> Outcome:
+def eval_mode(probe: TrackerProbe) -> CheckOutcome:
     """No module that the tracker keeps is in training mode."""
     if in_training_mode(probe.tracker):
-        return Outcome(
+        return CheckOutcome(
             "failed",
             "the tracker is in training mode, where dropout changes its answers",
             "Call .eval() on the model once it is loaded.",
         )
-    return Outcome("passed", "nothing that the tracker keeps says that it is training")
+    return CheckOutcome("passed", "nothing that the tracker keeps says that it is training")
 
 
-def clean_turns(probe: Probe) -> Outcome:
+def clean_turns(probe: TrackerProbe) -> CheckOutcome:
     """Every turn of the data has a sound answer."""
     errors = [(place, a) for place, a in probe.survey.items() if not isinstance(a, Answer)]
     total = len(probe.survey)
     if not errors:
-        return Outcome("passed", f"one sound prediction for each of {total} clean turns")
+        return CheckOutcome("passed", f"one sound prediction for each of {total} clean turns")
     place, error = errors[0]
     which = f"all {total}" if len(errors) == total else f"{len(errors)} of {total}"
-    return Outcome(
+    return CheckOutcome(
         "failed",
         f"no answer to {which} clean turns; to {probe.turns[place].name}: {error}",
         f"A run counts such a turn as an error. {_SHAPE}",
     )
 
 
-def batch_sizes(probe: Probe) -> Outcome:
+def batch_sizes(probe: TrackerProbe) -> CheckOutcome:
     """Batches of every size have one answer for each context."""
     broken = {size: e for size, e in probe.sized.items() if isinstance(e, DstFuzzError)}
     if broken:
         what = "; ".join(f"of {size}: {error}" for size, error in broken.items())
-        return Outcome(
+        return CheckOutcome(
             "failed",
             f"batches are not answered, {what}",
             "Return as many predictions as there are contexts, for whatever number of contexts; "
             "where memory is short, cut the batch into smaller ones yourself.",
         )
     sizes = ", ".join(str(size) for size in probe.sized)
-    return Outcome("passed", f"one prediction for each context in batches of {sizes}")
+    return CheckOutcome("passed", f"one prediction for each context in batches of {sizes}")
 
 
-def input_kept(probe: Probe) -> Outcome:
+def input_kept(probe: TrackerProbe) -> CheckOutcome:
     """The batch is as it was, and may be a tuple as well as a list."""
     contexts = [turn.context for turn in probe.few]
     before = [context.exchanges for context in contexts]
     batch = list(contexts)
     probe.raw(batch)
     if batch != contexts or [context.exchanges for context in contexts] != before:
-        return Outcome(
+        return CheckOutcome(
             "failed",
             "the tracker changes the batch that it is given",
             "Leave the contexts and their sequence alone: sort with sorted(), do not pop() or "
@@ -71,15 +71,15 @@ def input_kept(probe: Probe) -> Outcome:
     try:
         probe.raw(tuple(contexts))
     except DstFuzzError as error:
-        return Outcome(
+        return CheckOutcome(
             "failed",
             f"a batch that is a tuple is not answered: {error}",
             "A batch is a sequence: take a list and a tuple alike.",
         )
-    return Outcome("passed", "the batch is left as it was, a list or a tuple")
+    return CheckOutcome("passed", "the batch is left as it was, a list or a tuple")
 
 
-def own_states(probe: Probe) -> Outcome:
+def own_states(probe: TrackerProbe) -> CheckOutcome:
     """An answer is nobody else's: no two contexts share one, and later calls change none."""
     answers = probe.raw([turn.context for turn in probe.few])
     kept = [probe.checked(answer) for answer in answers]
@@ -95,11 +95,13 @@ def own_states(probe: Probe) -> Outcome:
     ]
     if shared:
         one, other = (probe.few[place].name for place in shared[0])
-        return Outcome(
+        return CheckOutcome(
             "failed", f"the answers to {one} and {other} are one and the same object", advice
         )
     probe.ask(probe.few[::-1])
     later = [probe.checked(answer) for answer in answers]
     if moved := difference(kept, later, (turn.name for turn in probe.few)):
-        return Outcome("failed", f"a later call changes an answer given before ({moved})", advice)
-    return Outcome("passed", "no answer is changed after it was given")
+        return CheckOutcome(
+            "failed", f"a later call changes an answer given before ({moved})", advice
+        )
+    return CheckOutcome("passed", "no answer is changed after it was given")

@@ -13,7 +13,7 @@ from pytest_dstfuzz.trackers.evaluate import Evaluation
 Status = Literal["passed", "failed", "warned", "skipped"]
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What a check says of a tracker."""
 
     status: Status

@@ -15,9 +15,9 @@ from pytest_dstfuzz.trackers.conformance.contract import (
     input_kept,
     own_states,
 )
-from pytest_dstfuzz.trackers.conformance.findings import Conformance, Finding, Outcome
+from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome, Conformance, Finding
 from pytest_dstfuzz.trackers.conformance.odd import odd_utterances
-from pytest_dstfuzz.trackers.conformance.probe import Probe
+from pytest_dstfuzz.trackers.conformance.probe import TrackerProbe
 from pytest_dstfuzz.trackers.conformance.repeating import (
     batch_alone,
     batch_order,
@@ -33,7 +33,7 @@ class Check:
     """One question about a tracker."""
 
     name: str
-    run: Callable[[Probe], Outcome]
+    run: Callable[[TrackerProbe], CheckOutcome]
     #: Earlier checks whose failure alone makes this one fail too.
     explained_by: tuple[str, ...] = ()
     #: Whether it can be asked of a tracker that answered nothing.
@@ -90,7 +90,7 @@ def check_tracker(
     Raises:
         UserError: the data has no turns.
     """
-    probe = Probe(tracker, data, batch_size, progress, repeatable=repeatable)
+    probe = TrackerProbe(tracker, data, batch_size, progress, repeatable=repeatable)
     if not probe.turns:
         raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
     findings: list[Finding] = []
@@ -105,7 +105,7 @@ def check_tracker(
     )
 
 
-def _judged(check: Check, probe: Probe, before: Sequence[Finding]) -> Finding:
+def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Finding:
     """Return the finding of a check, ``skipped`` where an earlier one explains its failure."""
     if not (check.unanswered or probe.answers):
         return Finding(check.name, "skipped", "not asked: no clean turn has an answer")

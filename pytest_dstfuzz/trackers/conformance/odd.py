@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pytest_dstfuzz.dialogue.types import Context, Exchange
 from pytest_dstfuzz.errors import DstFuzzError
-from pytest_dstfuzz.trackers.conformance.findings import Outcome
-from pytest_dstfuzz.trackers.conformance.probe import Probe, Turn
+from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
+from pytest_dstfuzz.trackers.conformance.probe import ProbeTurn, TrackerProbe
 
 #: An utterance of 2,000 characters.
 LONG = ("we would like a quiet table near the window, and then a taxi; " * 40)[:2000]
@@ -24,7 +24,7 @@ UTTERANCES = {
 _SHOWN = 3
 
 
-def odd_utterances(probe: Probe) -> Outcome:
+def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
     """Odd utterances are answered, as the first turn and as a later one, alone and together."""
     turns = _turns(probe.few[0].context.exchanges[0])
     failed: dict[str, str] = {}
@@ -37,7 +37,7 @@ def odd_utterances(probe: Probe) -> Outcome:
         kinds = len({turn.name for turn in turns})
         shown = ", ".join(list(failed.values())[:_SHOWN])
         more = f", and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
-        return Outcome(
+        return CheckOutcome(
             "failed",
             f"no answer to {len(failed)} of {kinds} odd utterances: {shown}{more}",
             "Users send these. Answer with the state so far where there is nothing to understand.",
@@ -45,20 +45,24 @@ def odd_utterances(probe: Probe) -> Outcome:
     try:
         probe.ask([*turns, *probe.few])
     except DstFuzzError as error:
-        return Outcome(
+        return CheckOutcome(
             "failed",
             f"odd utterances are answered alone, and not in one batch with others: {error}",
             "Look at the padding of what comes out empty, and at the longest context.",
         )
-    return Outcome("passed", f"{len({turn.name for turn in turns})} odd utterances are answered")
+    return CheckOutcome(
+        "passed", f"{len({turn.name for turn in turns})} odd utterances are answered"
+    )
 
 
-def _turns(opening: Exchange) -> list[Turn]:
+def _turns(opening: Exchange) -> list[ProbeTurn]:
     """Return each odd utterance as a first turn and as the one after ``opening``."""
     later = [
-        Turn(name, "", Context((opening, Exchange("Anything else?", text))))
+        ProbeTurn(name, "", Context((opening, Exchange("Anything else?", text))))
         for name, text in UTTERANCES.items()
     ]
-    first = [Turn(name, "", Context((Exchange("", text),))) for name, text in UTTERANCES.items()]
+    first = [
+        ProbeTurn(name, "", Context((Exchange("", text),))) for name, text in UTTERANCES.items()
+    ]
     silent = Context((opening, Exchange("", "a cheap one, please")))
-    return [*first, *later, Turn("an empty system utterance", "", silent)]
+    return [*first, *later, ProbeTurn("an empty system utterance", "", silent)]

@@ -26,7 +26,7 @@ REPEATS = 4
 _Item = TypeVar("_Item")
 
 
-class Turn(NamedTuple):
+class ProbeTurn(NamedTuple):
     """A turn of the data as a tracker is asked for it."""
 
     #: How messages call it.
@@ -50,7 +50,7 @@ class Sized(NamedTuple):
     seconds: float
 
 
-class Probe:
+class TrackerProbe:
     """Asks a tracker, and remembers what it said.
 
     Args:
@@ -76,7 +76,7 @@ class Probe:
         self.batch_size = batch_size
         self.asked = 0
         self.turns = [
-            Turn(f"dialogue {d.id} turn {t.index}", d.id, d.context(t.index))
+            ProbeTurn(f"dialogue {d.id} turn {t.index}", d.id, d.context(t.index))
             for d in data.dialogues
             for t in d.turns
         ]
@@ -93,7 +93,7 @@ class Probe:
         """Return an answer as a sound prediction; see `check_prediction`."""
         return check_prediction(answer, normalisation=self.data.normalisation)
 
-    def ask(self, turns: Sequence[Turn]) -> list[Prediction]:
+    def ask(self, turns: Sequence[ProbeTurn]) -> list[Prediction]:
         """Return the answers to turns that are asked for in one batch.
 
         Raises:
@@ -139,7 +139,7 @@ class Probe:
         return {place: a for place, a in self.survey.items() if isinstance(a, Answer)}
 
     @cached_property
-    def few(self) -> list[Turn]:
+    def few(self) -> list[ProbeTurn]:
         """Turns of some dialogues: of those in which the answers change most.
 
         A tracker that knows one domain alone says the same to most turns, which shows
@@ -167,7 +167,7 @@ class Probe:
         return [self.ask(self.few) for _ in range(REPEATS)]
 
     @cached_property
-    def many(self) -> list[Turn]:
+    def many(self) -> list[ProbeTurn]:
         """Turns of all over the data, enough for the largest batch."""
         most = max(*SIZES, self.batch_size)
         return [self.turns[place] for place in spread(list(self.answers), most)]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_value
 from pytest_dstfuzz.dialogue.types import DONTCARE, Ontology
 from pytest_dstfuzz.trackers.checks import unknown_slot
-from pytest_dstfuzz.trackers.conformance.findings import Outcome
-from pytest_dstfuzz.trackers.conformance.probe import Probe
+from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
+from pytest_dstfuzz.trackers.conformance.probe import TrackerProbe
 
 #: In fewer letters two words that are alike are two words (``east``, ``west``).
 _LETTERS = 5
@@ -18,28 +18,30 @@ _SYSTEMATIC = 2
 _SHOWN = 3
 
 
-def slots(probe: Probe) -> Outcome:
+def slots(probe: TrackerProbe) -> CheckOutcome:
     """Every slot of an answer is one that the data has."""
     ontology = probe.data.ontology
     if ontology is None or not ontology.complete:
-        return Outcome("skipped", "the data does not say which slots there are")
+        return CheckOutcome("skipped", "the data does not say which slots there are")
     named = sorted({slot for a in probe.answers.values() for slot in a.prediction.state})
     problems = [problem for slot in named if (problem := unknown_slot({slot: ""}, ontology))]
     if problems:
         more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        return Outcome(
+        return CheckOutcome(
             "failed",
             f"the tracker returns {'; '.join(problems[:_SHOWN])}{more}",
             "Name slots as the data does, or give the data an ontology with yours.",
         )
-    return Outcome("passed", f"{len(named)} slots, all known ({len(ontology.slots)} there are)")
+    return CheckOutcome(
+        "passed", f"{len(named)} slots, all known ({len(ontology.slots)} there are)"
+    )
 
 
-def values(probe: Probe) -> Outcome:
+def values(probe: TrackerProbe) -> CheckOutcome:
     """No value is a known one in another spelling."""
     ontology = probe.data.ontology
     if ontology is None:
-        return Outcome("skipped", "the data knows no values")
+        return CheckOutcome("skipped", "the data knows no values")
     found = list(_misspelt(probe, ontology))
     predicted = {(s, v) for a in probe.answers.values() for s, v in a.prediction.state.items()}
     # A tracker that also writes it as it should be copies what users mistype.
@@ -53,22 +55,24 @@ def values(probe: Probe) -> Outcome:
         "value, and so as wrong."
     )
     if often:
-        return Outcome("failed", f"values in a spelling of their own: {_listed(often)}", advice)
+        return CheckOutcome(
+            "failed", f"values in a spelling of their own: {_listed(often)}", advice
+        )
     if found:
-        return Outcome(
+        return CheckOutcome(
             "warned",
             f"now and then a value is misspelt: {_listed(found)}",
             "It counts as wrong. Where it is copied from a typing error of the user, that is how "
             "the tracker is, and nothing is wrong with its adapter.",
         )
     if rewritten := list(dict.fromkeys(_rewritten(probe))):
-        return Outcome(
+        return CheckOutcome(
             "warned",
             "values are read in the spelling of the data, so nothing is lost: "
             f"{_and_more(rewritten)}",
             "Nothing has to be done.",
         )
-    return Outcome("passed", f"{len(predicted)} values, none a known one in another spelling")
+    return CheckOutcome("passed", f"{len(predicted)} values, none a known one in another spelling")
 
 
 class _Misspelt(NamedTuple):
@@ -83,7 +87,7 @@ class _Misspelt(NamedTuple):
         return f"{self.slot} {self.value!r} where the data has {self.known!r} (in {where})"
 
 
-def _misspelt(probe: Probe, ontology: Ontology) -> Iterator[_Misspelt]:
+def _misspelt(probe: TrackerProbe, ontology: Ontology) -> Iterator[_Misspelt]:
     dialogues: dict[tuple[str, str], set[str]] = {}
     for place, answer in probe.answers.items():
         for pair in answer.prediction.state.items():
@@ -130,7 +134,7 @@ def _alike(one: str, other: str) -> bool:
     return swapped or one[at + 1 :] == other[at + 1 :]
 
 
-def _rewritten(probe: Probe) -> Iterator[str]:
+def _rewritten(probe: TrackerProbe) -> Iterator[str]:
     """Yield what the tracker writes otherwise than it is read; absence may be written."""
     rules = probe.data.normalisation
     for answer in probe.answers.values():

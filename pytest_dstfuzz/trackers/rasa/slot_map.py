@@ -45,7 +45,7 @@ _INTERNAL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SlotTarget:
     """Where the value of one slot of the bot goes.
 
     Attributes:
@@ -76,7 +76,7 @@ class Place:
 class SlotMap:
     """The slots of a bot that are slots of the data: its slot -> where its value goes."""
 
-    places: Mapping[str, Place]
+    places: Mapping[str, SlotTarget]
     #: Whether it is known which slots the data has.
     complete: bool = True
 
@@ -135,7 +135,7 @@ def _with_its_own(slots: list[str], data: DialogueSet) -> SlotMap:
     for name in slots:
         if name not in _INTERNAL:
             usual = normalise_slot(name, data.normalisation) or name
-            places[name] = Place(names.get(_folded(name), usual))
+            places[name] = SlotTarget(names.get(_folded(name), usual))
     if not places:
         raise UserError(f"the bot has no slots but those of Rasa itself: {_listed(slots)}")
     return replace(_without_twins(places, "the bot's slots"), complete=False)
@@ -148,7 +148,7 @@ def _by_name(slots: list[str], ontology: Ontology) -> SlotMap:
         usual = normalise_slot(name, ontology.normalisation)
         slot = usual if usual in ontology.values else names.get(_folded(name))
         if slot is not None:
-            places[name] = Place(slot)
+            places[name] = SlotTarget(slot)
     if not places:
         guesses = ((name, nearest(name, ontology.slots)) for name in slots)
         pair = next((f" ({name!r} may be {guess!r})" for name, guess in guesses if guess), "")
@@ -190,7 +190,7 @@ def _parsed(file: SourceFile) -> Mapping[str, object]:
     raise UserError(f"{file.place}: a slot map (--dst-slot-map) is a .toml or a .json file")
 
 
-def _place(entry: object, where: str, data: DialogueSet) -> Place:
+def _place(entry: object, where: str, data: DialogueSet) -> SlotTarget:
     table = entry if isinstance(entry, dict) else {"slot": entry}
     for key in table:
         if key not in ("slot", "values"):
@@ -203,10 +203,10 @@ def _place(entry: object, where: str, data: DialogueSet) -> Place:
     usual = normalise_slot(slot, data.normalisation) or slot
     if problem := unknown_slot({usual: ""}, data.ontology):
         raise UserError(f"{where} goes to {problem}")
-    return Place(usual, {str(value).lower(): named for value, named in values.items()})
+    return SlotTarget(usual, {str(value).lower(): named for value, named in values.items()})
 
 
-def _without_twins(places: Mapping[str, Place], where: str) -> SlotMap:
+def _without_twins(places: Mapping[str, SlotTarget], where: str) -> SlotMap:
     """Return the map, unless two slots of the bot go to one slot: which one would count?"""
     owners: dict[str, str] = {}
     for name, place in places.items():

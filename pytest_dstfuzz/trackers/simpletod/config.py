@@ -85,7 +85,7 @@ LONGEST_BELIEF = 128
 
 
 @dataclass(frozen=True)
-class EpochFigures:
+class SimpleTodEpoch:
     """What one epoch came to; the accuracy in [0, 1] on the whole validation split."""
 
     epoch: int
@@ -105,12 +105,12 @@ class EpochFigures:
 
 
 @dataclass(frozen=True)
-class TrainingResult:
+class SimpleTodResult:
     """Where the best model lies and how training went."""
 
     model: Path
     best_epoch: int
     joint_goal_accuracy: float
-    history: tuple[EpochFigures, ...]
+    history: tuple[SimpleTodEpoch, ...]
     #: Why it ended: ``epochs`` or ``max_minutes``.
     ended_by: str

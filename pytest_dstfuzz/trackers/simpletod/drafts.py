@@ -16,7 +16,7 @@ _LONGEST_GUESS = 12
 _LONGEST_MATCH = 3
 
 
-class Draft:
+class TokenDraft:
     """Guesses one row of tokens from another one that is probably much like it.
 
     Args:

@@ -11,14 +11,14 @@ from pytest_dstfuzz.dialogue.multiwoz import SLOTS
 from pytest_dstfuzz.errors import UserError, nearest
 from pytest_dstfuzz.trackers.devices import move
 from pytest_dstfuzz.trackers.fingerprint import files_fingerprint
-from pytest_dstfuzz.trackers.simpletod.model import Reading, read_pretrained, read_reading
+from pytest_dstfuzz.trackers.simpletod.model import SimpleTodReading, read_pretrained, read_reading
 from pytest_dstfuzz.trackers.simpletod.texts import MARKS
 from pytest_dstfuzz.trackers.simpletod.tracker import SimpleTodTracker
 
 #: The model that ships with the package.
 SHIPPED = Path(__file__).parents[2] / "resources" / "simpletod"
 #: How models are read that were not trained by `train.train_simpletod`: as the paper's.
-_PUBLISHED = Reading(common=False, slots=SLOTS, normalisation="multiwoz", spellings={})
+_PUBLISHED = SimpleTodReading(common=False, slots=SLOTS, normalisation="multiwoz", spellings={})
 
 
 def load_simpletod(

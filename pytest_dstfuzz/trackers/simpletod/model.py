@@ -37,7 +37,7 @@ _UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError)
 
 
 @dataclass(frozen=True)
-class Reading:
+class SimpleTodReading:
     """How a model reads dialogues and writes values.
 
     Attributes:
@@ -130,7 +130,7 @@ def save(
     folder: Path,
     model: PreTrainedModel,
     tokeniser: PreTrainedTokenizerBase,
-    reading: Reading,
+    reading: SimpleTodReading,
     about: Mapping[str, Any],
 ) -> None:
     """Write a model in 16 bits, as transformers reads it, with how it is to be read.
@@ -171,7 +171,7 @@ def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
     return found
 
 
-def read_reading(folder: Path) -> Reading | None:
+def read_reading(folder: Path) -> SimpleTodReading | None:
     """Return what `save` wrote about a model; ``None`` where it is not one of ours.
 
     Raises:
@@ -186,7 +186,7 @@ def read_reading(folder: Path) -> Reading | None:
             raise UserError(
                 f"{path}: version {value['version']!r}, this release reads {FORMAT_VERSION}"
             )
-        return Reading(
+        return SimpleTodReading(
             bool(value["common"]),
             tuple(value["slots"]),
             str(value["normalisation"]),

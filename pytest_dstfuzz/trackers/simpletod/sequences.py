@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from pytest_dstfuzz.trackers.simpletod.exchange import Spoken
+from pytest_dstfuzz.trackers.simpletod.augment import Spoken
 from pytest_dstfuzz.trackers.simpletod.texts import (
     OPENING,
     SYSTEM,
@@ -106,7 +106,7 @@ def _sequence(
 
 
 @dataclass(frozen=True)
-class Batch:
+class SequenceBatch:
     """Sequences padded on the right.
 
     ``tokens``, ``positions``, ``targets``, ``branches`` ``[B, T]``; ``mask [B, 1, T, T]``, whether
@@ -119,12 +119,14 @@ class Batch:
     branches: Tensor
     mask: Tensor
 
-    def to(self, device: str) -> Batch:
+    def to(self, device: str) -> SequenceBatch:
         """Return the batch with its tensors on ``device``."""
-        return Batch(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
+        return SequenceBatch(
+            *(getattr(self, name).to(device) for name in self.__dataclass_fields__)
+        )
 
 
-def collate(sequences: Sequence[TreeSequence]) -> Batch:
+def collate(sequences: Sequence[TreeSequence]) -> SequenceBatch:
     """Make one batch of sequences."""
     width = max(len(sequence.tokens) for sequence in sequences)
 
@@ -140,7 +142,7 @@ def collate(sequences: Sequence[TreeSequence]) -> Batch:
     earlier = places[None, :, None] >= places[None, None, :]
     in_context = (branches == 0)[:, None, :] & (places[None, None, :] < reach[:, :, None])
     in_belief = (branches[:, :, None] == branches[:, None, :]) & earlier
-    return Batch(
+    return SequenceBatch(
         tokens=padded("tokens", 0),
         positions=padded("positions", 0),
         targets=padded("targets", IGNORED),

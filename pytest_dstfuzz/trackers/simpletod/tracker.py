@@ -14,8 +14,9 @@ from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.devices import fair_threads
 from pytest_dstfuzz.trackers.protocol import Prediction
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
+from pytest_dstfuzz.trackers.simpletod.decoder import SpeculativeDecoder
 from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written
-from pytest_dstfuzz.trackers.simpletod.model import Reading, positions_of
+from pytest_dstfuzz.trackers.simpletod.model import SimpleTodReading, positions_of
 from pytest_dstfuzz.trackers.simpletod.texts import (
     END_OF_BELIEF,
     END_OF_CONTEXT,
@@ -27,7 +28,6 @@ from pytest_dstfuzz.trackers.simpletod.texts import (
     BeliefParser,
     context_words,
 )
-from pytest_dstfuzz.trackers.simpletod.writer import Writer
 
 #: Malformed parts of beliefs that are kept to be looked at.
 _KEPT = 20
@@ -51,7 +51,7 @@ class SimpleTodTracker:
         self,
         model: PreTrainedModel,
         tokeniser: PreTrainedTokenizerBase,
-        reading: Reading,
+        reading: SimpleTodReading,
         *,
         batch_size: int = 64,
         fingerprint: str | None = None,
@@ -89,13 +89,13 @@ class SimpleTodTracker:
         #: Tokens of a context that are read; of longer ones, the newest.
         self._longest = positions_of(model) - LONGEST_BELIEF - len(self._opening)
 
-    def _make_writer(self, model: PreTrainedModel) -> Writer | Generator:
+    def _make_writer(self, model: PreTrainedModel) -> SpeculativeDecoder | Generator:
         marks = self.tokeniser.get_vocab()
         if not isinstance(model, GPT2LMHeadModel):
             return Generator(
                 model, end=self.end, longest=LONGEST_BELIEF, batch_size=self.batch_size
             )
-        return Writer(
+        return SpeculativeDecoder(
             model,
             end=self.end,
             user=marks[USER],

@@ -15,21 +15,21 @@ from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.runs import best, check_output
+from pytest_dstfuzz.trackers.simpletod.augment import Spoken, spoken
 from pytest_dstfuzz.trackers.simpletod.config import (
-    EpochFigures,
+    SimpleTodEpoch,
+    SimpleTodResult,
     SimpleTodTrainingConfig,
-    TrainingResult,
 )
-from pytest_dstfuzz.trackers.simpletod.exchange import Spoken, spoken
-from pytest_dstfuzz.trackers.simpletod.model import Reading, new_model, save
+from pytest_dstfuzz.trackers.simpletod.model import SimpleTodReading, new_model, save
 from pytest_dstfuzz.trackers.simpletod.sequences import TreeSequence
 from pytest_dstfuzz.trackers.simpletod.texts import MARKS, belief_words, value_words
-from pytest_dstfuzz.trackers.simpletod.trainer import Progress, Trainer
+from pytest_dstfuzz.trackers.simpletod.trainer import Progress, SimpleTodTrainer
 
 
 def train_simpletod(
     config: SimpleTodTrainingConfig, progress: Callable[[str], None]
-) -> TrainingResult:
+) -> SimpleTodResult:
     """Train SimpleTOD on the training split, keep the epoch best on the validation split.
 
     After each epoch the run's state is written to ``config.output``, and the model too
@@ -47,7 +47,7 @@ def train_simpletod(
     dialogues = [spoken(dialogue) for dialogue in train.dialogues]
     seed = derive(config.seed, "weights") % 2**63
     model, tokeniser = new_model(config, _lines(dialogues), seed)
-    trainer = Trainer(config, model, tokeniser, dialogues)
+    trainer = SimpleTodTrainer(config, model, tokeniser, dialogues)
     heldout = [trainer.encoder.encode(spoken(dialogue)) for dialogue in valid.dialogues]
     if config.resume:
         trainer.restore()
@@ -59,16 +59,16 @@ def train_simpletod(
     )
     ended_by = _run(trainer, heldout, valid.turn_count(), _reading(train), progress)
     chosen = best(trainer.history)
-    return TrainingResult(
+    return SimpleTodResult(
         config.output, chosen.epoch, chosen.joint_goal_accuracy, tuple(trainer.history), ended_by
     )
 
 
 def _run(
-    trainer: Trainer,
+    trainer: SimpleTodTrainer,
     heldout: Sequence[TreeSequence],
     turns: int,
-    reading: Reading,
+    reading: SimpleTodReading,
     progress: Progress,
 ) -> str:
     """Train epochs until one of the limits; returns which."""
@@ -83,7 +83,7 @@ def _run(
             joint = trainer.accuracy(heldout, turns)
             seconds = time.monotonic() - start
             longest = max(longest, seconds)
-            figures = EpochFigures(len(trainer.history) + 1, belief, context, joint, seconds)
+            figures = SimpleTodEpoch(len(trainer.history) + 1, belief, context, joint, seconds)
             trainer.history.append(figures)
             progress(figures.line())
             if best(trainer.history) is figures:
@@ -99,7 +99,7 @@ def _run(
 
 
 @contextmanager
-def _averaged(trainer: Trainer) -> Iterator[None]:
+def _averaged(trainer: SimpleTodTrainer) -> Iterator[None]:
     """Let the model have its averaged weights for a while."""
     kept = [parameter.detach().clone() for parameter in trainer.parameters]
 
@@ -123,7 +123,7 @@ def _read(config: SimpleTodTrainingConfig, split: str) -> DialogueSet:
     return replace(found, dialogues=found.dialogues[: config.max_dialogues])
 
 
-def _reading(train: DialogueSet) -> Reading:
+def _reading(train: DialogueSet) -> SimpleTodReading:
     """Return how a model that was trained on these labels writes them."""
     spellings: dict[str, Counter[str]] = {}
     slots: set[str] = set()
@@ -136,7 +136,7 @@ def _reading(train: DialogueSet) -> Reading:
         joined: max(sorted(found), key=lambda value: found[value])
         for joined, found in sorted(spellings.items())
     }
-    return Reading(
+    return SimpleTodReading(
         common=True,
         slots=tuple(sorted(slots)),
         normalisation=train.normalisation,

@@ -14,17 +14,17 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.devices import move
-from pytest_dstfuzz.trackers.runs import Averaged, ResumableTrainer, RunState, learning_rate
+from pytest_dstfuzz.trackers.runs import EMA, ResumableTrainer, RunState, learning_rate
+from pytest_dstfuzz.trackers.simpletod.augment import SlotValueAugmenter, Spoken
 from pytest_dstfuzz.trackers.simpletod.config import (
-    EpochFigures,
+    SimpleTodEpoch,
     SimpleTodTrainingConfig,
 )
-from pytest_dstfuzz.trackers.simpletod.exchange import Exchange, Spoken
 from pytest_dstfuzz.trackers.simpletod.model import positions_of
 from pytest_dstfuzz.trackers.simpletod.sequences import (
     IGNORED,
-    Batch,
     Encoder,
+    SequenceBatch,
     TreeSequence,
     batches,
     collate,
@@ -33,7 +33,7 @@ from pytest_dstfuzz.trackers.simpletod.sequences import (
 Progress = Callable[[str], None]
 
 
-class Trainer(ResumableTrainer[EpochFigures]):
+class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch]):
     """One training run: model, optimiser, average, and where it stands."""
 
     def __init__(
@@ -47,14 +47,14 @@ class Trainer(ResumableTrainer[EpochFigures]):
         self.config, self.tokeniser, self.dialogues = config, tokeniser, dialogues
         self.model = move(model, config.device, "SimpleTOD")
         self.encoder = Encoder(tokeniser, positions_of(model))
-        self.exchange = Exchange(dialogues, config.exchange)
+        self.exchange = SlotValueAugmenter(dialogues, config.exchange)
         named = list(model.named_parameters())
         self.parameters = [parameter for _, parameter in named]
         self.optimiser = torch.optim.AdamW(self.parameters, lr=config.learning_rate, fused=True)
         self._set_decay(named)
-        self.average = Averaged(self.parameters, config.average_decay)
+        self.average = EMA(self.parameters, config.average_decay)
         super().__init__(
-            config, EpochFigures, RunState(config.output, named, self.average, self.optimiser)
+            config, SimpleTodEpoch, RunState(config.output, named, self.average, self.optimiser)
         )
 
     def epoch(self, progress: Progress) -> tuple[float, float]:
@@ -88,7 +88,7 @@ class Trainer(ResumableTrainer[EpochFigures]):
                     )
         return _means(losses)
 
-    def step(self, batch: Batch, rate: float) -> np.ndarray:
+    def step(self, batch: SequenceBatch, rate: float) -> np.ndarray:
         """Make one step.
 
         Returns:
@@ -108,7 +108,7 @@ class Trainer(ResumableTrainer[EpochFigures]):
         belief = float(losses.detach().sum()) - context
         return np.array([belief, tokens - of_context, context, of_context])
 
-    def _logits(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+    def _logits(self, batch: SequenceBatch) -> tuple[Tensor, Tensor, Tensor]:
         """Return logits ``[N, V]`` of tokens that have a target, these, and which are context."""
         kind = torch.bfloat16 if self.config.bfloat16 else torch.float32
         hidden = torch.zeros(batch.mask.shape, dtype=kind, device=batch.mask.device)

@@ -70,7 +70,7 @@ class TradeTrainingConfig(RunSettings):
 
 
 @dataclass(frozen=True)
-class EpochFigures:
+class TradeEpoch:
     """What one epoch came to; accuracies in [0, 1] on the whole validation split."""
 
     epoch: int
@@ -90,12 +90,12 @@ class EpochFigures:
 
 
 @dataclass(frozen=True)
-class TrainingResult:
+class TradeResult:
     """Where the best model lies and how training went."""
 
     model: Path
     best_epoch: int
     joint_goal_accuracy: float
-    history: tuple[EpochFigures, ...]
+    history: tuple[TradeEpoch, ...]
     #: Why it ended: ``epochs``, ``patience`` or ``max_minutes``.
     ended_by: str

@@ -21,7 +21,7 @@ from pytest_dstfuzz.trackers.trade.storage import (
     FORMAT_VERSION,
     MODEL_FILE,
     VOCABULARY_FILE,
-    Reading,
+    TradeReading,
     build_network,
 )
 from pytest_dstfuzz.trackers.trade.tracker import TradeTracker
@@ -53,7 +53,7 @@ def load_trade(
     vocabulary = _vocabulary(folder, config)
     network = build_network(vocabulary, config["embedding"], config["hidden"])
     _fill(network, _weights(folder / MODEL_FILE), folder / MODEL_FILE)
-    reading = Reading(config["history_limit"], config["normalisation"])
+    reading = TradeReading(config["history_limit"], config["normalisation"])
     network = move(network, device, "TRADE")
     return TradeTracker(
         network,

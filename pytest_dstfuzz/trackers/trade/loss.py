@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pytest_dstfuzz.trackers.trade.network import Encoded, FirstStep, TradeNetwork
-from pytest_dstfuzz.trackers.trade.rows import Batch
+from pytest_dstfuzz.trackers.trade.rows import TurnBatch
 
 #: Keeps the logarithm of a word that can be neither generated nor copied finite.
 _TINY = 1e-9
@@ -27,7 +27,7 @@ class Loss:
         return self.gate + self.value
 
 
-def batch_loss(network: TradeNetwork, batch: Batch, words: Tensor) -> Loss:
+def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> Loss:
     """Return the loss of ``batch``, its history read as ``words [B, T]`` (masked or not)."""
     encoded = network.encode(words, batch.lengths)
     inputs = network.slot_inputs()
@@ -43,7 +43,7 @@ def batch_loss(network: TradeNetwork, batch: Batch, words: Tensor) -> Loss:
 
 
 def _target_log_probability(
-    network: TradeNetwork, batch: Batch, encoded: Encoded, first: FirstStep, inputs: Tensor
+    network: TradeNetwork, batch: TurnBatch, encoded: Encoded, first: FirstStep, inputs: Tensor
 ) -> Tensor:
     """Return ``log p`` of every target word ``[M]`` under the copy mixture."""
     pair, step, row, place = batch.tokens.unbind(1)
@@ -66,7 +66,7 @@ def _target_log_probability(
 
 
 def _teacher_forced(
-    network: TradeNetwork, batch: Batch, first: FirstStep, inputs: Tensor
+    network: TradeNetwork, batch: TurnBatch, first: FirstStep, inputs: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return states ``[N, L + 1, H]`` and inputs ``[N, L + 1, E]`` of all pointer pairs."""
     row, slot = batch.pairs.unbind(1)

@@ -8,12 +8,12 @@ import torch
 
 from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
 from pytest_dstfuzz.trackers.trade.network import TradeNetwork
-from pytest_dstfuzz.trackers.trade.rows import Row, bucket, collate
+from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, bucket, collate
 from pytest_dstfuzz.trackers.trade.vocabulary import END
 
 
 def row_accuracy(
-    network: TradeNetwork, rows: Sequence[Row], batch_size: int, device: str
+    network: TradeNetwork, rows: Sequence[LabelledTurn], batch_size: int, device: str
 ) -> tuple[float, float]:
     """Return joint goal accuracy and slot accuracy on ``rows``, both in [0, 1]."""
     joint = slots = 0
@@ -28,7 +28,7 @@ def row_accuracy(
     return joint / len(rows), slots / (len(rows) * len(rows[0].gates))
 
 
-def _wrong_slots(decoded: Decoded, rows: Sequence[Row]) -> list[int]:
+def _wrong_slots(decoded: Decoded, rows: Sequence[LabelledTurn]) -> list[int]:
     """Return for each row the number of slots whose value is wrong."""
     gates = decoded.gates.cpu().numpy()
     values: dict[tuple[int, int], list[int]] = {}

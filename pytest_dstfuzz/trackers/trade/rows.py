@@ -16,7 +16,7 @@ from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, Vocabulary
 
 
 @dataclass(frozen=True)
-class Row:
+class LabelledTurn:
     """One labelled turn.
 
     Attributes:
@@ -33,7 +33,7 @@ class Row:
     targets: tuple[tuple[int, list[int], list[int]], ...]
 
 
-def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int) -> Row:
+def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int) -> LabelledTurn:
     """Encode turn ``index`` of ``dialogue``; its history is cut to ``limit`` words."""
     words = history_words(dialogue.context(index), limit)
     copies, local = vocabulary.copy_numbers(words)
@@ -49,7 +49,7 @@ def make_row(dialogue: Dialogue, index: int, vocabulary: Vocabulary, limit: int)
             value_words = tokenise(value)
             target = [_target(word, vocabulary, local) for word in value_words]
             targets.append((number, [*target, END], vocabulary.encode(value_words)))
-    return Row(
+    return LabelledTurn(
         np.array(vocabulary.encode(words), dtype=np.int32),
         np.array(copies, dtype=np.int32),
         gates,
@@ -66,7 +66,7 @@ def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
-class Batch:
+class TurnBatch:
     """Rows padded together.
 
     ``words [B, T]``, ``copies [B, T]`` (-2 at padding, which no target equals),
@@ -85,11 +85,11 @@ class Batch:
     tokens: Tensor
     targets: Tensor
 
-    def to(self, device: str) -> Batch:
+    def to(self, device: str) -> TurnBatch:
         """Return the batch with its tensors on ``device``."""
         if device == "cpu":
             return self
-        return Batch(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
+        return TurnBatch(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
 
 
 def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
@@ -104,7 +104,7 @@ def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
     return result
 
 
-def collate(rows: Sequence[Row]) -> Batch:
+def collate(rows: Sequence[LabelledTurn]) -> TurnBatch:
     """Make one batch of rows."""
     pairs: list[tuple[int, int]] = []
     inputs: list[np.ndarray] = []
@@ -119,7 +119,7 @@ def collate(rows: Sequence[Row]) -> Batch:
                 place += 1
             pairs.append((number, slot))
             inputs.append(np.array(read))
-    return Batch(
+    return TurnBatch(
         words=torch.from_numpy(pad([row.words for row in rows], PAD)),
         copies=torch.from_numpy(pad([row.copies for row in rows], -2)),
         lengths=torch.tensor([len(row.words) for row in rows]),
@@ -131,7 +131,9 @@ def collate(rows: Sequence[Row]) -> Batch:
     )
 
 
-def make_rows(dialogues: Iterable[Dialogue], vocabulary: Vocabulary, limit: int) -> list[Row]:
+def make_rows(
+    dialogues: Iterable[Dialogue], vocabulary: Vocabulary, limit: int
+) -> list[LabelledTurn]:
     """Encode every turn of the dialogues, in order."""
     return [
         make_row(dialogue, index, vocabulary, limit)

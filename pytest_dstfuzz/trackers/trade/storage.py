@@ -20,7 +20,7 @@ MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = "model.safetensors", "config.json", "
 
 
 @dataclass(frozen=True)
-class Reading:
+class TradeReading:
     """What a model was trained with and has to be used with."""
 
     #: Words of history that are read; older ones are cut.
@@ -34,7 +34,7 @@ def save_model(
     weights: Mapping[str, Tensor],
     shape: Shape,
     vocabulary: Vocabulary,
-    reading: Reading,
+    reading: TradeReading,
     about: Mapping[str, Any],
 ) -> None:
     """Write a model: weights in 16 bits, vocabulary, sizes and what is to say about it.

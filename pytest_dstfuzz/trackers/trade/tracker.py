@@ -18,7 +18,7 @@ from pytest_dstfuzz.trackers.trade.encode import history_words
 from pytest_dstfuzz.trackers.trade.gru import LEAST_ROWS
 from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, TradeNetwork
 from pytest_dstfuzz.trackers.trade.rows import pad
-from pytest_dstfuzz.trackers.trade.storage import Reading
+from pytest_dstfuzz.trackers.trade.storage import TradeReading
 from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, SPECIAL_WORDS, Vocabulary
 
 #: Histories are padded to so many words, for the reason of ``LEAST_ROWS``.
@@ -54,7 +54,7 @@ class TradeTracker:
         self,
         network: TradeNetwork,
         vocabulary: Vocabulary,
-        reading: Reading,
+        reading: TradeReading,
         *,
         device: str = "cpu",
         batch_size: int = 64,

@@ -10,12 +10,12 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.trackers.runs import best, check_output
-from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConfig, TrainingResult
+from pytest_dstfuzz.trackers.trade.config import TradeEpoch, TradeResult, TradeTrainingConfig
 from pytest_dstfuzz.trackers.trade.encode import tokenise
 from pytest_dstfuzz.trackers.trade.measure import row_accuracy
-from pytest_dstfuzz.trackers.trade.rows import Row, make_rows
-from pytest_dstfuzz.trackers.trade.storage import Reading, save_model
-from pytest_dstfuzz.trackers.trade.trainer import Progress, Trainer
+from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, make_rows
+from pytest_dstfuzz.trackers.trade.storage import TradeReading, save_model
+from pytest_dstfuzz.trackers.trade.trainer import Progress, TradeTrainer
 from pytest_dstfuzz.trackers.trade.vectors import word_vectors
 from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary, build_vocabulary
 
@@ -23,7 +23,7 @@ from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary, build_vocabular
 _MEASURE_BATCH = 64
 
 
-def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) -> TrainingResult:
+def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) -> TradeResult:
     """Train TRADE on the training split, keep the epoch best on the validation split.
 
     After each epoch the run's state is written to ``config.output``, and the model too
@@ -46,7 +46,7 @@ def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) ->
         f"{len(rows)} training turns, {len(valid_rows)} validation turns, "
         f"{len(vocabulary.words)} words, {vocabulary.outputs} of them in values"
     )
-    trainer = Trainer(config, vocabulary, rows)
+    trainer = TradeTrainer(config, vocabulary, rows)
     if config.resume:
         trainer.restore()
         progress(f"resumed after epoch {len(trainer.history)}")
@@ -54,14 +54,21 @@ def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) ->
         progress("training word vectors")
         sentences = _sentences(train)
         trainer.set_vectors(word_vectors(sentences, vocabulary, config.embedding, config.seed))
-    ended_by = _run(trainer, valid_rows, Reading(config.history_limit, normalisation), progress)
+    ended_by = _run(
+        trainer, valid_rows, TradeReading(config.history_limit, normalisation), progress
+    )
     chosen = best(trainer.history)
-    return TrainingResult(
+    return TradeResult(
         config.output, chosen.epoch, chosen.joint_goal_accuracy, tuple(trainer.history), ended_by
     )
 
 
-def _run(trainer: Trainer, valid_rows: Sequence[Row], reading: Reading, progress: Progress) -> str:
+def _run(
+    trainer: TradeTrainer,
+    valid_rows: Sequence[LabelledTurn],
+    reading: TradeReading,
+    progress: Progress,
+) -> str:
     """Train epochs until one of the limits; returns which."""
     config = trainer.config
     begin, longest = time.monotonic(), 0.0
@@ -76,7 +83,7 @@ def _run(trainer: Trainer, valid_rows: Sequence[Row], reading: Reading, progress
         joint, slot = row_accuracy(network, valid_rows, _MEASURE_BATCH, config.device)
         seconds = time.monotonic() - start
         longest = max(longest, seconds)
-        figures = EpochFigures(len(trainer.history) + 1, gate, value, joint, slot, seconds)
+        figures = TradeEpoch(len(trainer.history) + 1, gate, value, joint, slot, seconds)
         trainer.history.append(figures)
         progress(figures.line())
         if best(trainer.history) is figures:
@@ -122,5 +129,5 @@ def _read(config: TradeTrainingConfig, split: str) -> tuple[tuple[Dialogue, ...]
     return dialogues, found.normalisation
 
 
-def _impatient(history: Sequence[EpochFigures], patience: int) -> bool:
+def _impatient(history: Sequence[TradeEpoch], patience: int) -> bool:
     return history[-1].epoch - best(history).epoch >= patience

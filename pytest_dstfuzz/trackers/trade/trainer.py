@@ -12,11 +12,11 @@ from torch import Tensor, nn
 
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.devices import move
-from pytest_dstfuzz.trackers.runs import Averaged, ResumableTrainer, RunState, learning_rate
-from pytest_dstfuzz.trackers.trade.config import EpochFigures, TradeTrainingConfig
+from pytest_dstfuzz.trackers.runs import EMA, ResumableTrainer, RunState, learning_rate
+from pytest_dstfuzz.trackers.trade.config import TradeEpoch, TradeTrainingConfig
 from pytest_dstfuzz.trackers.trade.loss import batch_loss
 from pytest_dstfuzz.trackers.trade.network import TradeNetwork
-from pytest_dstfuzz.trackers.trade.rows import Batch, Row, bucket, collate
+from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, TurnBatch, bucket, collate
 from pytest_dstfuzz.trackers.trade.storage import build_network
 from pytest_dstfuzz.trackers.trade.vocabulary import PAD, UNKNOWN, Vocabulary
 
@@ -29,11 +29,11 @@ def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor
     return words.masked_fill(hidden & (words != PAD), UNKNOWN)
 
 
-class Trainer(ResumableTrainer[EpochFigures]):
+class TradeTrainer(ResumableTrainer[TradeEpoch]):
     """One training run: network, optimiser, average, and where it stands."""
 
     def __init__(
-        self, config: TradeTrainingConfig, vocabulary: Vocabulary, rows: Sequence[Row]
+        self, config: TradeTrainingConfig, vocabulary: Vocabulary, rows: Sequence[LabelledTurn]
     ) -> None:
         """Build a fresh run; the network's start depends on the seed alone."""
         self.config, self.vocabulary, self.rows = config, vocabulary, rows
@@ -45,10 +45,10 @@ class Trainer(ResumableTrainer[EpochFigures]):
         self.network.fast = config.bfloat16
         self.parameters = list(self.network.parameters())
         self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate, fused=True)
-        self.average = Averaged(self.parameters, config.average_decay)
+        self.average = EMA(self.parameters, config.average_decay)
         named = list(self.network.named_parameters())
         super().__init__(
-            config, EpochFigures, RunState(config.output, named, self.average, self.optimiser)
+            config, TradeEpoch, RunState(config.output, named, self.average, self.optimiser)
         )
         self.steps_per_epoch = -(-len(rows) // config.batch_size)
 
@@ -92,7 +92,7 @@ class Trainer(ResumableTrainer[EpochFigures]):
     def _rate(self, step: int, total: int) -> float:
         return learning_rate(step, total, self.config.learning_rate, self.config.warmup_steps)
 
-    def step(self, batch: Batch, rate: float, generator: torch.Generator) -> np.ndarray:
+    def step(self, batch: TurnBatch, rate: float, generator: torch.Generator) -> np.ndarray:
         """Make one step; returns gate and value loss."""
         words = mask_words(batch.words, self.config.word_mask, generator)
         loss = batch_loss(self.network, batch, words)

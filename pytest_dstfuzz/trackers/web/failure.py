@@ -14,7 +14,7 @@ LATER: Final = (408, 425, 429)
 AWAY: Final = (*LATER, 502, 503, 504)
 
 
-class Failure(NamedTuple):
+class FailedAttempt(NamedTuple):
     """What came of an attempt that gave no answer."""
 
     what: str
@@ -34,6 +34,6 @@ class Failure(NamedTuple):
 class Failed(Exception):  # noqa: N818 - carries a failure out of an attempt
     """An attempt gave no answer, for the reason in ``failure``."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: FailedAttempt) -> None:
         super().__init__(failure.what)
         self.failure = failure

@@ -36,7 +36,7 @@ from pytest_dstfuzz.trackers.web.body import BodyError, read_body
 from pytest_dstfuzz.trackers.web.bounded import Attempts
 from pytest_dstfuzz.trackers.web.breaker import Breaker
 from pytest_dstfuzz.trackers.web.client import make_client, masking, service_url
-from pytest_dstfuzz.trackers.web.failure import AWAY, LATER, ONCE_MORE, Failed, Failure
+from pytest_dstfuzz.trackers.web.failure import AWAY, LATER, ONCE_MORE, Failed, FailedAttempt
 from pytest_dstfuzz.trackers.web.reply import MalformedReply, Reply, ServiceError
 from pytest_dstfuzz.trackers.web.retry import LONGEST_WAIT, backoff, retry_after, worth_waiting
 from pytest_dstfuzz.trackers.web.secrets import Secrets, header_values, secrets_of
@@ -263,14 +263,14 @@ class Transport:
             ):
                 body = read_body(response.iter_raw(), response.headers)
         except httpx.TimeoutException:
-            raise Failed(Failure(f"did not answer within {granted:.4g} s")) from None
+            raise Failed(FailedAttempt(f"did not answer within {granted:.4g} s")) from None
         except (httpx.TransportError, OSError) as error:
             why = str(error) or type(error).__name__
-            raise Failed(Failure(f"cannot be reached: {why}")) from None
+            raise Failed(FailedAttempt(f"cannot be reached: {why}")) from None
         except BodyError as error:
             status = response.status_code
             tries = math.inf if error.passing else 1
-            raise Failed(Failure(str(error), status, tries=tries)) from None
+            raise Failed(FailedAttempt(str(error), status, tries=tries)) from None
         finally:
             with self._lock:
                 self.requests += 1
@@ -300,9 +300,9 @@ class Transport:
         except MalformedReply as error:
             what = str(error)
         tries = math.inf if passing else ONCE_MORE
-        raise Failed(Failure(what, reply.status, clean.text, tries=tries))
+        raise Failed(FailedAttempt(what, reply.status, clean.text, tries=tries))
 
-    def _refusal(self, reply: Reply, phrase: str) -> Failure:
+    def _refusal(self, reply: Reply, phrase: str) -> FailedAttempt:
         """Return what a status says that is no success."""
         text = self.secrets.redact(reply.text)
         shown = " ".join(text.split())
@@ -311,14 +311,14 @@ class Transport:
             f" ({head})" if head else ""
         )
         if reply.status < 500 and reply.status not in LATER:
-            return Failure(what, reply.status, text, tries=1)
+            return FailedAttempt(what, reply.status, text, tries=1)
         after = retry_after(reply.headers.get("retry-after", ""))
         if not worth_waiting(after):
             what += f" and wants to be left alone for {after:,.0f} s"
-            return Failure(what, reply.status, text, tries=1)
-        return Failure(what, reply.status, text, min(after, LONGEST_WAIT))
+            return FailedAttempt(what, reply.status, text, tries=1)
+        return FailedAttempt(what, reply.status, text, min(after, LONGEST_WAIT))
 
-    def _error(self, failure: Failure, tries: int) -> ServiceError:
+    def _error(self, failure: FailedAttempt, tries: int) -> ServiceError:
         after = "" if tries == 1 else f" after {tries} tries"
         line = " ".join(f"the service at {self.address} {failure.what}{after}".split())
         return ServiceError(self.secrets.redact(line), failure.status, failure.text)

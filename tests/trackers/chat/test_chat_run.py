@@ -22,10 +22,10 @@ from chat_server import (
     state,
 )
 from loopback import FAULTS, Asked, Says
-from loopback import Service as ChatService
+from loopback import TrackerPool as ChatService
 
 from pytest_dstfuzz.config import build_settings
-from pytest_dstfuzz.plugin.service import Service
+from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.trackers.protocol import Usage
 
 FEW = ("--dst-turns=6", "--dst-variants=3", "--dst-report=out.json", "--dst-max-failure-rate=100%")
@@ -212,7 +212,7 @@ def test_workers_share_what_the_preflight_left_of_a_budget() -> None:
     given = {"dstfuzz": {"usage": spent, "disagreement": None, "notes": []}}
     config: Any = SimpleNamespace(workerinput=given)
     for limit in ({"max_tokens": 960}, {"max_cost": 1.0, "prices": (1.0, 1.0)}):
-        budget = Service(config, build_settings(limit), workers=2).budget
+        budget = TrackerPool(config, build_settings(limit), workers=2).budget
         tracker = SimpleNamespace(usage=Usage(cost=0.0))
         budget.watch(tracker)
         tracker.usage = Usage(19, 0, 190, 95, 0.29)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.rasa.slot_map import Place, slot_map
+from pytest_dstfuzz.trackers.rasa.slot_map import SlotTarget, slot_map
 
 ONTOLOGY = Ontology({"hotel-area": (), "hotel-book people": (), "taxi-leaveat": ()})
 DATA = DialogueSet("bookings", "test", (), ONTOLOGY)
@@ -49,8 +49,8 @@ def test_toml_and_json_say_the_same(tmp_path: Path) -> None:
     made = slot_map(toml, BOT, DATA)
     assert made == slot_map(text, BOT, DATA)
     assert made.places == {
-        "area": Place("hotel-area"),
-        "guests": Place("hotel-book people", {"true": "1"}),
+        "area": SlotTarget("hotel-area"),
+        "guests": SlotTarget("hotel-book people", {"true": "1"}),
     }
 
 
@@ -180,7 +180,7 @@ def test_two_slots_of_one_name_need_a_map() -> None:
     ],
 )
 def test_values_are_brought_to_those_of_the_data(found: object, value: object) -> None:
-    place = Place("hotel-area", {"3": "three", "cheap": "budget"})
+    place = SlotTarget("hotel-area", {"3": "three", "cheap": "budget"})
     assert place.value(found) == value
 
 
@@ -191,6 +191,6 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 @given(st.one_of(st.none(), st.booleans(), st.integers(), NUMBERS, st.text()))
 @example(1e100)
 def test_every_value_of_a_slot_becomes_a_text_or_nothing(found: object) -> None:
-    state = normalise_state({"hotel-area": Place("hotel-area").value(found)}, "plain")
+    state = normalise_state({"hotel-area": SlotTarget("hotel-area").value(found)}, "plain")
     assert set(state) <= {"hotel-area"}
     assert found is not None or not state

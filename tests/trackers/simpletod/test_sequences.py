@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 from trade_data import dialogues  # noqa: E402
 from transformers import GPT2Config, GPT2LMHeadModel  # noqa: E402
 
-from pytest_dstfuzz.trackers.simpletod.exchange import Exchange, Spoken, spoken  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.augment import SlotValueAugmenter, Spoken, spoken  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.sequences import (  # noqa: E402
     IGNORED,
     Encoder,
@@ -105,7 +105,7 @@ def test_batches_hold_every_sequence_once(
 
 @given(st.integers(0, 9), st.integers(0, 2**32 - 1))
 def test_exchanged_values_are_said_as_the_state_has_them(number: int, seed: int) -> None:
-    exchange = Exchange([spoken(dialogue) for dialogue in dialogues()], 1.0)
+    exchange = SlotValueAugmenter([spoken(dialogue) for dialogue in dialogues()], 1.0)
     before = spoken(dialogues()[number])
     after = exchange(before, np.random.default_rng(seed))
     assert len(after.turns) == len(before.turns)
@@ -124,7 +124,7 @@ def test_values_are_exchanged_everywhere_and_from_the_same_slot() -> None:
             (("north", "it", "is"), ("yes",), {"hotel-area": ("north",)}),
         )
     )
-    exchange = Exchange([other], 1.0)
+    exchange = SlotValueAugmenter([other], 1.0)
     results = {exchange(first, np.random.default_rng(seed)) == first for seed in range(20)}
     assert results == {True, False}
     changed = next(
@@ -137,6 +137,6 @@ def test_values_are_exchanged_everywhere_and_from_the_same_slot() -> None:
 
 
 def test_no_exchange_without_a_share() -> None:
-    exchange = Exchange([spoken(dialogue) for dialogue in dialogues()], 0.0)
+    exchange = SlotValueAugmenter([spoken(dialogue) for dialogue in dialogues()], 0.0)
     first = spoken(dialogues()[0])
     assert exchange(first, np.random.default_rng(0)) == first

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from pytest_dstfuzz.trackers.simpletod.drafts import Draft  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.decoder import SpeculativeDecoder  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.drafts import TokenDraft  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.histories import Histories, History  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.writer import Writer  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.prefix_cache import History, PrefixCache  # noqa: E402
 
 END, USER, SYSTEM, BELIEF = 0, 1, 2, 3
 WORDS = st.integers(4, 11)
@@ -39,12 +39,12 @@ GENERATOR = Generator(MODEL, end=END, longest=LONGEST, batch_size=5)
 
 
 def writer(
-    histories: Histories | None = None,
+    histories: PrefixCache | None = None,
     batch_size: int = 3,
     model: Any = MODEL,
     longest: int = LONGEST,
-) -> Writer:
-    return Writer(
+) -> SpeculativeDecoder:
+    return SpeculativeDecoder(
         model,
         end=END,
         user=USER,
@@ -90,7 +90,7 @@ def test_it_writes_what_transformers_generates(texts: list[list[int]], batch_siz
 @given(prompts())
 def test_it_may_forget(texts: list[list[int]]) -> None:
     """With room for a beginning or two, those of other texts are forgotten all the time."""
-    forgetful, expected = writer(Histories(capacity=10_000)), GENERATOR.write(texts)
+    forgetful, expected = writer(PrefixCache(capacity=10_000)), GENERATOR.write(texts)
     for _ in range(2):
         assert_equal(forgetful.write(texts), expected)
 
@@ -118,7 +118,7 @@ def test_models_of_other_settings_are_read_as_they_are(settings: dict[str, Any])
 
 def test_long_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than there is room for at first, and more than is read together."""
-    monkeypatch.setattr("pytest_dstfuzz.trackers.simpletod.writer._TOKENS", 100)
+    monkeypatch.setattr("pytest_dstfuzz.trackers.simpletod.decoder._TOKENS", 100)
     model = small_model(n_positions=400)
     texts = [[SYSTEM, *[5 + n % 6] * 120, USER, *range(4, 5 + n), BELIEF] for n in range(6)]
     expected = Generator(model, end=END, longest=90, batch_size=6).write(texts)
@@ -136,7 +136,7 @@ def test_what_a_checkpoint_wants_beside_it_is_not_greedy() -> None:
 
 
 def test_nothing_is_learnt_that_was_not_written() -> None:
-    histories = Histories()
+    histories = PrefixCache()
     remembering = writer(histories)
     written: set[tuple[int, ...]] = set()
     for _ in range(3):
@@ -195,14 +195,14 @@ def test_what_was_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> Non
     ],
 )
 def test_a_draft_finds_its_place_again(written: list[int], expected: list[int]) -> None:
-    draft = Draft([1, 2, 3, 4, 5, 6, 7])
+    draft = TokenDraft([1, 2, 3, 4, 5, 6, 7])
     assert draft.guess() == [1, 2, 3, 4, 5, 6, 7]
     draft.learn(written, len(written) - 1)
     assert draft.guess() == expected
 
 
 def test_a_draft_finds_its_place_after_an_insertion() -> None:
-    draft = Draft([1, 2, 3, 4, 5])
+    draft = TokenDraft([1, 2, 3, 4, 5])
     draft.learn([1, 9], 1)
     draft.learn([1, 9, 2], 0)
     assert draft.guess()[:1] == [3]
@@ -210,7 +210,7 @@ def test_a_draft_finds_its_place_after_an_insertion() -> None:
 
 @given(st.lists(WORDS, max_size=40), st.data())
 def test_a_draft_guesses_parts_of_its_reference(reference: list[int], data: st.DataObject) -> None:
-    draft, written = Draft(reference), []
+    draft, written = TokenDraft(reference), []
     assert draft.guess() == reference
     for _ in range(data.draw(st.integers(1, 6))):
         guess = draft.guess()
@@ -233,7 +233,7 @@ def test_the_answer_to_the_most_similar_utterance_is_taken() -> None:
 
 def test_what_was_used_longest_ago_is_forgotten() -> None:
     one = History(torch.zeros(1, 2, 1, 3, 4))
-    kept = Histories(capacity=2 * one.bytes)
+    kept = PrefixCache(capacity=2 * one.bytes)
     for number in (1, 2):
         kept.keep((number,), History(torch.zeros(1, 2, 1, 3, 4)))
     kept.get((1,))

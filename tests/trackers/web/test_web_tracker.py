@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from loopback import FAULTS, Asked, Says, Service
 
-from pytest_dstfuzz.campaign.answers import Failure
+from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.types import Context, DialogueSet, Exchange, Ontology
@@ -52,9 +52,11 @@ def test_a_context_that_fails_is_a_failure_of_its_own(serve: Serve) -> None:
     predictor = Predictor(web(service), ontology=DATA.ontology)
     contexts = [context(f"user {number}") for number in range(8)]
     answers = predictor.predict(contexts)
-    failed = [place for place, one in enumerate(contexts) if isinstance(answers[one], Failure)]
+    failed = [
+        place for place, one in enumerate(contexts) if isinstance(answers[one], TrackerFailure)
+    ]
     assert failed == [3]
-    assert answers[contexts[3]] == Failure(
+    assert answers[contexts[3]] == TrackerFailure(
         f"the service at {service.url} answered 422 Unprocessable Entity "
         '({"error": "the tracker failed: boom"})'
     )

@@ -1,0 +1,174 @@
+"""The corpus of a data set: one violation a line, sorted, so that its diffs are read like code.
+
+Several runs and commands may change one file at once: each holds its lock while it reads the
+file, merges what it has to say, and writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
+from typing import Final
+
+from pytest_dstfuzz.dialogue.readers.strict_json import parse_json
+from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
+from pytest_dstfuzz.regressions.regression import Regression
+from pytest_dstfuzz.report.files import write_text
+from pytest_dstfuzz.report.lock import locked
+
+#: Where corpora are, seen from the root of a project.
+FOLDER: Final = Path(".dstfuzz", "regressions")
+
+#: Lines that git adds where two branches changed the same place.
+_MERGE_MARKS: Final = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
+#: Ids that a message lists.
+_MOST_NAMES: Final = 10
+
+#: Id -> violation, sorted by id.
+Corpus = Mapping[str, Regression]
+
+
+def corpus_path(folder: Path, data_name: str) -> Path:
+    """Return the file of a data set."""
+    return folder / f"{data_name}.jsonl"
+
+
+def read_corpus(path: Path) -> Corpus:
+    """Return what is remembered in a file; nothing where there is no such file.
+
+    A violation may stand on several lines, as after a merge that keeps the lines of both
+    branches: one that is accepted is kept, and of equals the first in the order of their text.
+
+    Raises:
+        DataError: the file cannot be read, or one of its lines is no violation.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot read the regressions {path}: {error}") from None
+    found = []
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(_MERGE_MARKS):
+            raise DataError(
+                f"{path}, line {number} is left from a merge: keep the lines of both branches and "
+                "remove those that git added"
+            )
+        try:
+            found += [Regression.from_json(parse_json(line))] if line.strip() else []
+        except (KeyError, TypeError, ValueError, AttributeError, UserError) as error:
+            what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{path}, line {number} is no remembered violation: {what}") from None
+    return _merged(sorted(found, key=lambda entry: json.dumps(entry.to_json())))
+
+
+def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpus, Corpus]:
+    """Change a file, whatever other processes change in it at the same time.
+
+    Args:
+        path: the file.
+        change: makes the new corpus of the one that the file holds now.
+
+    Returns:
+        What the file held, and what it holds now.
+
+    Raises:
+        UserError: the file is broken, cannot be written, or is locked for a minute; and what
+            ``change`` raises.
+    """
+    with locked(path):
+        before = read_corpus(path)
+        after = change(before)
+        if after != before:
+            write_text(path, corpus_text(after))
+    return before, after
+
+
+def corpus_text(corpus: Corpus) -> str:
+    """Return what the file of a corpus holds: the same bytes for the same violations."""
+    lines = (json.dumps(corpus[name].to_json(), ensure_ascii=False) for name in sorted(corpus))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
+    """Return a corpus with what was found now.
+
+    What is in it already stays as it is; an open violation that changes other slots now, as
+    after a slot was renamed, is also about these.
+    """
+    merged = dict(_merged([*corpus.values(), *(found := list(found))]))
+    for entry in found:
+        known = merged[entry.id]
+        if known.status == "open" and entry.slots - known.slots:
+            new = [change for change in entry.changed if change.slot not in known.slots]
+            merged[entry.id] = replace(known, changed=(*known.changed, *new))
+    return merged
+
+
+def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:
+    """Return a corpus in which a violation is accepted.
+
+    Raises:
+        UserError: there is no such violation, or no reason.
+    """
+    if not reason.strip():
+        raise UserError("accepting a violation takes a reason: --reason 'why it may stay'")
+    entry = replace(one(corpus, name), status="accepted", reason=reason.strip())
+    return {**corpus, entry.id: entry}
+
+
+def without(corpus: Corpus, names: Iterable[str]) -> Corpus:
+    """Return a corpus that has let go of violations; those that it does not have are no error."""
+    gone = set(names)
+    return {name: entry for name, entry in corpus.items() if name not in gone}
+
+
+def one(corpus: Corpus, name: str) -> Regression:
+    """Return the violation of that id.
+
+    Raises:
+        UserError: there is none, or several.
+    """
+    return corpus[full_id(corpus, name)]
+
+
+def full_id(known: Iterable[str], start: str) -> str:
+    """Return the one id that begins with ``start``.
+
+    Raises:
+        UserError: there is none, or several.
+    """
+    names = sorted(known)
+    found = [name for name in names if start and name.startswith(start)]
+    if len(found) > 1 and start not in found:
+        raise UserError(
+            f"{start!r} is the start of {len(found)} regressions, give more of it: {_listed(found)}"
+        )
+    if not found:
+        if len(names) <= _MOST_NAMES:
+            raise unknown_name("regression", start, names)
+        guess = nearest(start, names)
+        hint = f" Did you mean {guess!r}?" if guess else ""
+        raise UserError(
+            f"unknown regression {start!r}.{hint} Valid: {_listed(names)} (dstfuzz regressions "
+            "lists them)."
+        )
+    return found[0]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _merged(found: Iterable[Regression]) -> Corpus:
+    """Return each violation once, by id: the first of equals, but one that is accepted wins."""
+    kept: dict[str, Regression] = {}
+    for entry in found:
+        if entry.id not in kept or (entry.status, kept[entry.id].status) == ("accepted", "open"):
+            kept[entry.id] = entry
+    return dict(sorted(kept.items(), key=itemgetter(0)))

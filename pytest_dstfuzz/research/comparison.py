@@ -1,0 +1,199 @@
+"""What comparisons of searches stand on: a tracker, held-out dialogues, their campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.agents.checkpoint import SavedPolicy
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
+from pytest_dstfuzz.research.campaigns import Campaigns
+from pytest_dstfuzz.research.resampling import Resamples
+from pytest_dstfuzz.search.policy_file import is_agent, named_policy
+from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.training.right_dialogues import (
+    RightDialogues,
+    Say,
+    held_out,
+    right_dialogues,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroundConfig:
+    """What all campaigns of a comparison have in common."""
+
+    model: str
+    data: str = "sample"
+    splits: tuple[str, ...] = ("val", "test")
+    checkpoint: str | None = None
+    device: str = "cpu"
+    batch_size: int = 64
+    #: Settings of a tracker that is a service; see `config.ADAPTER`.
+    adapter: Mapping[str, Any] = field(default_factory=dict)
+    attack: str = "hybrid"
+    max_edit_rate: float = 0.25
+    flat_edit_rate: bool = False
+    #: Words and /regular expressions/ that no edit may touch under the profile `strict`.
+    lock: tuple[str, ...] = ()
+    #: How often a variant that will not be run is drawn again.
+    redraws: int = 8
+    #: Campaign seeds; see `Contender.runs`.
+    seeds: tuple[int, ...] = (0, 1, 2)
+    #: Of the held-out dialogues, draw so many by the first seed; ``None`` = all.
+    max_dialogues: int | None = None
+    #: The command line, for the table's header.
+    command: str = ""
+
+    def settings(self, **given: Any) -> Settings:
+        """Return the settings of a campaign."""
+        return Settings(
+            model=self.model,
+            checkpoint=self.checkpoint,
+            data=self.data,
+            device=self.device,
+            batch_size=self.batch_size,
+            turns=None,
+            attack=self.attack,
+            max_edit_rate=self.max_edit_rate,
+            flat_edit_rate=self.flat_edit_rate,
+            redraws=self.redraws,
+            lock=self.lock,
+            minimise=False,
+            **self.adapter,
+            **given,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Where searches are compared."""
+
+    config: GroundConfig
+    right: RightDialogues
+    #: The held-out dialogues.
+    data: DialogueSet
+    campaigns: Campaigns
+    resamples: Resamples
+    #: The agents that are compared: name of the search -> its policy.
+    policies: Mapping[str, SavedPolicy]
+
+    def header(self) -> list[str]:
+        """Return the lines of Markdown that say what was measured on what."""
+        config = self.config
+        weights = f", checkpoint `{config.checkpoint}`" if config.checkpoint else ""
+        drawn = "" if config.max_dialogues is None else f", at most {config.max_dialogues} by seed"
+        flat = " in short utterances too" if config.flat_edit_rate else ""
+        words = ", ".join(f"`{lock}`" for lock in config.lock)
+        locks = f", under `strict` no edit of {words}" if words else ""
+        accuracies = ", ".join(
+            f"{item.split} {item.joint_goal_accuracy:.2%}" for item in self.right.evaluations
+        )
+        return [
+            f"- command: `{config.command}` (pytest-dstfuzz {__version__})",
+            f"- tracker: {config.model}{weights}; joint goal accuracy {accuracies}",
+            (
+                f"- data: `{config.data}`, values normalised as `{self.data.normalisation}`; of "
+                f"{len(self.right.data.dialogues):,} dialogues right at every turn those that no "
+                f"agent was trained on{drawn}: {len(self.data.dialogues):,} dialogues, "
+                f"{self.data.turn_count():,} turns"
+            ),
+            (
+                f"- attack {config.attack}, edit rates up to {config.max_edit_rate:g}{flat}"
+                f"{locks}, up to {config.redraws} redraws of a variant that is vacuous, a "
+                f"duplicate or not valid; seeds {', '.join(map(str, config.seeds))}"
+            ),
+            (
+                "- in brackets 95 % intervals, bootstrapped over dialogues; of several runs "
+                "(seeds of campaigns, and policies of several training seeds) the mean"
+            ),
+            *(_described(name, saved) for name, saved in self.policies.items()),
+        ]
+
+
+def prepare(
+    config: GroundConfig,
+    searches: Iterable[str],
+    *,
+    folder: Path | None,
+    jobs: int,
+    say: Say,
+) -> Comparison:
+    """Find the held-out dialogues of a tracker.
+
+    Args:
+        config: tracker and data.
+        searches: that are compared, as the option ``search`` takes them.
+        folder: of the tables, where finished campaigns are kept; ``None`` = nowhere.
+        jobs: processes that run campaigns.
+        say: told about progress.
+
+    Raises:
+        UserError: data or tracker will not do, or too few dialogues are right throughout.
+        TrackerError: the tracker failed while its accuracy was measured.
+    """
+    policies = {name: named_policy(name) for name in searches if is_agent(name)}
+    splits = [load_dialogues(config.data, split) for split in config.splits]
+    tracker = tracker_for(config.settings(), splits[0])
+    right = right_dialogues(tracker, splits, config.batch_size, say)
+    data = _drawn(_unseen(splits, right.data, policies), config)
+    say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")
+    campaigns = Campaigns(
+        CampaignRunner(tracker, data),
+        Fingerprint.of(data, right.evaluations, config.checkpoint),
+        splits=config.splits,
+        folder=folder,
+        jobs=jobs,
+        say=say,
+    )
+    ids = [dialogue.id for dialogue in data.dialogues]
+    return Comparison(config, right, data, campaigns, Resamples(ids, config.seeds[0]), policies)
+
+
+def _unseen(
+    splits: Sequence[DialogueSet], right: DialogueSet, policies: Mapping[str, SavedPolicy]
+) -> DialogueSet:
+    """Return the dialogues that no policy was trained on.
+
+    A policy names those that it never saw; they need not be those that would be held out
+    for this tracker, if it was trained against another one. One that names none of the
+    dialogues of this data was trained on other data.
+    """
+    known = {dialogue.id for data in splits for dialogue in data.dialogues}
+    named = [set(saved.about.held_out) & known for saved in policies.values()]
+    unseen = [ids for ids in named if ids]
+    if not unseen:
+        return held_out(right)[1]
+    ids = set.intersection(*unseen)
+    kept = tuple(dialogue for dialogue in right.dialogues if dialogue.id in ids)
+    if not kept:
+        raise UserError(
+            "of the dialogues that the tracker gets right at every turn, the policies of the "
+            "agent leave none that they have not seen: compare them one by one"
+        )
+    return replace(right, dialogues=kept)
+
+
+def _described(name: str, saved: SavedPolicy) -> str:
+    about = saved.about
+    return (
+        f"- `{name}`: sha256 {saved.fingerprint}, trained on the tracker {about.tracker}, "
+        f"{about.data}, profile {about.validity}, reward {about.reward}, "
+        f"{about.calls:,} calls, seed {about.seed}"
+    )
+
+
+def _drawn(data: DialogueSet, config: GroundConfig) -> DialogueSet:
+    if config.max_dialogues is None:
+        return data
+    order = stream(config.seeds[0], "held-out", "dialogues").permutation(len(data.dialogues))
+    chosen: Sequence[int] = sorted(order[: config.max_dialogues].tolist())
+    return replace(data, dialogues=tuple(data.dialogues[place] for place in chosen))

@@ -1,0 +1,236 @@
+"""Greedy generation with a GPT-2 that reads shared beginnings once and guesses what it will write.
+
+It writes what `generator.Generator` writes, but for ties that rounding decides. What is saved is
+what tests of a tracker are full of: hundreds of texts that begin alike, with answers alike.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from transformers import GPT2LMHeadModel
+
+from pytest_dstfuzz.trackers.simpletod.drafts import TokenDraft
+from pytest_dstfuzz.trackers.simpletod.generator import Written, written_of
+from pytest_dstfuzz.trackers.simpletod.kv_batch import KVBatch
+from pytest_dstfuzz.trackers.simpletod.prefix_cache import History, PrefixCache
+
+#: Tokens that a processor reads together at most: what more of them need leaves its caches.
+_TOKENS = 1500
+
+
+@dataclass
+class _Text:
+    """A text that is being continued."""
+
+    prompt: list[int]
+    #: Where the user utterances begin and end, each with its mark; at least one.
+    users: list[tuple[int, int]]
+    draft: TokenDraft = field(default_factory=lambda: TokenDraft(()))
+    guessed: list[int] = field(default_factory=list)
+    #: How many tokens were read.
+    read: int = 0
+    #: Keys and values of those, see `History`; ``None`` where there are none, or no longer.
+    states: Tensor | None = None
+    tokens: list[int] = field(default_factory=list)
+    impurities: list[float] = field(default_factory=list)
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """All before its last user utterance."""
+        return tuple(self.prompt[: self.users[-1][0]])
+
+    @property
+    def said(self) -> tuple[int, ...]:
+        """All up to its last user utterance, that included."""
+        return tuple(self.prompt[: self.users[-1][1]])
+
+    @property
+    def said_before(self) -> tuple[int, ...] | None:
+        """What the text of the turn before says; ``None`` at the first turn."""
+        return tuple(self.prompt[: self.users[-2][1]]) if len(self.users) > 1 else None
+
+    @property
+    def utterance(self) -> list[int]:
+        """The last user utterance."""
+        start, end = self.users[-1]
+        return self.prompt[start:end]
+
+    @property
+    def pending(self) -> list[int]:
+        """Tokens that are to be read next, the guess left out."""
+        return (self.prompt + self.tokens)[self.read :]
+
+    @property
+    def width(self) -> int:
+        """How many tokens are read next, the guess included."""
+        return len(self.pending) + len(self.guessed)
+
+    def take(self, tokens: Sequence[int], impurities: Sequence[float], end: int) -> None:
+        """Add what was written, as far as the closing token; a right guess goes on after it."""
+        size = tokens.index(end) + 1 if end in tokens else len(tokens)
+        self.tokens += tokens[:size]
+        self.impurities += impurities[:size]
+
+
+class SpeculativeDecoder:
+    """Continues texts.
+
+    Args:
+        model: in evaluation mode. Its weights must not change from then on.
+        end: token that closes what is written.
+        user: token before a user utterance.
+        marks: tokens that end an utterance, ``user`` included.
+        longest: tokens to write at most.
+        batch_size: texts that are read together.
+        histories: where beginnings are kept.
+    """
+
+    def __init__(
+        self,
+        model: GPT2LMHeadModel,
+        *,
+        end: int,
+        user: int,
+        marks: Collection[int],
+        longest: int,
+        batch_size: int,
+        histories: PrefixCache | None = None,
+    ) -> None:
+        self._model = model
+        self._end = end
+        self._user = user
+        self._marks = frozenset(marks)
+        self._longest = longest
+        self._batch_size = batch_size
+        self._tokens = _TOKENS if model.device.type == "cpu" else sys.maxsize
+        self._histories = PrefixCache() if histories is None else histories
+
+    def write(self, prompts: Sequence[list[int]]) -> list[Written]:
+        """Continue each prompt, the likeliest token each time.
+
+        Args:
+            prompts: of at least one token each, and such that ``longest`` more have a position.
+
+        Raises:
+            ValueError: a prompt is empty.
+        """
+        if not all(prompts):
+            raise ValueError("there is nothing to continue in an empty prompt")
+        texts = [_Text(prompt, self._users(prompt)) for prompt in prompts]
+        waiting = texts
+        with torch.inference_mode():
+            while waiting:
+                ready, waiting = self._ready(waiting)
+                for text in ready:
+                    self._prepare(text)
+                # Texts of similar length need little padding.
+                ready.sort(key=lambda text: (text.width, text.prompt))
+                for start in range(0, len(ready), self._batch_size):
+                    self._write(ready[start : start + self._batch_size])
+        return [written_of(text.tokens, text.impurities, self._end) for text in texts]
+
+    def _users(self, prompt: Sequence[int]) -> list[tuple[int, int]]:
+        marks = [(at, token) for at, token in enumerate(prompt) if token in self._marks]
+        ends = [at for at, _ in marks[1:]] + [len(prompt)]
+        found = [
+            (at, end) for (at, token), end in zip(marks, ends, strict=True) if token == self._user
+        ]
+        return found or [(0, len(prompt))]
+
+    def _ready(self, texts: Sequence[_Text]) -> tuple[list[_Text], list[_Text]]:
+        """Return the texts that can be written now, and those that will find more later.
+
+        Of texts that begin alike the first goes ahead, and texts of the turn before go first.
+        """
+        said = {text.said for text in texts}
+        ready: list[_Text] = []
+        later: list[_Text] = []
+        ahead: set[tuple[int, ...]] = set()
+        for text in texts:
+            key = text.key
+            if key not in self._histories and (key in ahead or text.said_before in said):
+                later.append(text)
+            else:
+                ready.append(text)
+                ahead.add(key)
+        return ready, later
+
+    def _prepare(self, text: _Text) -> None:
+        """Look for what is known of a text."""
+        for start, end in reversed(text.users):
+            known = self._histories.get(tuple(text.prompt[:start]))
+            if known is not None:
+                text.draft = TokenDraft(known.answer_like(text.prompt[start:end]))
+                text.read, text.states = start, known.states
+                break
+        text.guessed = text.draft.guess()[: self._longest - 1]
+
+    def _write(self, texts: list[_Text]) -> None:
+        """Write a batch of prepared texts to their ends."""
+        for part in self._parts(texts):
+            self._read(part)
+        rest = [text for text in texts if not self._done(text)]
+        rows = KVBatch(self._model, [text.states for text in rest])
+        for text in rest:
+            text.states = None
+        while rest:
+            self._step(rows, rest)
+            left = [row for row, text in enumerate(rest) if not self._done(text)]
+            # Rows that are done are read in vain; leaving them out costs a copy.
+            if left and 4 * len(left) <= 3 * len(rest):
+                rows.select(left)
+            elif left:
+                continue
+            rest = [rest[row] for row in left]
+        for text in texts:
+            if (history := self._histories.get(text.key)) is not None:
+                history.learn(text.utterance, tuple(text.tokens))
+
+    def _parts(self, texts: Sequence[_Text]) -> Iterator[list[_Text]]:
+        """Group prepared texts, the shortest first, such that no group has too many tokens."""
+        part: list[_Text] = []
+        for text in texts:
+            if part and (len(part) + 1) * text.width > self._tokens:
+                yield part
+                part = []
+            part.append(text)
+        if part:
+            yield part
+
+    def _read(self, texts: Sequence[_Text]) -> None:
+        """Read texts and their first guesses, and keep what others may begin with."""
+        rows = KVBatch(self._model, [text.states for text in texts])
+        self._step(rows, texts)
+        for row, text in enumerate(texts):
+            if text.key not in self._histories:
+                self._histories.keep(text.key, History(rows.states(row, len(text.key))))
+            text.states = None if self._done(text) else rows.states(row, text.read)
+
+    def _step(self, batch: KVBatch, texts: Sequence[_Text]) -> None:
+        """Read what is pending and a guess of each text, and take what is confirmed."""
+        feeds = [([] if self._done(text) else text.pending) for text in texts]
+        guesses = [([] if self._done(text) else text.guessed) for text in texts]
+        best, impurities = batch.read(feeds, guesses, [text.read for text in texts])
+        at = 0
+        sizes: list[int] = []
+        for text, feed, guess in zip(texts, feeds, guesses, strict=True):
+            if not feed:
+                sizes.append(0)
+                continue
+            chosen, noted = best[at : at + len(guess) + 1], impurities[at : at + len(guess) + 1]
+            at += len(guess) + 1
+            right = next((n for n, token in enumerate(guess) if token != chosen[n]), len(guess))
+            sizes.append(len(feed) + right)
+            text.take(chosen[: right + 1], noted[: right + 1], self._end)
+            text.read += sizes[-1]
+            text.draft.learn(text.tokens, right)
+            text.guessed = text.draft.guess()[: self._longest - len(text.tokens) - 1]
+        batch.accept(sizes)
+
+    def _done(self, text: _Text) -> bool:
+        return self._end in text.tokens or len(text.tokens) >= self._longest

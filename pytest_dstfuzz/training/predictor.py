@@ -1,0 +1,83 @@
+"""The tracker as a training run asks it: the same questions again in a resumed run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
+from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.dialogue.types import Context, DialogueSet
+from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+
+
+class TrainingPredictor:
+    """Answers contexts; clean ones are asked once, others once between two calls of `forget`.
+
+    What a tracker computes may depend, in the last bits, on what it computes beside it. All
+    clean turns are therefore asked together at the beginning, and nothing else is kept from
+    round to round: a run that is resumed makes the same batches as one that was not cut.
+
+    Args:
+        tracker: who is asked.
+        data: dialogues whose clean turns will be needed.
+        batch_size: contexts asked for at once.
+
+    Raises:
+        TrackerError: the tracker answered none of them.
+    """
+
+    def __init__(self, tracker: Tracker, data: DialogueSet, batch_size: int) -> None:
+        self._tracker = tracker
+        self._data = data
+        self._batch_size = batch_size
+        self._calls_before = 0
+        self._clean: dict[Context, Answer] = {}
+        self._predictor = self._fresh()
+        self._clean = self._answers([d.context(t.index) for d in data.dialogues for t in d.turns])
+
+    @property
+    def calls(self) -> int:
+        """Contexts asked so far; each distinct one is counted once between two `forget`."""
+        return self._calls_before + self._predictor.calls
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the states that the tracker predicts on the clean turns."""
+        states = [getattr(answer, "state", None) for answer in self._clean.values()]
+        text = json.dumps([None if s is None else sorted(s.items()) for s in states])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def forget(self) -> None:
+        """Forget every answer but those to clean turns."""
+        self._calls_before = self.calls
+        self._predictor = self._fresh()
+
+    def __call__(self, contexts: Sequence[Context]) -> list[Prediction | None]:
+        """Return the answer to each context; ``None`` where the tracker failed.
+
+        Raises:
+            TrackerError: it has failed on everything since `forget`.
+        """
+        answers = self._answers(contexts)
+        found = [answers[context] for context in contexts]
+        return [answer if isinstance(answer, Prediction) else None for answer in found]
+
+    def _answers(self, contexts: Sequence[Context]) -> dict[Context, Answer]:
+        known = {context: self._clean[context] for context in contexts if context in self._clean}
+        answers = self._predictor.predict(context for context in contexts if context not in known)
+        self._predictor.refuse_if_given_up()
+        for answer in answers.values():
+            if isinstance(answer, TrackerFailure) and not answer.asked:
+                raise TrackerError(answer.reason)
+        return {**known, **answers}
+
+    def _fresh(self) -> Predictor:
+        return Predictor(
+            self._tracker,
+            self._batch_size,
+            ontology=self._data.ontology,
+            normalisation=self._data.normalisation,
+        )

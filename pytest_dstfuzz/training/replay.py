@@ -1,0 +1,79 @@
+"""The replay memory: the last so many steps, drawn from uniformly."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE, Floats
+from pytest_dstfuzz.agents.policy import COUNT, SPACE
+
+
+class ReplayBatch(NamedTuple):
+    """Steps drawn from the memory; B rows each.
+
+    Attributes:
+        state: [B, STATE_SIZE].
+        vector: [B, D], the action.
+        choices: [B, 6, CHOICE_SIZE], what its parameters selected.
+        chosen: [B, 6], which transformations were associated.
+        k: [B], how many were to be.
+        reward: [B].
+        next_state: [B, STATE_SIZE].
+        next_available: [B, 6], transformations that had a place to go to.
+        terminated: [B], whether there was no next state.
+    """
+
+    state: Floats
+    vector: Floats
+    choices: Floats
+    chosen: Floats
+    k: npt.NDArray[np.int64]
+    reward: Floats
+    next_state: Floats
+    next_available: Floats
+    terminated: Floats
+
+
+class Replay:
+    """A ring of steps.
+
+    Args:
+        capacity: steps that are kept.
+
+    Attributes:
+        columns: by the name of a field of `ReplayBatch`, [capacity, ...] each.
+        added: steps so far, also those that are no longer kept.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.added = 0
+        self.columns: dict[str, npt.NDArray[Any]] = {
+            "state": np.zeros((capacity, STATE_SIZE), np.float32),
+            "vector": np.zeros((capacity, SPACE.dimension), np.float32),
+            "choices": np.zeros((capacity, COUNT, CHOICE_SIZE), np.float32),
+            "chosen": np.zeros((capacity, COUNT), np.float32),
+            "k": np.zeros(capacity, np.int64),
+            "reward": np.zeros(capacity, np.float32),
+            "next_state": np.zeros((capacity, STATE_SIZE), np.float32),
+            "next_available": np.zeros((capacity, COUNT), np.float32),
+            "terminated": np.zeros(capacity, np.float32),
+        }
+
+    def __len__(self) -> int:
+        return min(self.added, self.capacity)
+
+    def add(self, step: ReplayBatch) -> None:
+        """Add one step, a batch of no first dimension; the oldest goes."""
+        place = self.added % self.capacity
+        for name, value in step._asdict().items():
+            self.columns[name][place] = value
+        self.added += 1
+
+    def draw(self, rng: np.random.Generator, size: int) -> ReplayBatch:
+        """Return ``size`` steps, with replacement."""
+        places = rng.integers(0, len(self), size)
+        return ReplayBatch(**{name: column[places] for name, column in self.columns.items()})

@@ -1,0 +1,399 @@
+"""Training of an agent against a tracker, from the data to a policy that the search can use.
+
+Of the dialogues that the tracker gets right at every turn a fifth is held out
+(`right_dialogues`). It is trained on the others of them, or on all other dialogues: what
+changes a prediction can be learned where that is wrong, too. Where a dialogue has no labels
+the tracker's own clean answers stand for them, and the policy says so. The folder of a run
+holds the policy and what a resumed run needs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.agents.checkpoint import POLICY_FILE, PolicyAbout, save_policy
+from pytest_dstfuzz.campaign.answers import TrackerFailure
+from pytest_dstfuzz.campaign.attempts import lock_values
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.slots import with_slots
+from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.relations.builtin import relation_for
+from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.training.environment import Environment
+from pytest_dstfuzz.training.predictor import TrainingPredictor
+from pytest_dstfuzz.training.resume import (
+    STATE_FILE,
+    cannot_resume,
+    read_run,
+    restore_state,
+    save_state,
+)
+from pytest_dstfuzz.training.right_dialogues import Say, held_out, right_dialogues, unlabelled
+from pytest_dstfuzz.training.tensorboard_log import TensorBoardLogger
+from pytest_dstfuzz.training.trainer import AgentTrainer, Round, TrainingConfig
+
+#: What to train on: the dialogues that the tracker gets right throughout, or all.
+DIALOGUES: Final = ("right", "all")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRun:
+    """What to train, on what, and where to.
+
+    Attributes:
+        model: the tracker, as `tracker_for` takes it.
+        data: dialogues, with labels or without.
+        slots: of the bot, where the data does not say them all; see `with_slots`.
+        output: folder for the policy and for what a resumed run needs.
+        splits: of the data.
+        checkpoint: weights of the tracker.
+        device: of the tracker and of the agent's networks.
+        batch_size: contexts that the tracker predicts at once.
+        adapter: settings of a tracker that is a service; see `config.ADAPTER`.
+        validity: validity profile.
+        attack: attack design.
+        order: what position parameters count through, ``distance`` or ``reading``.
+        training: budget, reward, seed and all that is learned with.
+        max_minutes: begin no round that would probably end later; ``None`` = no limit.
+        max_dialogues: take only so many dialogues of each split; ``None`` = all.
+        dialogues: what to train on, but for those held out: ``right``, the dialogues that
+            the tracker gets right at every turn, or ``all``.
+        resume: go on from the last round in ``output``.
+        tensorboard: folder for events; ``None`` = none are written.
+    """
+
+    model: str
+    data: str
+    output: Path
+    slots: tuple[str, ...] = ()
+    splits: tuple[str, ...] = ("val", "test")
+    checkpoint: str | None = None
+    device: str = "cpu"
+    batch_size: int = 64
+    adapter: Mapping[str, Any] = field(default_factory=dict)
+    validity: str = "strict"
+    attack: str = "hybrid"
+    order: str = "distance"
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+    max_minutes: float | None = None
+    max_dialogues: int | None = None
+    dialogues: str = "right"
+    resume: bool = False
+    tensorboard: Path | None = None
+
+
+class AgentTraining(NamedTuple):
+    """Where the policy lies, and how the training went.
+
+    Attributes:
+        policy: its file.
+        history: the rounds, also those of earlier parts of a resumed run.
+        ended_by: ``calls`` or ``max_minutes``.
+    """
+
+    policy: Path
+    history: tuple[Round, ...]
+    ended_by: str
+
+
+class _Material(NamedTuple):
+    """The dialogues of a run.
+
+    Attributes:
+        right: ids of those that the tracker gets right at every turn, or that have no labels.
+        fingerprint: of what it gets right on the splits.
+        training: those to train on.
+        held_out: those that the agent never sees.
+    """
+
+    right: tuple[str, ...]
+    fingerprint: str
+    training: DialogueSet
+    held_out: DialogueSet
+
+
+def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> AgentTraining:
+    """Train an agent; state and policy are written after every round.
+
+    Args:
+        run: what to do.
+        say: told about progress, a line at a time.
+        tracker: where it is there already; made from ``run`` otherwise.
+
+    Raises:
+        UserError: settings, data or tracker will not do, or there is nothing that the run
+            could resume from.
+        TrackerError: the tracker failed.
+    """
+    if not run.resume and (run.output / STATE_FILE).exists():
+        raise UserError(
+            f"{run.output} holds a training run already: resume it, or choose another folder"
+        )
+    if run.dialogues not in DIALOGUES:
+        raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)
+    # Before what takes its time, as it may not be installed.
+    board = TensorBoardLogger(run.tensorboard) if run.tensorboard is not None else None
+    splits = _splits(run)
+    if tracker is None:
+        settings = Settings(
+            model=run.model,
+            checkpoint=run.checkpoint,
+            device=run.device,
+            batch_size=run.batch_size,
+            slots=run.slots,
+            **run.adapter,
+        )
+        tracker = tracker_for(settings, splits[0])
+    material = _known(run, splits) if run.resume else _found(run, splits, tracker, say)
+    training = _Training(run, tracker, material, say, board)
+    training.begin()
+    try:
+        ended_by = training.run_round()
+    finally:
+        if board is not None:
+            board.close()
+    return AgentTraining(run.output / POLICY_FILE, tuple(training.trainer.history), ended_by)
+
+
+class _Training:
+    """A run from its dialogues to its policy.
+
+    Args:
+        run: what to do.
+        tracker: to train against.
+        material: the dialogues.
+        say: told about progress.
+        board: for the figures.
+    """
+
+    def __init__(
+        self,
+        run: AgentRun,
+        tracker: Tracker,
+        material: _Material,
+        say: Say,
+        board: TensorBoardLogger | None,
+    ) -> None:
+        self._run, self._material, self._say, self._board = run, material, say, board
+        data = material.training
+        say(
+            f"{len(data.dialogues)} dialogues ({data.turn_count()} turns) to train on, "
+            f"{len(material.held_out.dialogues)} held out"
+        )
+        self._oracle = TrainingPredictor(tracker, data, run.batch_size)
+        environment = _environment(run, data, self._oracle)
+        self.trainer = AgentTrainer(
+            run.training, environment, data.dialogues, lambda: self._oracle.calls, run.device
+        )
+
+    def begin(self) -> None:
+        """Write the state of a fresh run, or go back to the last one of an earlier part.
+
+        Raises:
+            UserError: the earlier part is not of this run, or the calls do not pay for it.
+        """
+        output, trainer = self._run.output, self.trainer
+        if self._run.resume:
+            self._check_same()
+            restore_state(output, trainer)
+            self._say(f"resumed after round {len(trainer.history)}, {trainer.calls:,} calls")
+            if trainer.history:
+                # The last part may have been killed after its state and before its policy.
+                self._write_policy()
+            return
+        trainer.calls_before = self._oracle.calls
+        if trainer.finished:
+            raise UserError(
+                f"{self._run.training.calls:,} calls do not pay for training: the clean turns "
+                f"alone take {trainer.calls_before:,}; allow more calls, or fewer dialogues"
+            )
+        save_state(output, trainer, self._described())
+
+    def run_round(self) -> str:
+        """Play rounds until one of the limits; returns which."""
+        trainer, limit = self.trainer, self._run.max_minutes
+        begin, calls_before, longest = time.monotonic(), trainer.calls, 0.0
+        while not trainer.finished:
+            start = time.monotonic()
+            if limit is not None and longest and start - begin + longest > limit * 60:
+                return "max_minutes"
+            self._oracle.forget()
+            done = trainer.run_round()
+            save_state(self._run.output, trainer, self._described())
+            self._write_policy()
+            now = time.monotonic()
+            longest = max(longest, now - start)
+            pace = (now - begin) / (done.calls_so_far - calls_before)
+            self._tell(done, pace)
+        return "calls"
+
+    def _tell(self, done: Round, pace: float) -> None:
+        """Say what a round came to.
+
+        Args:
+            done: the round.
+            pace: seconds a call, this process's own.
+        """
+        budget, running = self._run.training.calls, self.trainer.broken_per_1000_calls()
+        self._say(
+            f"round {done.number}: {done.calls_so_far:,} of {budget:,} calls, "
+            f"epsilon {done.epsilon:.2f}, {running:.1f} turns broken per 1,000 calls lately, "
+            f"loss {done.critic_loss:.4f} (critic) {done.actor_loss:.4f} (actor), "
+            f"ETA {pace * (budget - done.calls_so_far) / 60:.0f} min"
+        )
+        if self._board is not None:
+            self._board.add(done, running)
+
+    def _write_policy(self) -> None:
+        run, training = self._run, self._run.training
+        data = self._material.training
+        every = (*data.dialogues, *self._material.held_out.dialogues)
+        about = PolicyAbout(
+            tracker=run.model,
+            tracker_fingerprint=self._material.fingerprint,
+            data=f"{data.name} {data.split}, {run.dialogues} dialogues{unlabelled(every)}",
+            held_out=tuple(dialogue.id for dialogue in self._material.held_out.dialogues),
+            order=run.order,
+            validity=run.validity,
+            attack=run.attack,
+            reward=training.reward,
+            ks=training.ks,
+            attempts=training.attempts,
+            seed=training.seed,
+            calls=self.trainer.calls,
+        )
+        save_policy(run.output / POLICY_FILE, self.trainer.learner.weights(), about)
+
+    def _described(self) -> dict[str, Any]:
+        material = self._material
+        return {
+            "identity": self._identity(),
+            "right": list(material.right),
+            "fingerprint": material.fingerprint,
+        }
+
+    def _identity(self) -> dict[str, Any]:
+        """Return what must not change between the parts of a run, as JSON values."""
+        run, data = self._run, self._material.training
+        ids = json.dumps([dialogue.id for dialogue in data.dialogues])
+        described = {
+            "package version": __version__,
+            "model": run.model,
+            "batch_size": run.batch_size,
+            "validity": run.validity,
+            "attack": run.attack,
+            "order": run.order,
+            "choice of dialogues": run.dialogues,
+            **asdict(run.training),
+            "training dialogues": f"{len(data.dialogues)}, sha256 {_digest(ids)}",
+            "the tracker's clean answers": f"sha256 {_digest(self._oracle.fingerprint)}",
+        }
+        same: dict[str, Any] = json.loads(json.dumps(described))
+        return same
+
+    def _check_same(self) -> None:
+        output = self._run.output
+        earlier = read_run(output).get("identity")
+        for name, value in self._identity().items():
+            if not isinstance(earlier, dict) or name not in earlier:
+                raise cannot_resume(output, f"{STATE_FILE} does not say what {name} was")
+            if earlier[name] != value:
+                raise cannot_resume(output, f"{name} was {earlier[name]!r}, is now {value!r}")
+
+
+def _splits(run: AgentRun) -> list[DialogueSet]:
+    splits = [with_slots(load_dialogues(run.data, split), run.slots) for split in run.splits]
+    return [replace(data, dialogues=data.dialogues[: run.max_dialogues]) for data in splits]
+
+
+def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: Say) -> _Material:
+    """Let the tracker say which dialogues it gets right, and part them."""
+    right = right_dialogues(tracker, splits, run.batch_size, say, unlabelled=True)
+    if right.unlabelled:
+        say(
+            f"{right.unlabelled} dialogues have no labels: on them the tracker's own clean answers "
+            "are what variants are compared with"
+        )
+    figures = [(item.right, item.right_slots, item.right_dialogues) for item in right.evaluations]
+    ids = tuple(dialogue.id for dialogue in right.data.dialogues)
+    return _Material(ids, _digest(json.dumps(figures)), *_parted(run, splits, right.data))
+
+
+def _known(run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
+    """Return the dialogues of an earlier part of the run: the tracker need not be asked again."""
+    earlier = read_run(run.output)
+    try:
+        right = tuple(map(str, earlier["right"]))
+        fingerprint = str(earlier["fingerprint"])
+    except (KeyError, TypeError) as error:
+        raise cannot_resume(run.output, f"{STATE_FILE} is damaged ({error!r})") from error
+    dialogues = {dialogue.id: dialogue for data in splits for dialogue in data.dialogues}
+    if missing := [name for name in right if name not in dialogues]:
+        raise cannot_resume(
+            run.output,
+            f"the data lacks {len(missing)} dialogues that the run was begun with, "
+            f"such as {missing[0]!r}",
+        )
+    data = replace(
+        splits[0],
+        split="+".join(item.split for item in splits),
+        dialogues=tuple(dialogues[name] for name in right),
+    )
+    return _Material(right, fingerprint, *_parted(run, splits, data))
+
+
+def _parted(
+    run: AgentRun, splits: Sequence[DialogueSet], right: DialogueSet
+) -> tuple[DialogueSet, DialogueSet]:
+    """Return the dialogues to train on and those held out."""
+    training, kept_back = held_out(right)
+    if run.dialogues == "all":
+        hidden = {dialogue.id for dialogue in kept_back.dialogues}
+        others = [item for data in splits for item in data.dialogues if item.id not in hidden]
+        counted = Counter(item.id for item in others)
+        if twice := next((name for name, count in counted.items() if count > 1), None):
+            raise UserError(f"the dialogue {twice!r} is in two of the splits")
+        training = replace(training, dialogues=tuple(others))
+    return training, kept_back
+
+
+def _environment(run: AgentRun, data: DialogueSet, oracle: TrainingPredictor) -> Environment:
+    perturber = Perturber(
+        load_lexicon(),
+        validity=run.validity,
+        ontology=data.ontology,
+        cue_words=data.cue_words,
+        order=run.order,
+    )
+
+    def values(dialogue: Dialogue, index: int, clean: Prediction | None) -> tuple[str, ...]:
+        return lock_values(data, dialogue.turns[index], clean or _NO_ANSWER)
+
+    return Environment(
+        oracle,
+        perturber,
+        relation_for("metamorphic", data),
+        values=values,
+        attack=run.attack,
+        attempts=run.training.attempts,
+    )
+
+
+_NO_ANSWER = TrackerFailure("the tracker failed on the clean turn")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

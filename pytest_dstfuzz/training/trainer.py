@@ -1,0 +1,297 @@
+"""Training of the agent: rounds of episodes, and an update every few steps.
+
+A round plays one episode with each of some dialogues, side by side, so that the tracker
+gets full batches. Every stream of random numbers is derived from the seed and the round;
+with the state of the trainer (`resume`) a round is a function of what came before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+import torch
+
+from pytest_dstfuzz.agents.policy import COUNT, Exploration, PolicyChoice
+from pytest_dstfuzz.dialogue.types import Dialogue
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.seeding import derive, stream
+from pytest_dstfuzz.training.environment import Environment, EnvironmentStep, Observation
+from pytest_dstfuzz.training.multi_pdqn import LearnerConfig, MultiPDQN
+from pytest_dstfuzz.training.replay import Replay, ReplayBatch
+from pytest_dstfuzz.training.reward import reward_by_name
+
+#: Candidates for the parameters of each transformation while training, see `Exploration`.
+_CANDIDATES: Final = 16
+#: Noise from the second attempt at a turn on, so that attempts differ.
+_TEMPERATURE: Final = 0.3
+#: Rounds that the running figure is taken over.
+_RUNNING: Final = 5
+_SEED_BOUND: Final = 2**63
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingConfig:
+    """How to train.
+
+    Attributes:
+        calls: contexts that the tracker may be asked for, those of clean turns included.
+        attempts: at each turn, until one breaks it.
+        dialogues: played side by side in a round.
+        reward: name of the reward, see `reward`.
+        ks: numbers of associated transformations; one is drawn for each episode.
+        replay: steps that are remembered.
+        batch: steps of one update.
+        warm_up: steps before the first update.
+        steps_an_update: steps between two updates.
+        epsilon_end: share of uniform actions at the end; it begins at 1.
+        epsilon_share: share of the calls, without those for the clean turns, over which that
+            share falls, as a straight line.
+        seed: of every draw; it takes the place of the learner's.
+        learner: networks and rates.
+    """
+
+    calls: int = 40_000
+    attempts: int = 8
+    dialogues: int = 48
+    reward: str = "broken"
+    ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    replay: int = 20_000
+    batch: int = 128
+    learning_starts: int = 500
+    train_frequency: int = 2
+    epsilon_end: float = 0.02
+    exploration_fraction: float = 0.25
+    seed: int = 0
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work."""
+        for name in ("calls", "attempts", "dialogues", "replay", "batch", "train_frequency"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not self.ks or not set(self.ks) <= set(range(1, COUNT + 1)):
+            raise UserError(f"ks must be numbers from 1 to {COUNT}, not {self.ks}")
+        reward_by_name(self.reward)
+
+
+class Round(NamedTuple):
+    """What came of one round.
+
+    Attributes:
+        number: of the round, from 1.
+        calls: contexts asked for in it.
+        calls_so_far: contexts asked for until its end.
+        epsilon: share of uniform actions.
+        attempts: steps that were made.
+        broken: turns that were broken.
+        critic_loss: mean over the updates; 0 without any.
+        actor_loss: likewise.
+    """
+
+    number: int
+    calls: int
+    calls_so_far: int
+    epsilon: float
+    attempts: int
+    broken: int
+    critic_loss: float
+    actor_loss: float
+
+
+class _ScheduledEpisode(NamedTuple):
+    """One dialogue of a round: its stream, and how many transformations are associated."""
+
+    rng: np.random.Generator
+    k: int
+
+
+class AgentTrainer:
+    """Plays episodes and learns from them.
+
+    Args:
+        config: how.
+        environment: where.
+        dialogues: to train on.
+        calls: says how many contexts the tracker was asked for so far, by this process.
+        device: of the networks, as torch names it.
+    """
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        environment: Environment,
+        dialogues: Sequence[Dialogue],
+        calls: Callable[[], int],
+        device: str = "cpu",
+    ) -> None:
+        self.config = config
+        seed = derive(config.seed, "agent", "weights") % _SEED_BOUND
+        self.learner = MultiPDQN(replace(config.learner, seed=seed), device)
+        self.replay = Replay(config.replay)
+        self.history: list[Round] = []
+        #: Contexts asked for before the first round, and what the whole run has come to.
+        self.calls_before = 0
+        self.dialogues_begun = self.steps = self.updates = 0
+        self._environment = environment
+        self._dialogues = tuple(dialogues)
+        self._calls = calls
+        self._reward = reward_by_name(config.reward)
+
+    @property
+    def calls(self) -> int:
+        """Contexts asked for until the end of the last round."""
+        return self.history[-1].calls_so_far if self.history else self.calls_before
+
+    @property
+    def finished(self) -> bool:
+        """Whether what is left of the calls pays for no further dialogue."""
+        return not self._group()
+
+    @property
+    def epsilon(self) -> float:
+        """Share of uniform actions in the next round."""
+        config, before = self.config, self.calls_before
+        # Asking for the clean turns teaches nothing.
+        done = (self.calls - before) / max(1, config.calls - before)
+        fall = done / config.exploration_fraction if config.exploration_fraction > 0 else math.inf
+        return max(config.epsilon_end, 1.0 - fall * (1.0 - config.epsilon_end))
+
+    def broken_per_1000_calls(self) -> float:
+        """Return the turns broken for every 1,000 calls of the last few rounds."""
+        last = self.history[-_RUNNING:]
+        calls = sum(item.calls for item in last)
+        return 1000 * sum(item.broken for item in last) / calls if calls else 0.0
+
+    def run_round(self) -> Round:
+        """Play the next round, learning all the while.
+
+        Raises:
+            UserError: the training diverged.
+        """
+        config, number, asked = self.config, len(self.history), self._calls()
+        group, epsilon = self._group(), self.epsilon
+        design = derive(config.seed, "agent", "design", number) % _SEED_BOUND
+        observations = self._environment.reset(group, design)
+        episodes = {key: self._episode(number, key) for key in observations}
+        replayed = stream(config.seed, "agent", "replay", number)
+        steps = broken = 0
+        losses: list[tuple[float, float]] = []
+        while observations:
+            decisions = self._decide(observations, episodes, epsilon)
+            taken = self._environment.step({k: item.action for k, item in decisions.items()})
+            for key, step in taken.items():
+                self._remember(decisions[key], episodes[key].k, step)
+            steps += len(taken)
+            broken += sum(step.outcome.broken for step in taken.values())
+            losses += self._learn(replayed)
+            observations = {
+                key: step.observation
+                for key, step in taken.items()
+                if not (step.terminated or step.truncated)
+            }
+        critic_loss, actor_loss = np.mean(losses, axis=0).tolist() if losses else (0.0, 0.0)
+        if not (math.isfinite(critic_loss) and math.isfinite(actor_loss)):
+            raise UserError(
+                f"the training diverged in round {number + 1}: its loss is no number any more"
+            )
+        self.dialogues_begun += len(group)
+        calls = self._calls() - asked
+        so_far = self.calls + calls
+        self.history.append(
+            Round(
+                number=number + 1,
+                calls=calls,
+                calls_so_far=so_far,
+                epsilon=epsilon,
+                attempts=steps,
+                broken=broken,
+                critic_loss=critic_loss,
+                actor_loss=actor_loss,
+            )
+        )
+        return self.history[-1]
+
+    def _group(self) -> list[Dialogue]:
+        """Return the dialogues of the next round.
+
+        All dialogues come in a drawn order before any comes again. No more are begun than
+        what is left of the calls pays for at the worst.
+        """
+        epoch, place = divmod(self.dialogues_begun, len(self._dialogues))
+        drawn = stream(self.config.seed, "agent", "order", epoch).permutation(len(self._dialogues))
+        left = self.config.calls - self.calls
+        group: list[Dialogue] = []
+        for index in drawn[place : place + self.config.dialogues].tolist():
+            left -= len(self._dialogues[index].turns) * self.config.attempts
+            if left < 0:
+                break
+            group.append(self._dialogues[index])
+        return group
+
+    def _episode(self, number: int, key: int) -> _ScheduledEpisode:
+        rng = stream(self.config.seed, "agent", "act", number, key)
+        return _ScheduledEpisode(rng, int(rng.choice(self.config.ks)))
+
+    def _decide(
+        self,
+        observations: Mapping[int, Observation],
+        episodes: Mapping[int, _ScheduledEpisode],
+        epsilon: float,
+    ) -> dict[int, PolicyChoice]:
+        """Choose an action for every episode."""
+        policy = self.learner.policy()
+        decisions = {}
+        for key, (view, trace) in observations.items():
+            rng, k = episodes[key]
+            noise = _TEMPERATURE if trace.attempts else 0.0
+            explore = Exploration(epsilon, candidates=_CANDIDATES, temperature=noise)
+            decisions[key] = policy.choose(view, trace, k, rng, explore)
+        return decisions
+
+    def _remember(self, choice: PolicyChoice, k: int, step: EnvironmentStep) -> None:
+        """Put a step into the memory."""
+        view, trace = step.observation
+        self.replay.add(
+            ReplayBatch(
+                state=choice.state,
+                vector=choice.vector,
+                choices=choice.choices,
+                chosen=choice.chosen.astype(np.float32),
+                k=np.asarray(k),
+                reward=np.asarray(self._reward(step.outcome), np.float32),
+                next_state=view.state(trace, k),
+                next_available=view.available.astype(np.float32),
+                terminated=np.asarray(step.terminated, np.float32),
+            )
+        )
+        self.steps += 1
+
+    def _learn(self, rng: np.random.Generator) -> list[tuple[float, float]]:
+        """Make the updates that are due; returns the losses of critic and actor."""
+        config = self.config
+        due = (self.steps - config.learning_starts) // config.train_frequency
+        losses = []
+        with _one_thread():
+            while self.updates < due:
+                losses.append(self.learner.update(self.replay.draw(rng, config.batch)))
+                self.updates += 1
+        return losses
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compute without parting products among threads; on a busy machine those wait for each other.
+
+    The products of an update are so small that this is as fast on an idle one.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
