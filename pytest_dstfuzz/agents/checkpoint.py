@@ -24,6 +24,7 @@ from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
 from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
 from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.files import write_bytes
 from pytest_dstfuzz.perturb.engine import ORDERS
 
 #: Raised when the file, or what a feature means, changes.
@@ -117,7 +118,7 @@ def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
         "about": asdict(about),
     }
     ready = {name: np.ascontiguousarray(weight) for name, weight in weights.items()}
-    write_whole(path, save(ready, {_METADATA: json.dumps(described)}))
+    write_bytes(path, save(ready, {_METADATA: json.dumps(described)}))
 
 
 def load_policy(path: str | Path) -> SavedPolicy:
@@ -139,21 +140,6 @@ def load_policy(path: str | Path) -> SavedPolicy:
     _check_weights(path, weights)
     policy = Policy({name: weight.astype(np.float32) for name, weight in weights.items()})
     return SavedPolicy(policy, about, hashlib.sha256(content).hexdigest()[:12])
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write ``content`` so that ``path`` never holds a part of it.
-
-    Raises:
-        UserError: it cannot be written.
-    """
-    part = path.with_name(path.name + ".part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_bytes(content)
-        part.replace(path)
-    except OSError as error:
-        raise UserError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def _action_space() -> dict[str, Any]:

@@ -10,9 +10,9 @@ from pytest_dstfuzz.audit.record import Audit
 from pytest_dstfuzz.audit.sample import AuditRow
 from pytest_dstfuzz.audit.session import QUESTION
 from pytest_dstfuzz.errors import MissingExtraError
+from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import legend, shown_spans, undo_edits, visible
-from pytest_dstfuzz.report.files import write_text
 
 try:
     from pytest_dstfuzz.report.html.shell import environment, insides

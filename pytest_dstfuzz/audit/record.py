@@ -23,7 +23,7 @@ from pytest_dstfuzz.audit.figures import (
 from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample, draw_sample
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.report.files import write_text
+from pytest_dstfuzz.files import write_text
 
 _SCHEMA_VERSION: Final = 1
 

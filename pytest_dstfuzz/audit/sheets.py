@@ -19,8 +19,8 @@ from typing import Any
 
 from pytest_dstfuzz.audit.sample import Sample
 from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.report.edits import visible
-from pytest_dstfuzz.report.files import write_text
 
 _COLUMNS = ("id", "earlier", "system", "clean", "perturbed", "changes", "sample", "verdict")
 _SUFFIXES = (".csv", ".jsonl")

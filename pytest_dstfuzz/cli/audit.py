@@ -62,7 +62,7 @@ def _do(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.audit.record import open_audit  # noqa: PLC0415
     from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet  # noqa: PLC0415
-    from pytest_dstfuzz.report.files import check_apart  # noqa: PLC0415
+    from pytest_dstfuzz.files import check_apart  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
 
     record = given.report.with_suffix(".audit.json")

@@ -58,9 +58,8 @@ def run(arguments: Sequence[str]) -> int:
 def _add(output: Path, chosen: Sequence[Regression]) -> None:
     """Add tests to a file that other commands may be adding to as well."""
     # Imported late, as above.
+    from pytest_dstfuzz.files import locked, write_text  # noqa: PLC0415
     from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
-    from pytest_dstfuzz.report.files import write_text  # noqa: PLC0415
-    from pytest_dstfuzz.report.lock import locked  # noqa: PLC0415
 
     with locked(output):
         try:

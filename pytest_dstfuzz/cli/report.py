@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     if options.html is None and options.markdown is None:
         parser.error("nothing to write: give --html PATH, --markdown PATH, or both")
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.report.files import check_apart, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.files import check_apart, write_text  # noqa: PLC0415
     from pytest_dstfuzz.report.html import check_installed, write_html  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report  # noqa: PLC0415
     from pytest_dstfuzz.report.markdown import markdown_text  # noqa: PLC0415

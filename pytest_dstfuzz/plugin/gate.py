@@ -14,6 +14,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
+from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate import require_statistics
 from pytest_dstfuzz.gate.baseline import Baseline, campaign_identity, contents_of, make_baseline
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
@@ -23,7 +24,6 @@ from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, Limit
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.report.edits import visible
-from pytest_dstfuzz.report.files import check_writable, write_text
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues

@@ -15,9 +15,8 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue.readers.strict_json import parse_json
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
+from pytest_dstfuzz.files import locked, write_text
 from pytest_dstfuzz.regressions.regression import Regression
-from pytest_dstfuzz.report.files import write_text
-from pytest_dstfuzz.report.lock import locked
 
 #: Where corpora are, seen from the root of a project.
 FOLDER: Final = Path(".dstfuzz", "regressions")

@@ -115,7 +115,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config import SERVICE, Settings, settings_json
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.report.files import write_text
+from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import causes, vetoes

@@ -21,7 +21,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.report.files import write_text
+from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
 from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
 from pytest_dstfuzz.trackers.registry import tracker_for

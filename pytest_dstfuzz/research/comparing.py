@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.config import ADAPTER, masked_words
 from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
-from pytest_dstfuzz.report.files import check_writable
+from pytest_dstfuzz.files import check_writable
 from pytest_dstfuzz.research.comparison import Comparison, GroundConfig, prepare
 from pytest_dstfuzz.research.contenders import Contender
 from pytest_dstfuzz.research.list_parsers import ks, splits, validities, whole_numbers

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pytest_dstfuzz.config import ADAPTER, masked_words
 from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
-from pytest_dstfuzz.report.files import check_writable
+from pytest_dstfuzz.files import check_writable
 from pytest_dstfuzz.research.list_parsers import ks, splits, validities
 from pytest_dstfuzz.research.rq1_measure import Rq1Config, Rq1Row, Rq1Table, run_rq1
 from pytest_dstfuzz.research.rq1_table import markdown_text, write_rq1

@@ -7,8 +7,8 @@ import io
 from pathlib import Path
 
 from pytest_dstfuzz import __version__
+from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.action import uniform_inertia
-from pytest_dstfuzz.report.files import write_text
 from pytest_dstfuzz.research.rq1_measure import Interval, Rq1Row, Rq1Table
 
 #: Failure rates of random parameters in the thesis (tables 4.3 and 4.4; k not stated).

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.action import ActionSpace, uniform_inertia
-from pytest_dstfuzz.report.files import write_text
 from pytest_dstfuzz.research.contenders import RATES
 from pytest_dstfuzz.research.formatting import (
     NONE,

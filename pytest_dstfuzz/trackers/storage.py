@@ -1,21 +1,14 @@
-"""Files of a model: safetensors and JSON, written whole or not at all."""
+"""Weights of a model as a safetensors file, written whole or not at all."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
 from safetensors.torch import save
 from torch import Tensor
 
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write ``content`` so that ``path`` never holds a part of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    part.write_bytes(content)
-    part.replace(path)
+from pytest_dstfuzz.files import write_bytes
 
 
 def write_tensors(
@@ -40,10 +33,4 @@ def write_tensors(
         .contiguous()
         for name, tensor in tensors.items()
     }
-    write_whole(path, save(ready, dict(about) if about else None))
-
-
-def write_json(path: Path, value: object) -> None:
-    """Write ``value`` as indented JSON."""
-    text = json.dumps(value, ensure_ascii=False, indent=1)
-    write_whole(path, (text + "\n").encode())
+    write_bytes(path, save(ready, dict(about) if about else None))

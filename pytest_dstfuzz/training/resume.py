@@ -17,8 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 from torch import Tensor, nn
 
-from pytest_dstfuzz.agents.checkpoint import write_whole
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import write_bytes
 from pytest_dstfuzz.training.multi_pdqn import MultiPDQN
 from pytest_dstfuzz.training.trainer import AgentTrainer, Round
 
@@ -58,7 +58,7 @@ def save_state(folder: Path, trainer: AgentTrainer, run: Mapping[str, Any]) -> N
         },
         "history": [item._asdict() for item in trainer.history],
     }
-    write_whole(folder / STATE_FILE, save(arrays, {_METADATA: json.dumps(described)}))
+    write_bytes(folder / STATE_FILE, save(arrays, {_METADATA: json.dumps(described)}))
 
 
 def read_run(folder: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz import files
 from pytest_dstfuzz.dialogue.types import SlotChange
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.regressions.corpus import (
@@ -26,7 +27,6 @@ from pytest_dstfuzz.regressions.corpus import (
     without,
 )
 from pytest_dstfuzz.regressions.regression import Regression, Said, Status
-from pytest_dstfuzz.report import lock
 
 
 def entry(seen: str, turn: str = "t", status: Status = "open", reason: str = "") -> Regression:
@@ -116,9 +116,9 @@ import sys
 from pathlib import Path
 from test_corpus import entry
 from pytest_dstfuzz.regressions.corpus import remembered, update_corpus
-from pytest_dstfuzz.report import lock
+from pytest_dstfuzz import files
 if sys.argv[3] == "mark":
-    lock.fcntl = None
+    files.fcntl = None
 for number in range(12):
     found = [entry(f"{sys.argv[2]} {number}")]
     update_corpus(Path(sys.argv[1]), lambda known: remembered(known, found))
@@ -142,12 +142,12 @@ def test_who_waits_for_the_lock_is_told_what_for(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kind == "mark":
-        monkeypatch.setattr(lock, "fcntl", None)
+        monkeypatch.setattr(files, "fcntl", None)
     path = tmp_path / "talks.jsonl"
     told = pytest.raises(UserError, match=r"another process has been changing .*talks\.jsonl")
-    with lock.locked(path), told, lock.locked(path, wait=0.05):
+    with files.locked(path), told, files.locked(path, wait=0.05):
         pytest.fail("two hold one lock")
-    with lock.locked(path, wait=0.05):
+    with files.locked(path, wait=0.05):
         pass
     assert list(tmp_path.iterdir()) == []
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.errors import MissingExtraError
-from pytest_dstfuzz.report.files import write_text
+from pytest_dstfuzz.files import write_text
 
 _NEEDED = ("jinja2", "matplotlib")
 

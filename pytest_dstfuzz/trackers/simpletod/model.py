@@ -23,9 +23,10 @@ from transformers import (
 from transformers.utils import logging
 
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import write_json
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
 from pytest_dstfuzz.trackers.simpletod.subwords import add_marks, learn_subwords
-from pytest_dstfuzz.trackers.storage import write_json, write_tensors
+from pytest_dstfuzz.trackers.storage import write_tensors
 
 #: What a folder says beyond what transformers keeps: how the model is read and written.
 READING_FILE = "simpletod.json"

@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pytest_dstfuzz.trackers.storage import write_json, write_tensors
+from pytest_dstfuzz.files import write_json
+from pytest_dstfuzz.trackers.storage import write_tensors
 from pytest_dstfuzz.trackers.trade.network import Shape, TradeNetwork
 from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.report.files import check_writable, write_text
+from pytest_dstfuzz.files import check_writable, write_text
 
 
 def test_written_with_its_folders_and_nothing_else(tmp_path: Path) -> None:

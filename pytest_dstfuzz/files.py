@@ -1,0 +1,227 @@
+"""Files that are written whole or left as they were, and a lock between their writers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from pytest_dstfuzz.errors import UserError
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None
+
+#: Characters of a name that its draft has: of four bytes each they leave room for the rest.
+_NAME = 50
+_SURROGATE = re.compile("[\ud800-\udfff]")
+#: Seconds between two attempts to lock.
+_PAUSE: Final = 0.02
+
+
+def write_text(path: Path, text: str) -> None:
+    r"""Write ``text`` as UTF-8, atomically; folders that are missing are made.
+
+    A lone surrogate, which UTF-8 does not have, is written as ``\udXXX``, as JSON spells it.
+
+    Raises:
+        UserError: the path cannot be written.
+    """
+    write_bytes(
+        path,
+        _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode("utf-8"),
+    )
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a value as JSON, indented by one blank, atomically.
+
+    Raises:
+        UserError: the path cannot be written.
+    """
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write ``content`` atomically; folders that are missing are made.
+
+    It goes to a new file in the same folder, which then takes the place of ``path``:
+    whatever fails, a file that was there keeps its content. A link stays one.
+
+    Raises:
+        UserError: the path cannot be written.
+    """
+    target = _target(path)
+    draft = _draft(target.parent, target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            # Not tempfile: its files are readable by their owner alone, whatever the umask.
+            with draft.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def check_apart(written: Mapping[str, Path], read: Mapping[str, Path]) -> None:
+    """Refuse to write a file that is read, or that is written for something else too.
+
+    Links of either kind are followed: what counts is the file.
+
+    Args:
+        written: what is going to be written, by what it is called in a message.
+        read: likewise what is read.
+
+    Raises:
+        UserError: two of them are one file, and one of the two is going to be written.
+    """
+    names = list(written)
+    for number, name in enumerate(names):
+        others = {**{other: written[other] for other in names[:number]}, **read}
+        for other, path in others.items():
+            if _same(written[name], path):
+                raise UserError(
+                    f"{name} and {other} are one file, {path}: what is in it would be lost; give "
+                    "one of them another path"
+                )
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        if one.expanduser().resolve() == other.expanduser().resolve():
+            return True
+        return one.expanduser().samefile(other.expanduser())
+    except (OSError, RuntimeError, ValueError):  # One of them is not there, a loop of links, ...
+        return False
+
+
+def check_writable(path: Path) -> None:
+    """Find out before a long run whether its report can be written; leaves no trace.
+
+    Raises:
+        UserError: the path cannot be written.
+    """
+    target = _target(path)
+    folder = next(parent for parent in target.parents if parent.exists())
+    draft = _draft(folder, target)
+    try:
+        draft.open("xb").close()
+        draft.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _draft(folder: Path, target: Path) -> Path:
+    """Return a name that no run has used.
+
+    One that was killed may have left its draft; its process number comes again, in a container
+    in every run. The end of a long name is left out: a name has a limit.
+    """
+    return folder / f".{target.name[:_NAME]}.{uuid.uuid4().hex}.tmp"
+
+
+def _target(path: Path) -> Path:
+    """Return the file itself where ``path`` is a link, so that the link stays."""
+    try:
+        target = path.expanduser().resolve()
+        if target.exists() and not target.is_file():
+            kind = "a folder" if target.is_dir() else "no regular file"
+            raise UserError(f"cannot write {path}: it is {kind}")
+    except (OSError, RuntimeError, ValueError) as error:  # A loop of links, a NUL, ...
+        raise _unwritable(path, error) from None
+    return target
+
+
+def _unwritable(path: Path, error: Exception) -> UserError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return UserError(f"cannot write {path}: {reason}")
+
+
+@contextmanager
+def locked(path: Path, wait: float = 60.0) -> Iterator[None]:
+    """Hold the lock of a file while it is read, changed and written.
+
+    The folder is what is locked, since the file itself is replaced when it is written, and
+    nothing is left behind, also by a process that is killed. Where folders cannot be locked
+    (Windows, some network file systems) a file ``.NAME.lock`` beside it stands for the lock.
+
+    Args:
+        path: the file; its folder is made where it is missing.
+        wait: seconds to wait for another process.
+
+    Raises:
+        UserError: another process holds it all that time, or the folder cannot be written.
+    """
+    target = path.expanduser().resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        held = _lock_folder(path, target.parent, wait)
+        mark = None if held is not None else target.with_name(f".{target.name}.lock")
+        if mark is not None:
+            held = _make_mark(path, mark, wait)
+    except OSError as error:
+        raise UserError(f"cannot lock {path}: {error.strerror or error}") from None
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
+        if mark is not None:
+            mark.unlink(missing_ok=True)
+
+
+def _lock_folder(path: Path, folder: Path, wait: float) -> int | None:
+    """Return what holds the lock; ``None`` where a folder cannot be locked."""
+    if fcntl is None:
+        return None
+    held = os.open(folder, os.O_RDONLY)
+    end = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                os.close(held)
+                raise UserError(
+                    f"another process has been changing {path} for {wait:.0f} seconds: "
+                    "try again when it is done"
+                ) from None
+            time.sleep(_PAUSE)
+        except OSError:
+            os.close(held)
+            return None
+        except BaseException:
+            os.close(held)
+            raise
+        else:
+            return held
+
+
+def _make_mark(path: Path, mark: Path, wait: float) -> int:
+    """Make the file that stands for the lock; Windows removes it also when a process is killed."""
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_TEMPORARY", 0)
+    end = time.monotonic() + wait
+    while True:
+        # Windows refuses permission while another process is removing it.
+        with suppress(FileExistsError, *([PermissionError] if os.name == "nt" else [])):
+            return os.open(mark, flags, 0o600)
+        if time.monotonic() > end:
+            raise UserError(
+                f"another process has been changing {path} for {wait:.0f} seconds; if there is "
+                f"none, remove {mark}"
+            )
+        time.sleep(_PAUSE)
