@@ -1,3 +1,63 @@
-"""Metamorphic robustness tests of dialogue systems, as a pytest plugin."""
+"""Metamorphic robustness tests of dialogue systems, as a pytest plugin.
+
+What `__all__` names is public, as are the options, ini keys, fixtures and the marker of the
+plugin; all other modules are internal and may change in any release. Importing the package
+loads nothing: a public name loads its module when it is first used (PEP 562).
+"""
 
 __version__ = "0.1.0"
+
+#: Public name -> the module that defines it. The groups are those of the reference.
+_HOMES = {
+    # What a conversation is.
+    "Turn": "dialogue.dialogues",
+    "Dialogue": "dialogue.dialogues",
+    "DialogueSet": "dialogue.dialogues",
+    "Context": "dialogue.dialogues",
+    "Exchange": "dialogue.dialogues",
+    "BeliefState": "dialogue.dialogues",
+    "load_dialogues": "dialogue.load",
+    # What is tested.
+    "Tracker": "trackers.tracker",
+    "StatefulTracker": "trackers.tracker",
+    "Prediction": "trackers.tracker",
+    "gini_impurity": "trackers.tracker",
+    "TrackerError": "errors",
+    # A campaign from Python.
+    "Settings": "config",
+    "Campaign": "campaign.campaign",
+    "TurnResult": "campaign.results",
+    "VariantResult": "campaign.results",
+    # What the plugin gives a test.
+    "DstTurn": "plugin.turn",
+    "DstReport": "plugin.turn",
+    # Extending: who chooses, what must hold, what words there are.
+    "Search": "search.protocol",
+    "Relation": "relations.protocol",
+    "Verdict": "relations.protocol",
+    "load_lexicon": "perturb.lexicon.lexicon",
+    # What goes wrong.
+    "DstFuzzError": "errors",
+    "UserError": "errors",
+    "DataError": "errors",
+    "DstfuzzDeprecationWarning": "errors",
+    # Modules with more of it.
+    "lexicon": "",
+    "strategies": "",
+}
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib  # noqa: PLC0415 - an unused plugin loads nothing
+
+    home = _HOMES[name]
+    found = importlib.import_module(f"{__name__}.{home or name}")
+    value = globals()[name] = getattr(found, name) if home else found
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

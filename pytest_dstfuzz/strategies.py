@@ -20,7 +20,7 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
 from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
-from pytest_dstfuzz.dialogue.types import (
+from pytest_dstfuzz.dialogue.dialogues import (
     DONTCARE,
     BeliefState,
     Dialogue,
@@ -32,10 +32,10 @@ from pytest_dstfuzz.errors import MissingExtraError, UserError, unknown_name
 from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.edits import without
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 try:
     from hypothesis import assume

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz import Context
 
 CITY = r"(amsterdam|barcelona|berlin|dublin|lisbon|london|madrid|new york|oslo|paris|rome|vienna)"
 DAY = r"(monday|tuesday|wednesday|thursday|friday|saturday|sunday|\d{1,2}(?:st|nd|rd|th) of [a-z]+)"

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz import load_dialogues
 
 HERE = Path(__file__).resolve().parent
 BOT = (HERE / "bot.py").read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import re
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz import Context
 
 
 def track(context: Context) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz import Context
 
 TOPPING = (
     r"\b(mushrooms?|olives?|ham|pineapple|jalapenos?|pepperoni|cheese|spinach|onions?|tuna|bacon"

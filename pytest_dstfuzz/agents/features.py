@@ -23,7 +23,7 @@ from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.operators import OPERATORS, Candidates
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Variant
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 Floats = npt.NDArray[np.float32]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.types import DONTCARE
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 
 #: Kinds of decoys, in the order in which they take turns.
 KINDS = ("value", "exchange", "negation_added", "negation_removed", "dropped")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from pytest_dstfuzz.dialogue.types import Context, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.checks import check_prediction
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 
 @dataclass(frozen=True, slots=True)

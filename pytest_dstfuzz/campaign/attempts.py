@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.results import ContextEdits
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.perturb.designs import replaces
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -18,7 +18,7 @@ from pytest_dstfuzz.relations.builtin import relation_for
 from pytest_dstfuzz.relations.protocol import Relation
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.deadline import Deadline
-from pytest_dstfuzz.trackers.protocol import Usage, usage_of
+from pytest_dstfuzz.trackers.tracker import Usage, usage_of
 
 #: Below so many contexts a measured speed says little.
 _ENOUGH_TO_MEASURE = 64

@@ -17,8 +17,8 @@ from typing import Any, Final
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.store import Store
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet
-from pytest_dstfuzz.trackers.protocol import Disagreement, Prediction
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
+from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction
 
 #: Raised when what is kept changes its form.
 _FORMAT: Final = 1

@@ -21,11 +21,11 @@ from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.scheduler import DialogueScheduler
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.protocol import Search
-from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 
 #: Batches that the first window looks ahead, and all others. The more, the fewer batches are
 #: left half empty and the more similar their contexts are in length; but a slow tracker is

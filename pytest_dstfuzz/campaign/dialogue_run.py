@@ -44,9 +44,9 @@ from pytest_dstfuzz.campaign.voting import (
     settled_clean,
     variant_wanted,
 )
-from pytest_dstfuzz.dialogue.types import Context, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 Answers = Mapping[Context, Answer]
 #: Yields contexts, is sent answers to them (fewer once a budget ended), returns results.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 
 
 def turn_id(data: DialogueSet, dialogue_id: str, turn_index: int) -> str:

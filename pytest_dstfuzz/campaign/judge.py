@@ -15,11 +15,11 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.campaign.voting import settled
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, SlotChange
 from pytest_dstfuzz.relations.difference import impurity_difference
 from pytest_dstfuzz.relations.protocol import Relation
 from pytest_dstfuzz.search.protocol import Feedback
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 
 @dataclass(frozen=True, slots=True)

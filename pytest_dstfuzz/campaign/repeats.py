@@ -20,7 +20,7 @@ from pytest_dstfuzz.campaign.attempts import TurnAttempts
 from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.voting import Again
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.seeding import stream
 
 #: Outcome of a variant -> share of the turns with one such in which one is asked again.

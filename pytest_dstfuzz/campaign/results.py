@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 
 #: What became of one generated variant. The first four were never run.

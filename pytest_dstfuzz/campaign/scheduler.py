@@ -9,7 +9,7 @@ from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.shrink import OptionalRequest
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.garbage import gc_paused
 
 Predict = Callable[[list[Context]], Answers]

@@ -16,7 +16,7 @@ from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.minimise import Steps, Subset, minimise
 from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, Minimal
 from pytest_dstfuzz.campaign.voting import settled, variant_wanted
-from pytest_dstfuzz.dialogue.types import Context, Dialogue, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, SlotChange
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.types import Edit
 

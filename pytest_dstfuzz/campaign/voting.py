@@ -19,8 +19,8 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.results import ChangedSlot, Votes
-from pytest_dstfuzz.dialogue.types import BeliefState, Context
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: One context is asked at most so many times ``votes``, however its answers go.
 _MOST: Final = 11

@@ -14,7 +14,7 @@ from pytest_dstfuzz.config import ADAPTER, Settings, build_settings, parse_optio
 from pytest_dstfuzz.config.command_line import Parser
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.dialogue.types import DialogueSet
+    from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.report.page import Style, StyledLine
     from pytest_dstfuzz.trackers.conformance import Conformance
 
@@ -98,8 +98,8 @@ def _check(settings: Settings, turns: int | None) -> _Checked:
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.slots import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.trackers.conformance import check_tracker  # noqa: PLC0415
-    from pytest_dstfuzz.trackers.protocol import notes_of  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.tracker import notes_of  # noqa: PLC0415
 
     data = with_slots(load_dialogues(settings.data, settings.split), settings.slots)
     data = sample_set(data, turns, settings.seed, settings.domains)

@@ -51,8 +51,8 @@ def run(arguments: Sequence[str]) -> int:
             raise
         raise MissingExtraError("dstfuzz serve", "serve", missing) from error
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.trackers.protocol import fingerprint_of, is_repeatable  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.tracker import fingerprint_of, is_repeatable  # noqa: PLC0415
 
     given = {key: value for key in _SHARED[1:] if (value := getattr(options, key)) is not None}
     with listen(options.host, options.port) as listening:

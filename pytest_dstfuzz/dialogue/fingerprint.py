@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from pytest_dstfuzz.dialogue.types import Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
 
 
 def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Final
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.choose import Catalogue, SplitFiles, catalogue, choose
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.locate import locate
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, read_ontology
@@ -19,7 +20,6 @@ from pytest_dstfuzz.dialogue.readers import jsonl, original, sharded, trade
 from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.dialogue.slots import labels_note
-from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.errors import DataError, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
 

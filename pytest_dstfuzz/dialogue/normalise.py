@@ -29,7 +29,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pytest_dstfuzz.dialogue import multiwoz
-from pytest_dstfuzz.dialogue.types import DONTCARE, BeliefState
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState
 from pytest_dstfuzz.errors import DataError, unknown_name
 
 #: Names of the normalisations, for options and reports.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Dialogue, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue, Ontology
 
 _Pairs = Iterable[tuple[str, object]]
 

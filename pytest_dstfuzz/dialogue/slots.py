@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
-from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Token
-from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.typos import TypoTable
 from pytest_dstfuzz.perturb.words import listed

@@ -8,14 +8,14 @@ from itertools import repeat
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
-from pytest_dstfuzz.dialogue.types import Ontology
+from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb import rates
 from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Token
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy, typo_limit
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.masks import Mask, value_distances
 from pytest_dstfuzz.perturb.operators import Candidates, candidates, transform

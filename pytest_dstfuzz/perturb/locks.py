@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.dialogue.types import Ontology
+from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb import names
 from pytest_dstfuzz.perturb.facts import Endings, Entry, WordFacts
-from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.masks import (
     SOLID,
     WEAK,

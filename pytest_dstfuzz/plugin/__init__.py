@@ -19,7 +19,7 @@ from pytest_dstfuzz.plugin.options import Given, add_options, given_options, rea
 from pytest_dstfuzz.plugin.selection import SELECTION, Selection
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.perturb.lexicon import Lexicon
+    from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
     from pytest_dstfuzz.plugin.agent import DstAgent
     from pytest_dstfuzz.plugin.conformance import DstConformance
     from pytest_dstfuzz.plugin.session import DstSession

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.attempts import CampaignSpec, begin_turn, draw_variant
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.dialogue.types import Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.perturb.types import Variant
 
 #: How often another proposal is asked for in the place of one that is not valid or not new.

@@ -16,9 +16,9 @@ import pytest
 from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.config import NO_CACHE, Settings
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.plugin.leftovers import hold_folder, remove_leftovers
-from pytest_dstfuzz.trackers.protocol import Tracker, fingerprint_of, fingerprint_problem
+from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of, fingerprint_problem
 
 _FOLDER: Final = "dstfuzz"
 _FILE: Final = "predictions.sqlite"

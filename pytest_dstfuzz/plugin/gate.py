@@ -12,7 +12,7 @@ import pytest
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate import require_statistics

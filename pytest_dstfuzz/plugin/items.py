@@ -13,7 +13,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.plugin.selection import NODE
 from pytest_dstfuzz.report.keyword import keyword, unlike
 from pytest_dstfuzz.report.redact import KEPT_BACK

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.dialogue.types import Dialogue, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, SlotChange
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.plugin.origins import brings_its_own
 from pytest_dstfuzz.plugin.regressions import regression_items

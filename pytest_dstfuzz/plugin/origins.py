@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.items import param_of
 
 #: Fixtures that decide what comes of a turn besides its settings.

@@ -11,7 +11,7 @@ import pytest
 from pytest_dstfuzz.plugin.selection import NODE
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.perturb.lexicon import Lexicon
+    from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
     from pytest_dstfuzz.plugin.memory import DstRegression, RegressionCorpus
 
 _MEMORY: pytest.StashKey[RegressionCorpus] = pytest.StashKey()

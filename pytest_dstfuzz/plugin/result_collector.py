@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 
 
 def result_payload(

@@ -18,12 +18,12 @@ from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings, build_settings, check_variant
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.dialogue.slots import with_slots
-from pytest_dstfuzz.dialogue.types import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.plugin.agent import REDRAWS, DstAgent
 from pytest_dstfuzz.plugin.gate import SessionGate
 from pytest_dstfuzz.plugin.items import (
@@ -49,8 +49,8 @@ from pytest_dstfuzz.search.policy_file import describe_policy, is_agent
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
-from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Tracker
 
 _NO_TRACKER = (
     "no tracker to test: name one with --dst-model (a registered name such as 'trade', or "

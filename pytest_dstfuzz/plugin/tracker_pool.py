@@ -15,13 +15,13 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Context, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.report.redact import KEPT_BACK
 from pytest_dstfuzz.trackers.overrun import can_end_calls
 from pytest_dstfuzz.trackers.preflight import bounded, preflight, refuse_training_mode
-from pytest_dstfuzz.trackers.protocol import (
+from pytest_dstfuzz.trackers.tracker import (
     Disagreement,
     Tracker,
     Usage,

@@ -13,7 +13,7 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Dialogue, Turn
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.plugin.items import KEYWORD
 from pytest_dstfuzz.plugin.options import repeat_options
 from pytest_dstfuzz.printable import printable

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.regression import Regression
 
 _IMPORTS = (
-    "from pytest_dstfuzz.dialogue.types import Context, Exchange",
+    "from pytest_dstfuzz.dialogue.dialogues import Context, Exchange",
     "from pytest_dstfuzz.trackers.adapters import as_tracker",
     "from pytest_dstfuzz.trackers.checks import check_predictions",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.dialogue.types import BeliefState, DialogueSet, diff_states
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet, diff_states
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.relations.protocol import Relation, Verdict
 

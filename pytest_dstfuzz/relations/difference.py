@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.dialogue.types import diff_states
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.dialogue.dialogues import diff_states
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 
 def impurity_difference(clean: Prediction, perturbed: Prediction) -> float:

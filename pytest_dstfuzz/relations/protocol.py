@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from pytest_dstfuzz.dialogue.types import BeliefState, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, SlotChange
 
 #: ``improved`` = the clean prediction was wrong by the label and the perturbed one is right;
 #: ``inapplicable`` = the relation says nothing about this turn.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_dstfuzz.dialogue.types import DialogueSet
-from pytest_dstfuzz.trackers.protocol import Disagreement, Usage
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 
 
 @dataclass(frozen=True, slots=True)

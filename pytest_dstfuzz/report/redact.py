@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, overload
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 
 #: What stands for the message of an error, which may repeat what was said.

@@ -6,7 +6,7 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.repeats import Repeats
-from pytest_dstfuzz.trackers.protocol import VOTE, Disagreement, Usage
+from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
 #: Share of the violations that may be noise before more votes are advised.
 _MUCH: Final = 0.1

@@ -24,7 +24,7 @@ from pytest_dstfuzz.report.service import (
     wobble_text,
 )
 from pytest_dstfuzz.report.tally import causes, failures, plainest, sizes, vetoes
-from pytest_dstfuzz.trackers.protocol import Usage
+from pytest_dstfuzz.trackers.tracker import Usage
 
 _LABEL = 14
 _MOST_SLOTS = 10

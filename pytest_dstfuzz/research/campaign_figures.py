@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.campaign.ledger import Counts, count
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 
 class Violation(NamedTuple):

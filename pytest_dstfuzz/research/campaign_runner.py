@@ -12,10 +12,10 @@ from typing import Any, Final
 from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
 from pytest_dstfuzz.config import SERVICE, Settings, settings_json
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.action import inertia
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.research.campaign_figures import (
     CampaignFigures,
     StrictVeto,
@@ -25,7 +25,7 @@ from pytest_dstfuzz.research.recording import Recording
 from pytest_dstfuzz.search.policy_file import is_agent, named_policy
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.evaluate import Evaluation
-from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 
 _PACKAGE: Final = Path(__file__).parents[1]
 #: What the outcome of a campaign depends on.

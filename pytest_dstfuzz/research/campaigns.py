@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures

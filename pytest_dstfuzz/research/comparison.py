@@ -10,8 +10,8 @@ from typing import Any
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.checkpoint import SavedPolicy
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
 from pytest_dstfuzz.research.campaigns import Campaigns

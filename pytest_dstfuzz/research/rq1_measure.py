@@ -13,18 +13,18 @@ from pytest_dstfuzz.campaign.ledger import Counts, count
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
-from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.perturb.action import ActionSpace, inertia, uniform_inertia
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.research.recording import Recording
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.evaluate import Evaluation
-from pytest_dstfuzz.trackers.protocol import Tracker
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.training.right_dialogues import Paced, Say, right_dialogues
 
 #: A rate and its 95 % interval over dialogues; ``None`` where nothing was counted.

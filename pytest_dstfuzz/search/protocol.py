@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from pytest_dstfuzz.dialogue.types import Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 
 class SearchTask(NamedTuple):

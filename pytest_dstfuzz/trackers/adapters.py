@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError, message_of
 from pytest_dstfuzz.trackers.checks import describe, passes_through
 from pytest_dstfuzz.trackers.overrun import Overrun
-from pytest_dstfuzz.trackers.protocol import (
+from pytest_dstfuzz.trackers.tracker import (
     Interrupted,
     Prediction,
     StatefulTracker,

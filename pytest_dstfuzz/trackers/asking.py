@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pytest_dstfuzz.dialogue.types import Context, diff_states
+from pytest_dstfuzz.dialogue.dialogues import Context, diff_states
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError
 from pytest_dstfuzz.trackers.checks import (
     as_list,
@@ -16,7 +16,7 @@ from pytest_dstfuzz.trackers.checks import (
     describe_error,
     passes_through,
 )
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker, declared
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
 #: Impurities may differ by so much: padding changes the order of float additions.
 _TOLERANCE = 1e-3

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
-from pytest_dstfuzz.dialogue.types import BeliefState, Ontology
 from pytest_dstfuzz.errors import TrackerError, message_of, nearest
 from pytest_dstfuzz.trackers.overrun import Overrun
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: Characters of a wrong value that a message shows.
 _SHOWN = 60

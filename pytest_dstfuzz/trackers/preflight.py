@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
-from pytest_dstfuzz.dialogue.types import Context, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.errors import (
     GivenUpError,
     NoAnswerError,
@@ -25,7 +25,7 @@ from pytest_dstfuzz.trackers.asking import (
 from pytest_dstfuzz.trackers.checks import check_prediction, describe_error, raised_at, unknown_slot
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.overrun import Overrun, ended_with
-from pytest_dstfuzz.trackers.protocol import VOTE, Disagreement, Prediction, Tracker, is_repeatable
+from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Prediction, Tracker, is_repeatable
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from pytest_dstfuzz.config import Address, Settings, revealed
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
     GivenUpError,
     MissingExtraError,
@@ -22,7 +22,7 @@ from pytest_dstfuzz.errors import (
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.checks import passes_through, raised_at
 from pytest_dstfuzz.trackers.deadline import Deadline
-from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 
 #: Packages register a tracker under this group as a factory that is called as

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pytest_dstfuzz.agents.features import Trace, TurnView
-from pytest_dstfuzz.dialogue.types import Context, Dialogue, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, SlotChange
 from pytest_dstfuzz.perturb.designs import replaces
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.relations.difference import impurity_difference
 from pytest_dstfuzz.relations.protocol import Relation
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.training.reward import AttemptOutcome
 
 #: Answers contexts; ``None`` where the tracker failed.

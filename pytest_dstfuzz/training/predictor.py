@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.dialogue.types import Context, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 
 
 class TrainingPredictor:

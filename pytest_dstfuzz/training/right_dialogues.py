@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
 from pytest_dstfuzz.trackers.preflight import preflight
-from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 
 #: Told what is going on, a line at a time.
 Say = Callable[[str], None]

@@ -23,15 +23,15 @@ from pytest_dstfuzz.agents.checkpoint import POLICY_FILE, PolicyAbout, save_poli
 from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.slots import with_slots
-from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.builtin import relation_for
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.training.environment import Environment
 from pytest_dstfuzz.training.predictor import TrainingPredictor
 from pytest_dstfuzz.training.resume import (

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from pytest_dstfuzz.agents.policy import COUNT, Exploration, PolicyChoice
-from pytest_dstfuzz.dialogue.types import Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.training.environment import Environment, EnvironmentStep, Observation

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pytest_dstfuzz.dialogue.types import (
+from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
     Dialogue,
@@ -17,7 +17,7 @@ from pytest_dstfuzz.dialogue.types import (
 )
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 ONTOLOGY = Ontology({"hotel-area": ("north", "south"), "food-kind": ("chinese", "italian")})
 WORDS = {value: (slot, value) for slot, values in ONTOLOGY.values.items() for value in values}

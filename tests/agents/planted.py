@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pytest_dstfuzz.dialogue.types import (
+from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
     Dialogue,
@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.types import (
     Turn,
 )
 from pytest_dstfuzz.seeding import stream
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 WEAK = "counter"
 SLOT = "bread-kind"

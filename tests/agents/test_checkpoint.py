@@ -333,7 +333,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 from planted import PlantedBot, data_of, dialogues
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 settings = Settings(search={f"agent:{saved}"!r}, variants=3)
 data, bot = data_of(dialogues(3)), PlantedBot()
 plan = [(dialogue, 0) for dialogue in data.dialogues]

@@ -12,14 +12,14 @@ from chatterbots import ONTOLOGY, KeywordBot, RecordedSearch, data_of, talks
 from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue
 from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.relations.builtin import relation_by_name
 from pytest_dstfuzz.seeding import stream
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.training.environment import Environment, EnvironmentStep
 
 SPACE = ActionSpace()

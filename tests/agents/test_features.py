@@ -28,12 +28,12 @@ from pytest_dstfuzz.agents.features import (
     touched_words,
 )
 from pytest_dstfuzz.config import TRANSFORMATIONS
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.operators import OPERATORS
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 SPACE = ActionSpace()
 KINDS = tuple(itertools.product(("strict", "edit-rate"), ("reading", "distance")))

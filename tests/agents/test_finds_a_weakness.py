@@ -13,9 +13,9 @@ pytest.importorskip("torch")
 from pytest_dstfuzz.agents.checkpoint import load_policy
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import DialogueSet
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
 from pytest_dstfuzz.training.trainer import TrainingConfig
 

@@ -28,7 +28,7 @@ from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
 from pytest_dstfuzz.perturb.action import GRID
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.protocol import Feedback, SearchTask
 

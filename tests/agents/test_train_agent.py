@@ -20,10 +20,10 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from pytest_dstfuzz.agents.checkpoint import load_policy
-from pytest_dstfuzz.dialogue.types import BeliefState, Context
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import MissingExtraError, TrackerError, UserError
 from pytest_dstfuzz.research import train_agent as module
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig
 from pytest_dstfuzz.training.tensorboard_log import TensorBoardLogger
 from pytest_dstfuzz.training.train_agent import AgentRun, train_agent

@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.results import (
     TurnResult,
     VariantResult,
 )
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 
 PLACES = ["cambridge", "ely", "norwich", "stevenage", "leicester", "birmingham"]

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_dstfuzz.audit.decoys import KINDS, DecoyMaker
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 
 
 def made(turns: tuple[TurnResult, ...], number: int, kind: str, **changes: object) -> str | None:

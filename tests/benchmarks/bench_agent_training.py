@@ -14,9 +14,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from pytest_dstfuzz.dialogue.types import Context
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
 from pytest_dstfuzz.training.trainer import TrainingConfig
 

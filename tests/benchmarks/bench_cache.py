@@ -25,7 +25,7 @@ from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 from pytest_dstfuzz.trackers.registry import tracker_for
 

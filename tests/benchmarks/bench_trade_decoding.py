@@ -16,9 +16,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Context  # noqa: E402
 from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: E402
 from pytest_dstfuzz.dialogue.normalise import normalise_state  # noqa: E402
-from pytest_dstfuzz.dialogue.types import DONTCARE, BeliefState, Context  # noqa: E402
 from pytest_dstfuzz.trackers.trade.decode import gini_rows, mix  # noqa: E402
 from pytest_dstfuzz.trackers.trade.encode import history_words  # noqa: E402
 from pytest_dstfuzz.trackers.trade.load import load_trade  # noqa: E402

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.trade import create
 from pytest_dstfuzz.trackers.trade.encode import tokenise
 

@@ -8,8 +8,8 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.dialogue.types import BeliefState, Context
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 
 class Bot:

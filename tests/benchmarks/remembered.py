@@ -10,8 +10,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.dialogue.types import Context
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.web.contract import read_answer, read_request
 
 

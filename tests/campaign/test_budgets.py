@@ -13,9 +13,9 @@ from pytest_dstfuzz.campaign.events import BudgetReached, CampaignFinished
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 TALKS = tuple(
     talk(f"d{i:02}", f"a cheap place number {i}", f"in the north {i}", f"bye then {i}")

@@ -22,9 +22,9 @@ from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.campaign.voting import Again
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet, Exchange
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.protocol import Disagreement, Prediction, fingerprint_of
+from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction, fingerprint_of
 
 DATA = data_of(talk("D1", "north"))
 Open = Callable[..., PredictionCache]

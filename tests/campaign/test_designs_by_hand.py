@@ -6,9 +6,9 @@ import pytest
 from toybots import FussyBot, PairBot, Play, WordBot, talk
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.designs import replaces
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 THREE = talk("d", "a cheap hotel", "in the north please", "for two people")
 #: The first turn loses its price, the others are harmless.

@@ -25,10 +25,10 @@ from pytest_dstfuzz.campaign.events import (
 )
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Context, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 RNG = random.Random(5)
 SOME = ["please", "where", "a", "cheap", "north", "chinese", "italian", "south", "place", "is"]

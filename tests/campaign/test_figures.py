@@ -29,7 +29,7 @@ from pytest_dstfuzz.campaign.summary import (
     yields_by_domain,
     yields_by_slot,
 )
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 
 OUTCOMES = get_args(VariantOutcome)

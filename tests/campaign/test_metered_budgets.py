@@ -11,9 +11,9 @@ from toybots import WordBot
 
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.dialogue.types import Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.protocol import Prediction, Usage
+from pytest_dstfuzz.trackers.tracker import Prediction, Usage
 
 
 class Paid(WordBot):

@@ -18,10 +18,10 @@ from toybots import FussyBot, Play, SpySearch, UnsureBot, WordBot, talk
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.protocol import Feedback
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 HUNT = Settings(validity="edit-rate", variants=9, search="greedy", redraws=2, until_broken=True)
 SEARCHES = ("greedy", "dialtest", "near-value", "random")

@@ -18,10 +18,10 @@ from pytest_dstfuzz.campaign.answers import TrackerFailure, check_answer, count_
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Event
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Ontology
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.checks import describe_error
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: What ends a test or the run, and is no failure of the tracker.
 STOPS = [

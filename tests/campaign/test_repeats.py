@@ -13,8 +13,8 @@ from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Dialogue
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 MANY = 40
 TEXTS = {f"north {n}": [f"nroth {n}", f"north please {n}"] for n in range(MANY)}

@@ -16,9 +16,9 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import Votes
 from pytest_dstfuzz.campaign.voting import Again, settled, settled_clean
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 CLEAN, VARIANT = (Context((Exchange("", user),)) for user in ("clean", "variant"))
 FAILED = TrackerFailure("timed out")

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import (
+from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
     Dialogue,
@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.types import (
 from pytest_dstfuzz.perturb.types import Action, Edit, Variant
 from pytest_dstfuzz.relations.builtin import relation_for
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: What the fixture ``play`` gives: builds a scripted campaign.
 Play = Callable[..., SimpleNamespace]

@@ -27,11 +27,11 @@ from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 KINDS = ("same", "other", "some")
 

@@ -20,9 +20,9 @@ from pytest_dstfuzz import cli
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import Context
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import build_report, report_text, write_report
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import SPLIT_ALIASES, parse_option
 from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.readers import jsonl
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, Turn
 from pytest_dstfuzz.errors import DataError, UserError
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import diff_states
 
 pytestmark = pytest.mark.shared_data
 

@@ -1,6 +1,6 @@
 import pytest
 
-from pytest_dstfuzz.dialogue.types import (
+from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
     Dialogue,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import Context, Exchange
 
 FOLDER = Path(__file__).parents[2] / "examples" / "pizza_bot"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")

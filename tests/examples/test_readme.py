@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.config import OPTIONS, Option, Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import Context, Exchange
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import Baseline, make_baseline
 from pytest_dstfuzz.gate.pairing import Pairing, pair_up
 from pytest_dstfuzz.perturb.types import Edit

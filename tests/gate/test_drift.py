@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.gate.baseline import make_baseline
 from pytest_dstfuzz.gate.drift import CleanPair, clean_drift, judge_drift
 from pytest_dstfuzz.gate.health import one_answer

@@ -215,7 +215,7 @@ def test_other_data_of_the_same_name_has_nothing_in_common(bot: pytest.Pytester)
 def test_another_lexicon_is_named(known: pytest.Pytester) -> None:
     known.makepyfile(
         test_mine="import pytest\n"
-        "from pytest_dstfuzz.perturb.lexicon import load_lexicon\n"
+        "from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon\n"
         "class Zebras:\n"
         "    name = 'zebras'\n"
         "    def synonyms(self, word, pos=None): return ('zebra',)\n"

@@ -13,8 +13,8 @@ from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import Context, DialogueSet
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     campaign_identity,
@@ -25,7 +25,7 @@ from pytest_dstfuzz.gate.judge import Session, judge
 from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.gate.matching import Matching, match_dialogues
 from pytest_dstfuzz.gate.verdict import Judgement
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
 SETTINGS = Settings(variants=3, minimise=False)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import DialogueSet, Ontology
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 
 ONTOLOGY = Ontology(
     {

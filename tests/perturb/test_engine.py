@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import TRANSFORMATIONS
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.perturb.draft import LOCKED
 from pytest_dstfuzz.perturb.edits import apply_edits, source_spans, without
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.operators import OPERATORS, transform
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.perturb.types import Action, Edit, Variant
@@ -173,7 +173,7 @@ def test_the_same_in_every_process(strict: Perturber) -> None:
     code = (
         "import numpy, conftest\n"
         "from pytest_dstfuzz.perturb.engine import Perturber\n"
-        "from pytest_dstfuzz.perturb.lexicon import load_lexicon\n"
+        "from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon\n"
         "from test_engine import TURNS, texts\n"
         "p = Perturber(load_lexicon(), ontology=conftest.ONTOLOGY, cue_words=conftest.CUES)\n"
         "print(texts(p))"

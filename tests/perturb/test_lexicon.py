@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.lexicon.lexicon import LISTS, context_key
+from pytest_dstfuzz.perturb.lexicon.lexicon import LISTS, Lexicon, context_key, load_lexicon
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def test_it_is_read_once_and_has_every_list(lexicon: Lexicon):
 
 def test_loading_it_imports_no_heavy_library():
     code = (
-        "import sys; from pytest_dstfuzz.perturb.lexicon import load_lexicon;"
+        "import sys; from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon;"
         "load_lexicon().is_word('taxi');"
         "print([m for m in ('torch','transformers','nltk','gensim','numpy') if m in sys.modules])"
     )

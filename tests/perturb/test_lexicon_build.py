@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from pytest_dstfuzz.errors import DataError, MissingExtraError, UserError
-from pytest_dstfuzz.perturb.lexicon import build, load_lexicon, own_lists
+from pytest_dstfuzz.perturb.lexicon import build, own_lists
 from pytest_dstfuzz.perturb.lexicon.dictionary import Dictionary
 from pytest_dstfuzz.perturb.lexicon.inflect import Inflector
 from pytest_dstfuzz.perturb.lexicon.insertions import insertion_tables
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.lexicon.masked_lm import SPECIAL, train_masked_model
 from pytest_dstfuzz.perturb.lexicon.vectors import (
     neighbour_table,

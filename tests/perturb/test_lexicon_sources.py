@@ -13,16 +13,14 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.errors import MissingExtraError, UserError
-from pytest_dstfuzz.perturb.lexicon import (
+from pytest_dstfuzz.lexicon import (
     InsertionSource,
-    NeighbourSource,
-    SynonymSource,
-    load_lexicon,
-)
-from pytest_dstfuzz.perturb.lexicon.sources import (
     KeyedVectorsNeighbours,
     MaskedLanguageModelInsertions,
+    NeighbourSource,
+    SynonymSource,
     WordNetSynonyms,
+    load_lexicon,
     wordnet_synonyms,
 )
 

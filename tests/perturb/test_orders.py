@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from test_engine import LAWS, TURNS, UTTERANCES
 
 from pytest_dstfuzz.config import TRANSFORMATIONS
-from pytest_dstfuzz.dialogue.types import Ontology
+from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.draft import FREE, TYPO, Draft, pick
 from pytest_dstfuzz.perturb.edits import apply_edits, source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.masks import FAR, Mask, value_distances
 from pytest_dstfuzz.perturb.operators import OPERATORS, transform
 from pytest_dstfuzz.perturb.source import Source

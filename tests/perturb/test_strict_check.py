@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.dialogue.types import DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import Lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.types import Edit
 
 CASES = json.loads((Path(__file__).parent / "cases.json").read_text(encoding="utf-8"))

@@ -11,8 +11,8 @@ import pytest_dstfuzz.plugin.session  # noqa: F401
 
 TRACKERS = '''
 """Trackers with one property each."""
-from pytest_dstfuzz.dialogue.types import BeliefState
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 def steady(context):
     return {"hotel-area": "north"}

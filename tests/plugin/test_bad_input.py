@@ -194,8 +194,8 @@ def test_nonsense_that_comes_late_is_an_error_of_its_turn(
     bot: pytest.Pytester, answer: str, reason: str, workers: tuple[str, ...]
 ) -> None:
     bot.makepyfile(
-        latebot="from pytest_dstfuzz.dialogue.types import BeliefState\n"
-        "from pytest_dstfuzz.trackers.protocol import Prediction\n"
+        latebot="from pytest_dstfuzz.dialogue.dialogues import BeliefState\n"
+        "from pytest_dstfuzz.trackers.tracker import Prediction\n"
         "def recurse(): recurse()\n"
         "class Late:\n"
         "    def predict(self, contexts):\n"

@@ -26,8 +26,8 @@ BOT = '''
 import os
 import time
 from pathlib import Path
-from pytest_dstfuzz.dialogue.types import BeliefState
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 def version():
     return Path("version").read_text() if Path("version").exists() else "1"

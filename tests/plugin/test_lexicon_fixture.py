@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 
 OPTIONS = (
     "--dst-model=mybot:steady",
@@ -19,7 +19,7 @@ OPTIONS = (
 #: A source of synonyms that knows one, for every word.
 CONFTEST = """
 import pytest
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 
 class Zebras:
     name = "zebras"
@@ -81,8 +81,8 @@ def test_vectors_that_gensim_saved_are_neighbours(gensim_models: Any, bot: pytes
     vectors.save_word2vec_format(str(bot.path / "own.vec"))
     bot.makeconftest(
         "import pytest\n"
-        "from pytest_dstfuzz.perturb.lexicon import load_lexicon\n"
-        "from pytest_dstfuzz.perturb.lexicon.sources import KeyedVectorsNeighbours\n"
+        "from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon\n"
+        "from pytest_dstfuzz.perturb.lexicon.word_sources import KeyedVectorsNeighbours\n"
         "@pytest.fixture(scope='session')\n"
         "def dst_lexicon():\n"
         "    return load_lexicon().with_sources(neighbours=KeyedVectorsNeighbours('own.vec', 20))\n"

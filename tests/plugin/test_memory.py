@@ -336,8 +336,8 @@ def test_what_a_campaign_takes_a_promoted_test_takes(
     remembered: pytest.Pytester, answer: str
 ) -> None:
     remembered.makepyfile(
-        batch="from pytest_dstfuzz.dialogue.types import BeliefState\n"
-        "from pytest_dstfuzz.trackers.protocol import Prediction\n\n"
+        batch="from pytest_dstfuzz.dialogue.dialogues import BeliefState\n"
+        "from pytest_dstfuzz.trackers.tracker import Prediction\n\n"
         "class Bot:\n    def __init__(self, mended):\n        self.mended = mended\n\n"
         "    def predict(self, contexts):\n"
         "        texts = ['acorn' if self.mended else one.user for one in contexts]\n"

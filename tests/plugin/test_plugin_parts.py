@@ -11,7 +11,7 @@ import pytest
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, WindowStarted
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, VariantResult
 from pytest_dstfuzz.config import OPTIONS, Settings, build_settings
-from pytest_dstfuzz.dialogue.types import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin import progress as progress_module
 from pytest_dstfuzz.plugin.marker import marker_values

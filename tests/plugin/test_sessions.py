@@ -79,7 +79,7 @@ def dst_model():
 """,
     "dst_lexicon": """
 import pytest
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 
 class Zebras:
     name = "zebras"

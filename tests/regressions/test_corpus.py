@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz import files
-from pytest_dstfuzz.dialogue.types import SlotChange
+from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.regressions.corpus import (
     Corpus,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.relations.difference import impurity_difference
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 SLOTS = st.sampled_from(["a-x", "a-y", "b-x", "b-y"])
 STATES = st.dictionaries(SLOTS, st.sampled_from(["1", "2"])).map(BeliefState)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dstfuzz.config import RELATIONS
-from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, DialogueSet, SlotChange, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, SlotChange, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.relations.builtin import relation_by_name, relation_for
 

@@ -12,11 +12,11 @@ from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
-from pytest_dstfuzz.dialogue.types import Context, DialogueSet
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.report.edits import diff_spans, undo_edits
 from pytest_dstfuzz.report.explain import explain, simplicity
 from pytest_dstfuzz.report.info import RunInfo

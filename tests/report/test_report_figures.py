@@ -10,7 +10,7 @@ import pytest
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.report.figures import (
     EDIT_RATE_RANGES,
     by_edit_rate,

@@ -24,7 +24,7 @@ from pytest_dstfuzz.report.service import (
     wobble_text,
 )
 from pytest_dstfuzz.report.terminal import terminal_lines
-from pytest_dstfuzz.trackers.protocol import Disagreement, Usage
+from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 
 INFO = RunInfo("toy", "test", "plain", "jsonl", 1, 1)
 SERVED = replace(

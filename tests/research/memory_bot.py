@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import zlib
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import BeliefState, Context
 
 DATA = load_dialogues("sample", "test")
 _KNOWN = {

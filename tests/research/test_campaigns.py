@@ -17,11 +17,11 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import Context, Dialogue
 from pytest_dstfuzz.errors import GivenUpError, UserError
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, StrictVeto, turn_figures
 from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research import right_dialogues, rq1, rq1_measure
 from pytest_dstfuzz.research.rq1 import Rq1Config, run_rq1, write_rq1
 from pytest_dstfuzz.research.rq1_table import csv_text, markdown_text
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 
 
 class Memory:

@@ -9,7 +9,7 @@ from turns import Tasks
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.search.protocol import SearchTask
 
 

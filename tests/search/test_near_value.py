@@ -8,7 +8,7 @@ from turns import Tasks
 
 from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit, Variant
 from pytest_dstfuzz.search.near_value import NearValueSearch, heuristic_score
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask

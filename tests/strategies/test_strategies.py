@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
-from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import (
+from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
     Dialogue,
@@ -22,10 +21,11 @@ from pytest_dstfuzz.dialogue.types import (
     Ontology,
     Turn,
 )
+from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.action import GRID, ActionSpace
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.strategies import actions, dialogues, variants
 

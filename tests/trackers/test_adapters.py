@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers import registry
 from pytest_dstfuzz.trackers.adapters import (
@@ -20,8 +20,8 @@ from pytest_dstfuzz.trackers.adapters import (
     as_tracker,
 )
 from pytest_dstfuzz.trackers.checks import check_prediction
-from pytest_dstfuzz.trackers.protocol import Prediction, gini_impurity, notes_of
 from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.tracker import Prediction, gini_impurity, notes_of
 
 CONTEXT = Context((Exchange("", "a Large pizza"), Exchange("ok", "make it small")))
 

@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.sampling import sample_set
-from pytest_dstfuzz.dialogue.types import (
+from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
     Dialogue,
@@ -23,12 +21,14 @@ from pytest_dstfuzz.dialogue.types import (
     Ontology,
     Turn,
 )
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.sampling import sample_set
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.conformance import CHECKS, Conformance, check_tracker
 from pytest_dstfuzz.trackers.conformance.values import meant_value
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
 from pytest_dstfuzz.trackers.registry import resolve_tracker
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 
 VALUES = {
     "order-size": ("small", "large"),

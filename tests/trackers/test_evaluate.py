@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_dstfuzz.dialogue.types import (
+from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
     Dialogue,
@@ -17,7 +17,7 @@ from pytest_dstfuzz.dialogue.types import (
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.evaluate import evaluate, predict_all, score
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 HOTEL = {"hotel-area": "north"}
 BOTH = {**HOTEL, "taxi-destination": "airport"}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.trackers.fingerprint import files_fingerprint
-from pytest_dstfuzz.trackers.protocol import fingerprint_of
+from pytest_dstfuzz.trackers.tracker import fingerprint_of
 from pytest_dstfuzz.trackers.trade.load import SHIPPED, load_trade
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.dialogue.types import Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.trackers.trade.encode import (
     SYSTEM_MARK,
     USER_MARK,

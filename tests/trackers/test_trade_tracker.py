@@ -9,7 +9,7 @@ pytest.importorskip("safetensors")
 
 from trade_data import dialogues  # noqa: E402
 
-from pytest_dstfuzz.dialogue.types import Context, Exchange  # noqa: E402
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange  # noqa: E402
 from pytest_dstfuzz.trackers.trade.storage import TradeReading, build_network  # noqa: E402
 from pytest_dstfuzz.trackers.trade.tracker import TradeTracker  # noqa: E402
 from pytest_dstfuzz.trackers.trade.train import training_vocabulary  # noqa: E402

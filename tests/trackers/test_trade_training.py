@@ -18,7 +18,7 @@ from safetensors import safe_open  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 from trade_data import dialogues, small_config, write_folder  # noqa: E402
 
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange  # noqa: E402
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.runs import learning_rate  # noqa: E402
 from pytest_dstfuzz.trackers.trade import train  # noqa: E402

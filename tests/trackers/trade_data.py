@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
 from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
 
 SLOTS = ("hotel-area", "hotel-name", "train-leaveat")

@@ -8,8 +8,8 @@ import reprlib
 from collections.abc import Mapping
 from typing import Final, cast
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.errors import DataError
 
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
 from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text, strip_json
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, Turn
 
 
 def read(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:

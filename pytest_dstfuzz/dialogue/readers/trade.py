@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text, strip_json
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.dialogue.types import Dialogue, Turn
 from pytest_dstfuzz.errors import DataError
 
 #: First columns of the TSV; a column per slot follows.

@@ -1,12 +1,7 @@
-"""Words and characters to perturb with: the compiled lexicon and the user's own sources."""
+"""Words to perturb with. Deprecated here: the names are in `pytest_dstfuzz.lexicon` now."""
 
 from __future__ import annotations
 
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.lexicon.protocols import (
-    InsertionSource,
-    NeighbourSource,
-    SynonymSource,
-)
+from pytest_dstfuzz.errors import moved
 
-__all__ = ["InsertionSource", "Lexicon", "NeighbourSource", "SynonymSource", "load_lexicon"]
+__getattr__ = moved(__name__, "pytest_dstfuzz.lexicon")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
 from pytest_dstfuzz.report.explain import blame, doubts, simplicity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_dstfuzz.config import Address, Settings
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.trackers.chat.models import model_name
 from pytest_dstfuzz.trackers.chat.prompt import Prompt, prompt_slots
 from pytest_dstfuzz.trackers.chat.schema import answer_formats

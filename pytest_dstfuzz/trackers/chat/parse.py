@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.types import BeliefState
 from pytest_dstfuzz.errors import TrackerError
 
 #: What a model thought aloud before its answer, where the service leaves it in.

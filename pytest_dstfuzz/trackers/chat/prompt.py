@@ -30,7 +30,7 @@ from typing import Final
 from jinja2 import StrictUndefined, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from pytest_dstfuzz.dialogue.types import DONTCARE, Context, Exchange, Ontology
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Exchange, Ontology
 from pytest_dstfuzz.errors import UserError, message_of
 
 DEFAULT_PROMPT: Final = Path(__file__).with_name("default_prompt.jinja")

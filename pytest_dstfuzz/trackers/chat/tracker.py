@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from pytest_dstfuzz.dialogue.types import BeliefState, Context
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.chat.parse import NoStateError, parse_answer
 from pytest_dstfuzz.trackers.chat.prompt import Prompt
 from pytest_dstfuzz.trackers.chat.schema import AnswerFormat
 from pytest_dstfuzz.trackers.chat.usage import Meter
 from pytest_dstfuzz.trackers.checks import describe
-from pytest_dstfuzz.trackers.protocol import Prediction, Usage
+from pytest_dstfuzz.trackers.tracker import Prediction, Usage
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 #: Statuses with which a service refuses a request for what it asks.

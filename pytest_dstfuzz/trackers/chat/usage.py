@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from pytest_dstfuzz.trackers.protocol import Usage
+from pytest_dstfuzz.trackers.tracker import Usage
 
 
 class Meter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.dialogue.types import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.trackers.asking import difference, in_training_mode
 from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_dstfuzz.dialogue.types import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.trackers.conformance.accuracy import accuracy, evaluation
 from pytest_dstfuzz.trackers.conformance.contract import (
@@ -25,7 +25,7 @@ from pytest_dstfuzz.trackers.conformance.repeating import (
     memory,
 )
 from pytest_dstfuzz.trackers.conformance.values import slots, values
-from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 
 
 @dataclass(frozen=True, slots=True)

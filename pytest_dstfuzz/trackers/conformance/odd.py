@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.dialogue.types import Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
 from pytest_dstfuzz.trackers.conformance.probe import ProbeTurn, TrackerProbe

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_dstfuzz.dialogue.types import Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.trackers.asking import difference
 from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
 from pytest_dstfuzz.trackers.conformance.odd import LONG
 from pytest_dstfuzz.trackers.conformance.probe import ProbeTurn, Sized, TrackerProbe
-from pytest_dstfuzz.trackers.protocol import VOTE, Prediction
+from pytest_dstfuzz.trackers.tracker import VOTE, Prediction
 
 
 def deterministic(probe: TrackerProbe) -> CheckOutcome:

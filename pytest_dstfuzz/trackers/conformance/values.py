@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_value
-from pytest_dstfuzz.dialogue.types import DONTCARE, Ontology
 from pytest_dstfuzz.trackers.checks import unknown_slot
 from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
 from pytest_dstfuzz.trackers.conformance.probe import TrackerProbe

@@ -25,9 +25,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.dialogue.types import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.trackers.checks import describe, unknown_slot
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Dialogue
 from pytest_dstfuzz.trackers.simpletod.texts import utterance_words, value_words
 
 Words = tuple[str, ...]

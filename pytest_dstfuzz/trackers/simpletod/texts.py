@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.trackers.trade.encode import tokenise
 
 START, CONTEXT, END_OF_CONTEXT = "<|endoftext|>", "<|context|>", "<|endofcontext|>"

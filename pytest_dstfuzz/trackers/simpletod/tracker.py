@@ -8,11 +8,10 @@ from itertools import pairwise
 
 from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBase
 
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.types import Context
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.devices import fair_threads
-from pytest_dstfuzz.trackers.protocol import Prediction
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
 from pytest_dstfuzz.trackers.simpletod.decoder import SpeculativeDecoder
 from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written
@@ -28,6 +27,7 @@ from pytest_dstfuzz.trackers.simpletod.texts import (
     BeliefParser,
     context_words,
 )
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: Malformed parts of beliefs that are kept to be looked at.
 _KEPT = 20

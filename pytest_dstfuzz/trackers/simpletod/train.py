@@ -10,8 +10,8 @@ from dataclasses import asdict, replace
 
 import torch
 
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.runs import best, check_output

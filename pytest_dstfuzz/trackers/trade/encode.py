@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 
 #: Marks put before each utterance of a history.
 SYSTEM_MARK = "<sys>"

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_dstfuzz.dialogue.types import DONTCARE, BeliefState, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue
 from pytest_dstfuzz.trackers.trade.encode import history_words, tokenise
 from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, GATE_NONE, GATE_POINTER
 from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, Vocabulary

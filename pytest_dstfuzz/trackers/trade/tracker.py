@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.types import DONTCARE, Context
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
 from pytest_dstfuzz.trackers.trade.encode import history_words
 from pytest_dstfuzz.trackers.trade.gru import LEAST_ROWS

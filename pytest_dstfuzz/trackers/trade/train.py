@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Dialogue
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import DONTCARE, Dialogue
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.trackers.runs import best, check_output
 from pytest_dstfuzz.trackers.trade.config import TradeEpoch, TradeResult, TradeTrainingConfig

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.checks import as_list, check_prediction, describe_error
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.web.group import Answered
 
 #: How long a batch that has room waits for its next request, as a share of what the batch

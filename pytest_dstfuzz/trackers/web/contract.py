@@ -43,11 +43,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.dialogue.normalise import value_text
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange
 from pytest_dstfuzz.errors import DataError, DstFuzzError, nearest
 from pytest_dstfuzz.trackers.checks import describe
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: Of the contract. It grows when a key changes its meaning; keys may be added at any time.
 VERSION: Final = 1

@@ -20,10 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.checks import describe
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.web.contract import (
     VERSION,
     ContractError,

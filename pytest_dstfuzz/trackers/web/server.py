@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.protocol import Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.web.batcher import Batcher
 from pytest_dstfuzz.trackers.web.contract import About, ContractError, answer_json, read_request
 from pytest_dstfuzz.trackers.web.group import answers_json, is_group, read_group

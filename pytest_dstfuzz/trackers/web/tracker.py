@@ -9,10 +9,10 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pytest_dstfuzz.config import Address, Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
-from pytest_dstfuzz.dialogue.types import Context, DialogueSet, Ontology
 from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
-from pytest_dstfuzz.trackers.protocol import Interrupted, Prediction
+from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web.contract import (
     About,
     ContractError,

@@ -31,7 +31,7 @@ import httpx
 
 from pytest_dstfuzz.config import masked, revealed
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
-from pytest_dstfuzz.trackers.protocol import Interrupted
+from pytest_dstfuzz.trackers.tracker import Interrupted
 from pytest_dstfuzz.trackers.web.body import BodyError, read_body
 from pytest_dstfuzz.trackers.web.bounded import Attempts
 from pytest_dstfuzz.trackers.web.breaker import Breaker

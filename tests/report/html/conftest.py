@@ -11,10 +11,10 @@ from html_pages import build
 
 from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
-from pytest_dstfuzz.dialogue.types import Context
-from pytest_dstfuzz.perturb.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.trackers.adapters import as_tracker
 

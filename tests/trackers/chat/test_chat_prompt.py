@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, Ontology
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.types import Context, Exchange, Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.chat.prompt import Prompt, prompt_slots
 from pytest_dstfuzz.trackers.chat.schema import answer_formats, state_schema

@@ -26,7 +26,7 @@ from loopback import TrackerPool as ChatService
 
 from pytest_dstfuzz.config import build_settings
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
-from pytest_dstfuzz.trackers.protocol import Usage
+from pytest_dstfuzz.trackers.tracker import Usage
 
 FEW = ("--dst-turns=6", "--dst-variants=3", "--dst-report=out.json", "--dst-max-failure-rate=100%")
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])

@@ -10,12 +10,12 @@ from chat_server import asked_about, chat, completion, format_of, prompt_of, ref
 from loopback import FAULTS, Asked, Says, Service
 
 from pytest_dstfuzz.config import build_settings
-from pytest_dstfuzz.dialogue.types import Context, DialogueSet, Exchange, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, Ontology
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.chat.tracker import ChatTracker
 from pytest_dstfuzz.trackers.preflight import preflight
-from pytest_dstfuzz.trackers.protocol import Disagreement, Metered, Prediction
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Disagreement, Metered, Prediction
 
 DATA = DialogueSet(
     "toy", "test", (), Ontology({"hotel-area": ("north", "south"), "hotel-stars": ("3", "4")})

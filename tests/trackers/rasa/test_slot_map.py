@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.types import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.rasa.slot_map import SlotTarget, slot_map
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from simpletod_data import small_config  # noqa: E402
 from trade_data import dialogues, write_folder  # noqa: E402
 
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, Exchange  # noqa: E402
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.preflight import preflight  # noqa: E402
 from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: E402

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.multiwoz import SLOTS
-from pytest_dstfuzz.dialogue.types import Context, Exchange
 from pytest_dstfuzz.trackers.simpletod.texts import (
     END_OF_BELIEF,
     SEPARATOR,

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_contract import CONTEXTS, PREDICTIONS, STATE, TEXTS
 
-from pytest_dstfuzz.dialogue.types import Context
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.trackers.protocol import Prediction
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.web.contract import ContractError, request_json
 from pytest_dstfuzz.trackers.web.group import (
     answers_json,

@@ -97,7 +97,7 @@ def written(folder: Path, *texts: str) -> str:
 
 SUITE = """
 import pytest
-from pytest_dstfuzz.dialogue.types import Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 
 def test_state(dst_turn):
     dst_turn.assert_unchanged()

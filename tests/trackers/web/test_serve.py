@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import BeliefState, Context, DialogueSet, Exchange
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.protocol import Prediction, Tracker, fingerprint_of
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, fingerprint_of
 from pytest_dstfuzz.trackers.web.batcher import Batcher
 from pytest_dstfuzz.trackers.web.contract import About
 from pytest_dstfuzz.trackers.web.group import group_json

@@ -18,7 +18,7 @@ from loopback import FAULTS, Asked, Says, Service, send
 
 from pytest_dstfuzz.config import Header
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.protocol import Interrupted
+from pytest_dstfuzz.trackers.tracker import Interrupted
 from pytest_dstfuzz.trackers.web import transport as transport_module
 from pytest_dstfuzz.trackers.web.retry import backoff, retry_after
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings

@@ -14,7 +14,7 @@ from loopback import FAULTS, Asked, Says, Service
 from test_web_tracker import context, echo, web
 
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.protocol import Interrupted
+from pytest_dstfuzz.trackers.tracker import Interrupted
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
 Answer = Callable[[Asked], Says]

@@ -10,10 +10,10 @@ from loopback import FAULTS, Asked, Says, Service
 from pytest_dstfuzz.campaign.answers import TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.types import Context, DialogueSet, Exchange, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, Ontology
 from pytest_dstfuzz.errors import MissingExtraError, UserError
-from pytest_dstfuzz.trackers.protocol import Interrupted, Prediction, Tracker
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
 DATA = DialogueSet("d", "test", (), Ontology({"hotel-area": ("north",)}))

@@ -1,0 +1,30 @@
+from pytest_dstfuzz import lexicon as lexicon
+from pytest_dstfuzz import strategies as strategies
+from pytest_dstfuzz.campaign.campaign import Campaign as Campaign
+from pytest_dstfuzz.campaign.results import TurnResult as TurnResult
+from pytest_dstfuzz.campaign.results import VariantResult as VariantResult
+from pytest_dstfuzz.config import Settings as Settings
+from pytest_dstfuzz.dialogue.dialogues import BeliefState as BeliefState
+from pytest_dstfuzz.dialogue.dialogues import Context as Context
+from pytest_dstfuzz.dialogue.dialogues import Dialogue as Dialogue
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet as DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Exchange as Exchange
+from pytest_dstfuzz.dialogue.dialogues import Turn as Turn
+from pytest_dstfuzz.dialogue.load import load_dialogues as load_dialogues
+from pytest_dstfuzz.errors import DataError as DataError
+from pytest_dstfuzz.errors import DstfuzzDeprecationWarning as DstfuzzDeprecationWarning
+from pytest_dstfuzz.errors import DstFuzzError as DstFuzzError
+from pytest_dstfuzz.errors import TrackerError as TrackerError
+from pytest_dstfuzz.errors import UserError as UserError
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon as load_lexicon
+from pytest_dstfuzz.plugin.turn import DstReport as DstReport
+from pytest_dstfuzz.plugin.turn import DstTurn as DstTurn
+from pytest_dstfuzz.relations.protocol import Relation as Relation
+from pytest_dstfuzz.relations.protocol import Verdict as Verdict
+from pytest_dstfuzz.search.protocol import Search as Search
+from pytest_dstfuzz.trackers.tracker import Prediction as Prediction
+from pytest_dstfuzz.trackers.tracker import StatefulTracker as StatefulTracker
+from pytest_dstfuzz.trackers.tracker import Tracker as Tracker
+from pytest_dstfuzz.trackers.tracker import gini_impurity as gini_impurity
+
+__version__: str

@@ -1,0 +1,194 @@
+"""Turns, dialogues, belief states and contexts: what flows through every room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+#: The value of a slot about which the user said that any value will do.
+DONTCARE = "dontcare"
+
+
+class BeliefState(Mapping[str, str]):
+    """An immutable mapping ``domain-slot -> value``; a slot that is absent was not mentioned.
+
+    Iteration is sorted by slot, so that equal states print and serialise alike.
+    ``dontcare`` is a value; the spellings of absence (``""``, ``none``, ``not
+    mentioned``) must be left out by whoever builds the state.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._values: dict[str, str] = dict(sorted((values or {}).items()))
+
+    def __getitem__(self, slot: str) -> str:
+        return self._values[slot]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._values.items()))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, BeliefState):
+            return self._values == other._values
+        if isinstance(other, Mapping):
+            return self._values == dict(other)
+        return NotImplemented
+
+    def __repr__(self) -> str:
+        return f"BeliefState({self._values!r})"
+
+    def to_json(self) -> dict[str, str]:
+        """Return a plain dictionary, sorted by slot."""
+        return dict(self._values)
+
+
+class SlotChange(NamedTuple):
+    """One slot that differs between two states; ``None`` = absent from that state."""
+
+    slot: str
+    before: str | None
+    after: str | None
+
+    def __str__(self) -> str:
+        return f"{self.slot}: {self.before or 'none'} -> {self.after or 'none'}"
+
+
+def diff_states(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[SlotChange, ...]:
+    """Return the slots whose values differ, sorted by slot."""
+    slots = sorted({*before, *after})
+    pairs = ((slot, before.get(slot), after.get(slot)) for slot in slots)
+    return tuple(SlotChange(*pair) for pair in pairs if pair[1] != pair[2])
+
+
+class Exchange(NamedTuple):
+    """What the system said (``""`` at the start of a dialogue) and the user's answer."""
+
+    system: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A dialogue so far, as a tracker sees it: oldest exchange first, at least one."""
+
+    exchanges: tuple[Exchange, ...]
+
+    @property
+    def user(self) -> str:
+        """The newest user utterance."""
+        return self.exchanges[-1].user
+
+    @property
+    def system(self) -> str:
+        """The system utterance right before the newest user utterance."""
+        return self.exchanges[-1].system
+
+    @property
+    def user_utterances(self) -> tuple[str, ...]:
+        """All user utterances, oldest first."""
+        return tuple(exchange.user for exchange in self.exchanges)
+
+    @property
+    def utterances(self) -> tuple[str, ...]:
+        """System and user utterances in turn, oldest first, without empty system ones."""
+        both = (text for exchange in self.exchanges for text in exchange)
+        return tuple(text for index, text in enumerate(both) if text or index % 2)
+
+    def size(self) -> int:
+        """Characters in all utterances: what batches are bucketed by."""
+        return sum(len(system) + len(user) for system, user in self.exchanges)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One user utterance, the system utterance before it, and the belief state after it."""
+
+    index: int
+    system: str
+    user: str
+    #: The label, normalised; ``None`` where the data has none.
+    state: BeliefState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """A conversation: its turns in order, ``turns[i].index == i``."""
+
+    id: str
+    turns: tuple[Turn, ...]
+
+    def context(self, index: int, users: Mapping[int, str] | None = None) -> Context:
+        """Return the context of turn ``index``, user utterances replaced as ``users`` says.
+
+        Args:
+            index: the turn whose utterance is the newest of the context.
+            users: turn index -> utterance to put in the place of the clean one.
+        """
+        users = users or {}
+        return Context(
+            tuple(
+                Exchange(turn.system, users.get(turn.index, turn.user))
+                for turn in self.turns[: index + 1]
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ontology:
+    """The slots of the data at hand and the values known for each of them."""
+
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Whether there are no other slots. ``False`` where all that is known are labels: a
+    #: tracker may rightly predict a slot that none of them happens to use.
+    complete: bool = True
+    #: Name of the normalisation that slots and values went through.
+    normalisation: str = "plain"
+    #: Who says which slots there are, for messages.
+    source: str = "the ontology of the data"
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Slot names, sorted."""
+        return tuple(sorted(self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class DialogueSet:
+    """One split of one data set, read and normalised."""
+
+    #: Short name used in test ids and reports: ``sample``, ``multiwoz21``, or a file's stem.
+    name: str
+    split: str
+    dialogues: tuple[Dialogue, ...]
+    #: ``None`` where the data brings none.
+    ontology: Ontology | None = None
+    #: Name of the value normalisation that was applied (``multiwoz`` or ``plain``).
+    normalisation: str = "plain"
+    #: Layout that was found: ``original``, ``sharded``, ``trade``, ``jsonl``.
+    layout: str = "jsonl"
+    #: Sentences for the user about choices made while reading; printed once.
+    notes: tuple[str, ...] = ()
+    #: Extra words that say what a value is for (slot and domain words); see locks.
+    cue_words: tuple[str, ...] = ()
+
+    @property
+    def labelled(self) -> bool:
+        """Whether every turn has a belief state label."""
+        return all(turn.state is not None for d in self.dialogues for turn in d.turns)
+
+    @property
+    def says_slots(self) -> bool:
+        """Whether it says which slots there are: by an ontology, or by a label of every turn."""
+        return self.ontology is not None and (self.ontology.complete or self.labelled)
+
+    def turn_count(self) -> int:
+        """Number of turns in all dialogues."""
+        return sum(len(dialogue.turns) for dialogue in self.dialogues)

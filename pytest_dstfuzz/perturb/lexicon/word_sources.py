@@ -1,0 +1,248 @@
+"""The user's own sources of candidates, through the real libraries.
+
+Each answers like the compiled lexicon (:mod:`pytest_dstfuzz.perturb.lexicon.protocols`) and
+takes its place with :meth:`Lexicon.with_sources`. The libraries are extras and are imported
+when a source is made, not before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz.errors import MissingExtraError, UserError
+
+_WORDNET_POS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
+_CACHE = 65536
+
+
+class WordNetSynonyms:
+    """Synonyms from NLTK's WordNet reader; make one with :func:`wordnet_synonyms`.
+
+    Args:
+        reader: an ``nltk.corpus.reader.WordNetCorpusReader``.
+        max_senses: how many senses of a part of speech to use, most frequent first.
+    """
+
+    def __init__(self, reader: Any, max_senses: int = 1) -> None:
+        self._reader = reader
+        self._max_senses = max_senses
+        self.name = f"wordnet:{reader.get_version()}:{max_senses}"
+
+    def synonyms(self, word: str, pos: str | None = None) -> tuple[str, ...]:
+        """Return single-word synonyms in the frequent senses, in WordNet's order."""
+        lemma = word.lower()
+        if pos is None:
+            parts = list(_WORDNET_POS.values())
+        elif pos in _WORDNET_POS:
+            parts = [_WORDNET_POS[pos]]
+        else:
+            return ()
+        found: dict[str, None] = {}
+        for part in parts:
+            for synset in self._reader.synsets(lemma, part)[: self._max_senses]:
+                for name in synset.lemma_names():
+                    # Capitals are names, underscores join words that the text would part.
+                    if name.isalpha() and name.islower() and name != lemma:
+                        found[name] = None
+        return tuple(found)
+
+
+def wordnet_synonyms(max_senses: int = 1) -> WordNetSynonyms:
+    """Return NLTK's WordNet, whichever version was downloaded to NLTK's data folder.
+
+    Raises:
+        MissingExtraError: when nltk is not installed.
+        UserError: when the corpus is not found.
+    """
+    try:
+        from nltk.corpus import wordnet  # noqa: PLC0415 - an extra, imported where used
+    except ImportError as error:
+        raise MissingExtraError("synonyms from NLTK's WordNet", "lexicon", "nltk") from error
+    try:
+        wordnet.ensure_loaded()
+    except (LookupError, OSError, ValueError) as error:
+        raise UserError(
+            "NLTK's WordNet corpus cannot be read: download it with "
+            "`python -m nltk.downloader wordnet`, or add its folder to NLTK_DATA"
+        ) from error
+    return WordNetSynonyms(wordnet, max_senses)
+
+
+class KeyedVectorsNeighbours:
+    """Neighbours in any word vectors in a format of word2vec.
+
+    What ``KeyedVectors.save`` writes is a pickle: whoever reads it runs whatever code is in it.
+
+    Args:
+        path: a file in word2vec's binary (``.bin``) or text format (any other name), as
+            ``KeyedVectors.save_word2vec_format`` writes them.
+        top: how many neighbours to return.
+        unpickle: read a file of ``KeyedVectors.save`` too. Its code runs with your rights: only
+            for a file that you wrote yourself, or from somebody you would run a program of.
+
+    Raises:
+        MissingExtraError: when gensim is not installed.
+        UserError: when the file is missing, holds no vectors, or is a pickle that is not to be
+            read.
+    """
+
+    def __init__(self, path: str | Path, top: int = 8, *, unpickle: bool = False) -> None:
+        try:
+            from gensim.models import KeyedVectors  # noqa: PLC0415 - an extra
+        except ImportError as error:
+            raise MissingExtraError("embedding neighbours", "lexicon", "gensim") from error
+        file = Path(path)
+        if not file.is_file():
+            raise UserError(f"no word vectors at {file}: give a file in word2vec's format")
+        pickled = _is_pickle(file)
+        if pickled and not unpickle:
+            raise UserError(
+                f"{file} is a pickle, as KeyedVectors.save writes it: reading one runs whatever "
+                "code is in it, so it is not read. Save the vectors as word2vec "
+                "(vectors.save_word2vec_format('vectors.bin', binary=True)); or, if you trust "
+                "whoever made the file, give unpickle=True"
+            )
+        try:
+            if pickled:
+                vectors = KeyedVectors.load(str(file))
+            else:
+                vectors = KeyedVectors.load_word2vec_format(file, binary=".bin" in file.suffixes)
+        except Exception as error:  # unpickling foreign bytes raises whatever it likes
+            raise UserError(
+                f"{file} holds no word vectors that gensim can read: {error}"
+            ) from error
+        if not isinstance(vectors, KeyedVectors):
+            vectors = getattr(vectors, "wv", None)  # a whole Word2Vec model was saved
+        if not isinstance(vectors, KeyedVectors):
+            raise UserError(f"{file} was saved by gensim but holds no KeyedVectors")
+        self._vectors: Any = vectors
+        self._top = top
+        self.name = f"keyed-vectors:{_digest(file)}:{top}"
+        self._cached = lru_cache(maxsize=_CACHE)(self._neighbours)
+
+    def neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
+        """Return the nearest words, lower-cased, with their cosine."""
+        return self._cached(word.lower())
+
+    def _neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
+        if word not in self._vectors.key_to_index:
+            return ()
+        near: dict[str, float] = {}
+        for other, cosine in self._vectors.most_similar(word, topn=self._top):
+            if other.lower() != word:
+                near.setdefault(other.lower(), round(float(cosine), 4))
+        return tuple(sorted(near.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+class MaskedLanguageModelInsertions:
+    """Words that any Hugging Face masked language model proposes between two words.
+
+    Args:
+        model: a folder saved by ``save_pretrained``, or the name of a model in the local
+            cache; its weights are safetensors. No code that comes with it is run.
+        top: how many words to return.
+        local_files_only: whether a name must be found in the local cache; ``False`` allows
+            transformers to download it.
+
+    Raises:
+        MissingExtraError: when torch or transformers is not installed.
+        UserError: when the model is missing, or has no mask token.
+    """
+
+    def __init__(self, model: str | Path, top: int = 8, *, local_files_only: bool = True) -> None:
+        try:
+            import torch  # noqa: F401, PLC0415 - extras; named when absent
+            from transformers import (  # noqa: PLC0415
+                AutoModelForMaskedLM,
+                AutoTokenizer,
+            )
+        except ImportError as error:
+            missing = (error.name or "transformers").partition(".")[0]
+            raise MissingExtraError(
+                "insertions from a language model", "models", missing
+            ) from error
+        try:
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(
+                str(model), local_files_only=local_files_only, trust_remote_code=False
+            )
+            # Not a pickle, and no code that comes with the model: neither without being asked.
+            self._model: Any = AutoModelForMaskedLM.from_pretrained(
+                str(model),
+                local_files_only=local_files_only,
+                use_safetensors=True,
+                trust_remote_code=False,
+            ).eval()
+        except (OSError, ValueError, KeyError, ImportError) as error:
+            raise UserError(
+                f"cannot load the masked language model {str(model)!r}: {_first_line(error)} "
+                "Give the folder of a saved model, or the name of one in the local cache."
+            ) from error
+        if self._tokenizer.mask_token is None:
+            raise UserError(f"{str(model)!r} has no mask token: it is no masked language model")
+        self._top = top
+        self.name = f"masked-lm:{_state_digest(self._model)}:{top}"
+        self._cached = lru_cache(maxsize=_CACHE)(self._insertions)
+
+    def insertions(self, left: str, right: str) -> tuple[str, ...]:
+        """Return whole words that the model puts between the two, likeliest first."""
+        return self._cached(left.lower(), right.lower())
+
+    def _insertions(self, left: str, right: str) -> tuple[str, ...]:
+        import torch  # noqa: PLC0415 - an extra, imported where used
+
+        text = " ".join(filter(None, [left, self._tokenizer.mask_token, right]))
+        encoded = self._tokenizer(text, return_tensors="pt")
+        masks = (encoded["input_ids"][0] == self._tokenizer.mask_token_id).nonzero()
+        with torch.inference_mode():
+            scores = self._model(**encoded).logits[0, int(masks[0])]
+        # Word pieces and punctuation are left out, so ask for more than are wanted.
+        best = scores.topk(min(len(scores), 8 * self._top + 64))
+        ranked = sorted(
+            zip(best.values.tolist(), best.indices.tolist(), strict=True),
+            key=lambda pair: (-pair[0], pair[1]),
+        )
+        special = set(self._tokenizer.all_special_ids)
+        found: dict[str, None] = {}
+        for _, number in ranked:
+            word = self._word(number) if number not in special else None
+            if word and word not in {left, right}:
+                found[word] = None
+        return tuple(found)[: self._top]
+
+    def _word(self, number: int) -> str | None:
+        """Return the token as a word, or ``None`` for a piece of one and for punctuation."""
+        token: str = self._tokenizer.convert_ids_to_tokens(number)
+        # Byte-level and sentence-piece vocabularies mark the start of a word, WordPiece the
+        # pieces that do not start one.
+        for mark in ("\u0120", "\u2581"):
+            if token.startswith(mark):
+                token = token[1:]
+        word = token.lower()
+        return word if word.isalpha() else None
+
+
+def _is_pickle(path: Path) -> bool:
+    """Whether a file begins as every pickle since protocol 2; gensim writes no older ones."""
+    with path.open("rb") as file:
+        return file.read(1) == b"\x80"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _state_digest(model: Any) -> str:
+    """Return a digest of the weights: the same model under another name is the same source."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().float().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

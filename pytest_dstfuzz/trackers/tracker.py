@@ -1,0 +1,239 @@
+"""What a tracker is: a batch of contexts in, one prediction each out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Protocol, runtime_checkable
+
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.errors import message_of
+
+#: What to do about a tracker that cannot repeat itself.
+VOTE: Final = (
+    'say so (repeatable = False on it, "repeatable": false in the description of a service, or '
+    "--dst-repeatable=no), and its answers are put to the vote"
+)
+
+
+def gini_impurity(distribution: Sequence[float]) -> float:
+    """Gini impurity ``1 - sum p_i^2`` of a probability distribution, in [0, 1).
+
+    Public, for trackers that build their own `Prediction.impurities`.
+    """
+    # By rounding, the distribution of a certain tracker may add up to more than 1. What is not
+    # a number stays so, to be refused: `max` keeps its first argument where nothing compares.
+    return max(1.0 - sum(p * p for p in distribution), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a tracker believes after a context."""
+
+    state: BeliefState
+    #: Slot -> Gini impurity, averaged over the slot's distributions (gate, tokens);
+    #: ``None`` where the tracker has no probabilities.
+    impurities: Mapping[str, float] | None = None
+
+    @classmethod
+    def from_distributions(
+        cls, state: BeliefState, distributions: Mapping[str, Sequence[Sequence[float]]]
+    ) -> Prediction:
+        """Build a prediction from each slot's probability distributions.
+
+        Public, for the adapter of a tracker that has probabilities (TRADE computes its
+        impurities on its device).
+        Only the impurity is kept: a campaign holds many thousand predictions, and
+        a distribution over a vocabulary is large.
+        """
+        impurities = {
+            slot: sum(gini_impurity(d) for d in parts) / len(parts)
+            for slot, parts in sorted(distributions.items())
+            if parts
+        }
+        return cls(state, impurities)
+
+
+@runtime_checkable
+class Tracker(Protocol):
+    """A dialogue state tracker."""
+
+    def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
+        """Return one prediction for each context, in their order.
+
+        Must be deterministic, and independent of what else is in the batch and of what
+        was asked before. A mapping slot -> value is a prediction without probabilities.
+        States need no care with spellings: whoever asks brings them to the normalisation
+        of the data, which leaves out ``none`` and its like.
+
+        Where the tracker has no answer to one context of the batch, a `TrackerError` may
+        stand in the place of that prediction: it is the failure of that context alone. An
+        exception that is raised is one of the whole batch, and parts of it are asked again.
+        """
+        ...
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C came while a batch was asked for.
+
+    A tracker that asks for the contexts of a batch one by one raises it in the place of the
+    ``KeyboardInterrupt``, so that no answer is lost.
+
+    Attributes:
+        answers: place in the batch -> what would stand there.
+    """
+
+    def __init__(self, answers: Mapping[int, object]) -> None:
+        super().__init__()
+        self.answers = answers
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the answers of a service took, as the service counts it."""
+
+    answers: int = 0
+    #: Answers for which the service gave no counts.
+    uncounted: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    #: Money, in the currency of the prices; ``None`` where those are not known.
+    cost: float | None = None
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and answers together."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            self.answers + other.answers,
+            self.uncounted + other.uncounted,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            sum(costs) if costs else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return asdict(self)
+
+
+@runtime_checkable
+class Metered(Protocol):
+    """A tracker whose answers are counted in tokens; in addition to `Tracker`.
+
+    A tracker of a user may have an attribute of that name for something else: see `usage_of`.
+    """
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers so far took, those of a preflight included."""
+        ...
+
+
+def declared(thing: object, name: str, default: object = None) -> object:
+    """Return an attribute that a tracker may have; the default where it cannot be read.
+
+    In a tracker of a user an attribute of that name may be a property that raises.
+    """
+    try:
+        return getattr(thing, name, default)
+    except Exception:  # noqa: BLE001 - whatever a user's property raises
+        return default
+
+
+def usage_of(tracker: object) -> Usage | None:
+    """Return what a tracker counts as its usage; ``None`` where it counts nothing."""
+    usage = declared(tracker, "usage")
+    # An attribute of that name may be anything in a tracker that is not ours.
+    return usage if isinstance(usage, Usage) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """How often a tracker that need not be repeatable answered one context in several ways."""
+
+    #: Contexts that it was asked for, ``answers`` times each, and answered each time.
+    contexts: int
+    answers: int
+    #: Those with answers that were not all the same.
+    differed: int
+
+    def __add__(self, other: Disagreement) -> Disagreement:
+        return Disagreement(
+            self.contexts + other.contexts, self.answers, self.differed + other.differed
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        return asdict(self)
+
+
+def is_repeatable(tracker: object, said: bool | None = None) -> bool:
+    """Whether a tracker must give the same answer to the same context.
+
+    All must, but for one that says of itself, or of what it adapts, ``repeatable = False``: a
+    service that cannot be made to. How often it disagrees with itself is measured.
+
+    Args:
+        tracker: the tracker.
+        said: what the user says of it, which counts; ``None`` = nothing.
+    """
+    if said is not None:
+        return said
+    things = (tracker, declared(tracker, "wrapped", tracker))
+    return all(declared(thing, "repeatable", True) is not False for thing in things)
+
+
+def fingerprint_of(tracker: object) -> str | None:
+    """Return what a tracker declares as its identity, in its attribute ``fingerprint``.
+
+    A text that is another one whenever the tracker might give another answer to any context:
+    the hash of its weights and of the code that reads them, or the version of a service.
+    Trackers with the same name and fingerprint share what was predicted, from run to run.
+    ``None`` where neither the tracker nor what it adapts declares one: nothing that it
+    predicted is used in another run.
+    """
+    for thing in (tracker, declared(tracker, "wrapped")):
+        text = declared(thing, "fingerprint")
+        # An attribute of that name may be anything in a tracker that is not ours.
+        if isinstance(text, str) and text:
+            return text
+    return None
+
+
+def fingerprint_problem(tracker: object) -> str:
+    """Return why the attribute ``fingerprint`` of a tracker is none, or ``""``.
+
+    ``""`` too where it has no such attribute, or one that says that it has none: ``None``, "".
+    """
+    for thing in (tracker, declared(tracker, "wrapped")):
+        try:
+            found = getattr(thing, "fingerprint", None)
+        except Exception as error:  # noqa: BLE001 - whatever a user's property raises
+            return f"it cannot be read ({type(error).__name__}: {message_of(error)})"
+        if found is not None and not isinstance(found, str):
+            return f"it is of the type {type(found).__name__}"
+    return ""
+
+
+def notes_of(tracker: object) -> tuple[str, ...]:
+    """Return the sentences that a tracker has for the user, in its attribute ``notes``."""
+    notes = declared(tracker, "notes", ())
+    # An attribute of that name may be anything in a tracker that is not ours.
+    return tuple(n for n in notes if isinstance(n, str)) if isinstance(notes, tuple) else ()
+
+
+@runtime_checkable
+class StatefulTracker(Protocol):
+    """A tracker that keeps its state from turn to turn."""
+
+    def reset(self) -> None:
+        """Forget the dialogue."""
+        ...
+
+    def update(self, system: str, user: str) -> Mapping[str, str]:
+        """Take in one exchange and return the belief state after it."""
+        ...
