@@ -13,7 +13,7 @@ help:  ## show the targets
 
 $(VENV)/.base: pyproject.toml .ci/constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[models]"
+	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[trade]"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base

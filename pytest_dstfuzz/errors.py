@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from pytest_dstfuzz.printable import printable
 
@@ -65,6 +66,27 @@ class MissingExtraError(UserError):
             f'pip install "pytest-dstfuzz[{extra}]"'
         )
         self.extra = extra
+
+
+@contextmanager
+def needs_extra(feature: str, extra: str, *modules: str) -> Iterator[None]:
+    """Say which extra to install when an import within the block finds no such package.
+
+    Args:
+        feature: what the packages are needed for, as the message begins.
+        extra: the smallest one that has all of them.
+        modules: top-level packages of that extra; the absence of any other is an error of ours.
+
+    Raises:
+        MissingExtraError: one of ``modules`` is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in modules:
+            raise
+        raise MissingExtraError(feature, extra, missing) from error
 
 
 def nearest(name: str, valid: Iterable[str]) -> str | None:

@@ -28,7 +28,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Ontology,
     Turn,
 )
-from pytest_dstfuzz.errors import MissingExtraError, UserError, unknown_name
+from pytest_dstfuzz.errors import UserError, needs_extra, unknown_name
 from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.edits import without
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -37,14 +37,10 @@ from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-try:
+with needs_extra("pytest_dstfuzz.strategies", "hypothesis", "hypothesis"):
     from hypothesis import assume
     from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "hypothesis":
-        raise
-    raise MissingExtraError("pytest_dstfuzz.strategies", "hypothesis", "hypothesis") from error
 
 __all__ = ["actions", "dialogues", "variants"]
 

@@ -9,18 +9,13 @@ from pytest_dstfuzz.audit.figures import CHANGES, KEEPS
 from pytest_dstfuzz.audit.record import Audit
 from pytest_dstfuzz.audit.sample import AuditRow
 from pytest_dstfuzz.audit.session import QUESTION
-from pytest_dstfuzz.errors import MissingExtraError
+from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import legend, shown_spans, undo_edits, visible
 
-try:
+with needs_extra("the page of an audit", "report", "jinja2", "markupsafe"):
     from pytest_dstfuzz.report.html.shell import environment, insides
-except ModuleNotFoundError as error:
-    missing = (error.name or "").partition(".")[0]
-    if missing not in {"jinja2", "markupsafe"}:
-        raise
-    raise MissingExtraError("the page of an audit", "report", missing) from error
 
 
 def write_page(path: Path, audit: Audit, judge: str) -> None:

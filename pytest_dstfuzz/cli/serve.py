@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.errors import MissingExtraError, UserError
+from pytest_dstfuzz.errors import UserError, needs_extra
 
 SUMMARY = "answer for a tracker over HTTP, so that it can be tested from elsewhere"
 KEPT = "every request that had come was answered"
@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     if "://" in name:
         raise UserError(f"{name} is a service already: test it with pytest --dst-model={name}")
     token = _token(options.token_env)
-    try:
+    with needs_extra("dstfuzz serve", "serve", "starlette", "uvicorn"):
         from pytest_dstfuzz.trackers.web.contract import About  # noqa: PLC0415 - needs the extra
         from pytest_dstfuzz.trackers.web.server import (  # noqa: PLC0415 - needs the extra
             address_of,
@@ -45,11 +45,6 @@ def run(arguments: Sequence[str]) -> int:
             make_app,
             make_server,
         )
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in {"starlette", "uvicorn"}:
-            raise
-        raise MissingExtraError("dstfuzz serve", "serve", missing) from error
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
     from pytest_dstfuzz.trackers.tracker import fingerprint_of, is_repeatable  # noqa: PLC0415

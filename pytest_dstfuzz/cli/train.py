@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.errors import MissingExtraError, unknown_name
+from pytest_dstfuzz.errors import needs_extra, unknown_name
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
 from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
 
@@ -114,10 +114,8 @@ def run(arguments: Sequence[str]) -> int:
         _add_field(parser, field, hints[field.name], texts[field.name])
     config = training.config(**vars(parser.parse_all(arguments[1:])))
     module, _, function = training.function.partition(":")
-    try:
+    with needs_extra(f"training {name}", name, "torch", "transformers", "tokenizers"):
         train = getattr(importlib.import_module(module), function)
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("training", "models", error.name or "torch") from error
     result = train(config, lambda line: print(line, flush=True))
     print(
         f"best epoch {result.best_epoch}: joint goal accuracy {result.joint_goal_accuracy:.2%} "

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_dstfuzz.config import ADAPTER, TRANSFORMATIONS, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
-from pytest_dstfuzz.errors import MissingExtraError, unknown_name
+from pytest_dstfuzz.errors import needs_extra, unknown_name
 
 SUMMARY = "train the agent that chooses what to change, against a tracker"
 KEPT = "every finished round is kept; the same command with --resume goes on from there"
@@ -43,11 +43,9 @@ def run(arguments: Sequence[str]) -> int:
     """
     options = vars(_parser().parse_all(arguments))
     given = {name: value for name, value in options.items() if value is not None}
-    try:
+    with needs_extra("training an agent", "train", "torch"):
         from pytest_dstfuzz.training.train_agent import AgentRun, train_agent  # noqa: PLC0415
         from pytest_dstfuzz.training.trainer import TrainingConfig  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("training", "train", error.name or "torch") from error
     names = ("calls", "attempts", "reward", "ks", "seed")
     config = TrainingConfig(**{name: given.pop(name) for name in names if name in given})
     adapter = adapter_options(given)

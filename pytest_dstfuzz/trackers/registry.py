@@ -12,11 +12,11 @@ from pytest_dstfuzz.config import Address, Settings, revealed
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
     GivenUpError,
-    MissingExtraError,
     OutOfReachError,
     UserError,
     message_of,
     nearest,
+    needs_extra,
     unknown_name,
 )
 from pytest_dstfuzz.trackers.adapters import as_tracker
@@ -122,14 +122,8 @@ def _at_address(
             "chooses them itself"
         )
     adapter = _ADAPTERS[kind]
-    try:
+    with needs_extra(f"a tracker at {scheme}://...", adapter.extra, *adapter.needs):
         create = importlib.import_module(adapter.module).create
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in adapter.needs:
-            raise
-        feature = f"a tracker at {scheme}://..."
-        raise MissingExtraError(feature, adapter.extra, missing) from error
     url = Address(f"{scheme.lower().removeprefix(f'{kind}+')}://{rest}")
     service = ServiceSettings.of(settings, deadline)
     try:

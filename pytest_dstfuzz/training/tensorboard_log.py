@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_dstfuzz.errors import MissingExtraError, UserError
+from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.training.trainer import Round
 
 
@@ -19,10 +19,8 @@ class TensorBoardLogger:
     """
 
     def __init__(self, folder: Path) -> None:
-        try:
+        with needs_extra("--tensorboard", "tensorboard", "torch", "tensorboard"):
             from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise MissingExtraError("--tensorboard", "train", "tensorboard") from error
         try:
             self._writer = SummaryWriter(str(folder))
         except OSError as error:

@@ -521,7 +521,7 @@ def test_without_tensorboard_the_extra_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     run = run_of(data, tmp_path / "run", tensorboard=tmp_path / "board")
-    with pytest.raises(MissingExtraError, match=r'pip install "pytest-dstfuzz\[train\]"'):
+    with pytest.raises(MissingExtraError, match=r'pip install "pytest-dstfuzz\[tensorboard\]"'):
         train_agent(run, silent, PlantedBot())
     assert not (tmp_path / "run").exists()
 

@@ -239,9 +239,10 @@ def test_training_gets_what_was_given(
 def test_training_without_torch_names_the_extra(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pytest_dstfuzz.trackers.trade.train", None)
+    monkeypatch.delitem(sys.modules, "pytest_dstfuzz.trackers.trade.train", raising=False)
+    monkeypatch.setitem(sys.modules, "torch", None)
     assert cli.main(["train-tracker", "trade", "--data", "d", "--output", "o"]) == 2
-    assert 'pip install "pytest-dstfuzz[models]"' in capsys.readouterr().err
+    assert 'pip install "pytest-dstfuzz[trade]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", list(experiment.EXPERIMENTS))

@@ -139,7 +139,9 @@ def test_training_gets_what_was_given(
 def test_without_torch_the_extra_is_named(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "pytest_dstfuzz.training.train_agent", None)
+    for name in [name for name in sys.modules if name.startswith("pytest_dstfuzz.training.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
     assert cli.main(RUN.split()) == 2
     assert 'pip install "pytest-dstfuzz[train]"' in capsys.readouterr().err
 

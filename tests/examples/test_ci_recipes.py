@@ -88,8 +88,8 @@ def test_the_recipes_do_what_they_are_for() -> None:
 #: --dst-model -> the extra without which it is refused; none for a tracker of one's own.
 NEEDS = {
     "my_bot:track": "",
-    "trade": "models",
-    "simpletod": "models",
+    "trade": "trade",
+    "simpletod": "simpletod",
     **{
         f"{kind}{'+' if kind else ''}{protocol}://localhost:1": adapter.extra
         for kind, adapter in _ADAPTERS.items()

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.errors import MissingExtraError, UserError
+from pytest_dstfuzz.errors import UserError, needs_extra
 
 _WORDNET_POS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 _CACHE = 65536
@@ -57,10 +57,8 @@ def wordnet_synonyms(max_senses: int = 1) -> WordNetSynonyms:
         MissingExtraError: when nltk is not installed.
         UserError: when the corpus is not found.
     """
-    try:
+    with needs_extra("synonyms from NLTK's WordNet", "lexicon", "nltk"):
         from nltk.corpus import wordnet  # noqa: PLC0415 - an extra, imported where used
-    except ImportError as error:
-        raise MissingExtraError("synonyms from NLTK's WordNet", "lexicon", "nltk") from error
     try:
         wordnet.ensure_loaded()
     except (LookupError, OSError, ValueError) as error:
@@ -90,10 +88,8 @@ class KeyedVectorsNeighbours:
     """
 
     def __init__(self, path: str | Path, top: int = 8, *, unpickle: bool = False) -> None:
-        try:
+        with needs_extra("embedding neighbours", "lexicon", "gensim"):
             from gensim.models import KeyedVectors  # noqa: PLC0415 - an extra
-        except ImportError as error:
-            raise MissingExtraError("embedding neighbours", "lexicon", "gensim") from error
         file = Path(path)
         if not file.is_file():
             raise UserError(f"no word vectors at {file}: give a file in word2vec's format")
@@ -153,17 +149,9 @@ class MaskedLanguageModelInsertions:
     """
 
     def __init__(self, model: str | Path, top: int = 8, *, local_files_only: bool = True) -> None:
-        try:
+        with needs_extra("insertions from a language model", "models", "torch", "transformers"):
             import torch  # noqa: F401, PLC0415 - extras; named when absent
-            from transformers import (  # noqa: PLC0415
-                AutoModelForMaskedLM,
-                AutoTokenizer,
-            )
-        except ImportError as error:
-            missing = (error.name or "transformers").partition(".")[0]
-            raise MissingExtraError(
-                "insertions from a language model", "models", missing
-            ) from error
+            from transformers import AutoModelForMaskedLM, AutoTokenizer  # noqa: PLC0415
         try:
             self._tokenizer: Any = AutoTokenizer.from_pretrained(
                 str(model), local_files_only=local_files_only, trust_remote_code=False

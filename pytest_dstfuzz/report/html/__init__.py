@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.errors import MissingExtraError
+from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_text
 
 _NEEDED = ("jinja2", "matplotlib")
@@ -23,12 +23,8 @@ def check_installed() -> None:
         MissingExtraError: jinja2 or matplotlib is not installed.
     """
     for module in _NEEDED:
-        try:
+        with needs_extra("the HTML report", "report", module):
             importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != module:
-                raise
-            raise MissingExtraError("the HTML report", "report", module) from error
 
 
 def write_html(path: Path, report: Mapping[str, Any]) -> None:

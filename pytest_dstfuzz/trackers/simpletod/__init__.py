@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_dstfuzz.errors import MissingExtraError
+from pytest_dstfuzz.errors import needs_extra
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.trackers.simpletod.tracker import SimpleTodTracker
@@ -28,13 +28,9 @@ def create(
         MissingExtraError: torch or transformers is not installed.
         UserError: the checkpoint or the device is not usable.
     """
-    try:
+    needed = ("torch", "transformers", "tokenizers", "safetensors")
+    with needs_extra("the tracker 'simpletod'", "simpletod", *needed):
         from pytest_dstfuzz.trackers.simpletod.load import (  # noqa: PLC0415 - needs torch
             load_simpletod,
         )
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in {"torch", "transformers", "tokenizers", "safetensors"}:
-            raise
-        raise MissingExtraError("the tracker 'simpletod'", "models", missing) from error
     return load_simpletod(checkpoint, device, batch_size)

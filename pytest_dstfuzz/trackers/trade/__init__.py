@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_dstfuzz.errors import MissingExtraError
+from pytest_dstfuzz.errors import needs_extra
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.trackers.trade.tracker import TradeTracker
@@ -28,11 +28,6 @@ def create(
         MissingExtraError: torch or safetensors is not installed.
         UserError: the checkpoint or the device is not usable.
     """
-    try:
+    with needs_extra("the tracker 'trade'", "trade", "torch", "safetensors"):
         from pytest_dstfuzz.trackers.trade.load import load_trade  # noqa: PLC0415 - needs torch
-    except ModuleNotFoundError as error:
-        missing = (error.name or "").partition(".")[0]
-        if missing not in {"torch", "safetensors"}:
-            raise
-        raise MissingExtraError("the tracker 'trade'", "models", missing) from error
     return load_trade(checkpoint, device, batch_size)

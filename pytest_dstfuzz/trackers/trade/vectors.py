@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pytest_dstfuzz.errors import MissingExtraError
+from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.trade.vocabulary import Vocabulary
 
@@ -33,10 +33,8 @@ def word_vectors(
     Raises:
         MissingExtraError: gensim is not installed.
     """
-    try:
+    with needs_extra("training word vectors", "lexicon", "gensim"):
         from gensim.models import Word2Vec  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise MissingExtraError("training word vectors", "lexicon", "gensim") from error
     model = Word2Vec(
         [list(sentence) for sentence in sentences],
         vector_size=size,
