@@ -1,6 +1,6 @@
 """The compiled lexicon: every table that the transformations and the locks look words up in.
 
-It is made by ``python -m pytest_dstfuzz.perturb.lexicon.build`` and shipped as one file,
+It is made by ``python -m tools.lexicon.build`` and shipped as one file,
 ``resources/lexicon/lexicon.json.gz``; the README beside that file names the sources and
 their licences. Only the standard library is needed to read it.
 

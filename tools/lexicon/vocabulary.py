@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pytest_dstfuzz.perturb.lexicon.inflect import FORMS, Inflector
-from pytest_dstfuzz.perturb.lexicon.wndb import PARTS_OF_SPEECH, WordNet
+from tools.lexicon.inflect import FORMS, Inflector
+from tools.lexicon.wndb import PARTS_OF_SPEECH, WordNet
 
 #: A training word of this count is a word, unless it is a known misspelling.
 MIN_TRAINING_COUNT = 5

@@ -1,4 +1,4 @@
-"""Compiles the lexicon: ``python -m pytest_dstfuzz.perturb.lexicon.build --help``.
+"""Compiles the lexicon: ``python -m tools.lexicon.build --help``.
 
 Needs the extras ``lexicon`` and ``models``. The same sources give the same bytes on the same
 machine; only the training split of the dialogues is read.
@@ -20,18 +20,18 @@ from typing import Any
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.perturb.lexicon import own_lists
-from pytest_dstfuzz.perturb.lexicon.dictionary import Dictionary, Table
-from pytest_dstfuzz.perturb.lexicon.insertions import insertion_tables
 from pytest_dstfuzz.perturb.lexicon.lexicon import FORMAT, LISTS, POS_KEYS
-from pytest_dstfuzz.perturb.lexicon.masked_lm import train_masked_model
-from pytest_dstfuzz.perturb.lexicon.vectors import (
+from tools.lexicon import own_lists
+from tools.lexicon.dictionary import Dictionary, Table
+from tools.lexicon.insertions import insertion_tables
+from tools.lexicon.masked_lm import train_masked_model
+from tools.lexicon.vectors import (
     neighbour_table,
     strict_neighbours,
     train_vectors,
 )
-from pytest_dstfuzz.perturb.lexicon.vocabulary import WordList, build_vocabulary, plain
-from pytest_dstfuzz.perturb.lexicon.wndb import WordNet, read_wordnet
+from tools.lexicon.vocabulary import WordList, build_vocabulary, plain
+from tools.lexicon.wndb import WordNet, read_wordnet
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_dstfuzz.perturb.lexicon.lexicon import ANY, context_key
-from pytest_dstfuzz.perturb.lexicon.masked_lm import MAX_WORDS, SPECIAL, MaskedModel
-from pytest_dstfuzz.perturb.lexicon.vocabulary import plain
+from tools.lexicon.masked_lm import MAX_WORDS, SPECIAL, MaskedModel
+from tools.lexicon.vocabulary import plain
 
 #: A pair of neighbours gets an entry when it is seen this often; the model is asked at so
 #: many of its places, spread evenly, and the answers are averaged.

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from pytest_dstfuzz.perturb.lexicon.inflect import FORMS, Inflector
-from pytest_dstfuzz.perturb.lexicon.vocabulary import WordList, plain
-from pytest_dstfuzz.perturb.lexicon.wndb import PARTS_OF_SPEECH, SynsetId, WordNet
+from tools.lexicon.inflect import FORMS, Inflector
+from tools.lexicon.vocabulary import WordList, plain
+from tools.lexicon.wndb import PARTS_OF_SPEECH, SynsetId, WordNet
 
 #: A word outside the training split gets entries when it was tagged this often.
 MIN_TAGS = 5

@@ -1,4 +1,4 @@
-"""Reads the lists written for this package: ``resources/lexicon/own/*.txt``.
+"""Reads the lists written for this package: ``own/*.txt``.
 
 ``words.txt`` and ``characters.txt`` have ``[sections]``; the review files have sections whose
 title is the reason and lines ``word: other other``. ``#`` starts a comment line.
@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pytest_dstfuzz.errors import DataError
 
-#: Where the lists lie in a checkout and in an installed package.
-FOLDER = Path(__file__).parents[2] / "resources" / "lexicon" / "own"
+#: Where the lists lie.
+FOLDER = Path(__file__).parent / "own"
 
 
 def read_sections(path: Path) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pytest_dstfuzz.errors import MissingExtraError
-from pytest_dstfuzz.perturb.lexicon.vocabulary import WordList, plain
+from tools.lexicon.vocabulary import WordList, plain
 
 #: word2vec's settings: small, because the corpus is; one worker, because several race.
 SETTINGS: Mapping[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import subprocess
 import sys
 import zipfile
 from collections import Counter
@@ -16,19 +17,19 @@ import numpy as np
 import pytest
 
 from pytest_dstfuzz.errors import DataError, MissingExtraError, UserError
-from pytest_dstfuzz.perturb.lexicon import build, own_lists
-from pytest_dstfuzz.perturb.lexicon.dictionary import Dictionary
-from pytest_dstfuzz.perturb.lexicon.inflect import Inflector
-from pytest_dstfuzz.perturb.lexicon.insertions import insertion_tables
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.lexicon.masked_lm import SPECIAL, train_masked_model
-from pytest_dstfuzz.perturb.lexicon.vectors import (
+from tools.lexicon import build, own_lists
+from tools.lexicon.dictionary import Dictionary
+from tools.lexicon.inflect import Inflector
+from tools.lexicon.insertions import insertion_tables
+from tools.lexicon.masked_lm import SPECIAL, train_masked_model
+from tools.lexicon.vectors import (
     neighbour_table,
     strict_neighbours,
     train_vectors,
 )
-from pytest_dstfuzz.perturb.lexicon.vocabulary import WordList, build_vocabulary
-from pytest_dstfuzz.perturb.lexicon.wndb import SynsetId, read_wordnet
+from tools.lexicon.vocabulary import WordList, build_vocabulary
+from tools.lexicon.wndb import SynsetId, read_wordnet
 
 LICENCE = "  1 Licence lines start with two blanks.  \n"
 FILES = {
@@ -337,3 +338,20 @@ def test_training_without_its_library_names_the_extra(
     with pytest.raises(MissingExtraError) as caught:
         train()
     assert caught.value.extra == extra
+
+
+def test_the_readme_names_the_command_that_works_from_the_top_folder():
+    top = Path(__file__).parents[2]
+    readme = top / "pytest_dstfuzz" / "resources" / "lexicon" / "README.md"
+    command = next(line for line in readme.read_text().splitlines() if "python -m" in line)
+    module = command.split()[2]
+    shown = subprocess.run(
+        [sys.executable, "-m", module, "--help"],
+        capture_output=True,
+        text=True,
+        cwd=top,
+        check=True,
+    ).stdout
+    for option in ("--wordnet", "--data", "--stopwords", "--output"):
+        assert option in shown
+        assert option in readme.read_text()

@@ -1,0 +1,1 @@
+"""What makes files that ship with the package; in the repository, not in the wheel."""

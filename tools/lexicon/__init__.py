@@ -1,0 +1,1 @@
+"""Compiles ``resources/lexicon/lexicon.json.gz``; see the README beside that file."""
