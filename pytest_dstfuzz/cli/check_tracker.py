@@ -95,8 +95,8 @@ class _Checked(NamedTuple):
 def _check(settings: Settings, turns: int | None) -> _Checked:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.slots import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.trackers.conformance import check_tracker  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
     from pytest_dstfuzz.trackers.tracker import notes_of  # noqa: PLC0415

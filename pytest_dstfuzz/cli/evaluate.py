@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.config import ADAPTER, Settings, build_settings
 from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.dialogue.choose import LAYOUTS
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
-from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.printable import printable
 
@@ -70,8 +70,8 @@ def _measure(
 ) -> list[str]:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
-    from pytest_dstfuzz.dialogue.slots import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.trackers.deadline import Deadline  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
     from pytest_dstfuzz.trackers.preflight import bounded, preflight  # noqa: PLC0415

@@ -21,7 +21,7 @@ def run(arguments: Sequence[str]) -> int:
     Raises:
         UserError: there is no such data set, or it cannot be downloaded.
     """
-    from pytest_dstfuzz.dialogue.datasets import DATASETS, fetch  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.fetch import DATASETS, fetch  # noqa: PLC0415
 
     parser = Parser(
         "dstfuzz fetch",

@@ -1,32 +1,97 @@
-"""The door of the room: ``load_dialogues`` finds, reads and normalises one split."""
+"""Named, fetched or local dialogues: found, read, normalised and sampled."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue import multiwoz
-from pytest_dstfuzz.dialogue.choose import Catalogue, SplitFiles, catalogue, choose
+from pytest_dstfuzz.dialogue.choose import LAYOUTS, Catalogue, SplitFiles, catalogue, choose
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
-from pytest_dstfuzz.dialogue.locate import locate
+from pytest_dstfuzz.dialogue.fetch import DATASETS, fetched
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.dialogue.ontology import complete_ontology, read_ontology
-from pytest_dstfuzz.dialogue.readers import jsonl, original, sharded, trade
-from pytest_dstfuzz.dialogue.readers.layouts import LAYOUTS
+from pytest_dstfuzz.dialogue.ontology import complete_ontology, labels_note, read_ontology
+from pytest_dstfuzz.dialogue.readers import jsonl, trade
+from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.dialogue.slots import labels_note
-from pytest_dstfuzz.errors import DataError, unknown_name
+from pytest_dstfuzz.errors import DataError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
+
+#: The dialogues that ship with the package.
+SAMPLE: Final = "sample"
+
+# Names that say nothing about the data set: its folder's name is taken instead.
+_NO_NAME: Final = re.compile(r"(train|dev|val|valid|validation|test|data)([_-].*)?|trade[_-]tsv")
+
+
+class Location(NamedTuple):
+    """Where a data set lies."""
+
+    path: Path
+    #: Short name for test ids and reports.
+    name: str
+    #: Folder with the lists of its splits, where it brings none itself.
+    lists: Path | None = None
+
+
+def locate(source: str | Path) -> Location:
+    """Return where ``source`` lies and the short name of the data set.
+
+    An existing path wins over a data set of the same name in the cache.
+
+    Raises:
+        DataError: nothing is there; the message says what to do.
+    """
+    text = os.fspath(source)
+    if text == SAMPLE:
+        shipped = resources.files("pytest_dstfuzz") / "resources" / "dialogues" / SAMPLE
+        return Location(Path(str(shipped)), SAMPLE)
+    path = Path(text).expanduser()
+    if text and path.exists():
+        return Location(path, _name_of(path))
+    if text in DATASETS:
+        folders = fetched(text)
+        if folders is not None:
+            return Location(folders[0], text, folders[1] if len(folders) > 1 else None)
+        raise DataError(
+            f"the data set {text!r} is not on this machine: run `dstfuzz fetch {text}`, "
+            "or give the path of a folder, file or zip"
+        )
+    guess = _guess(path, text)
+    raise DataError(
+        f"no such file or folder: {text!r}.{guess} Give the path of a folder, file or zip, "
+        f"or one of {', '.join((SAMPLE, *DATASETS))}."
+    )
+
+
+def _guess(path: Path, text: str) -> str:
+    siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
+    found = nearest(path.name, [*siblings, SAMPLE, *DATASETS]) if text else None
+    if found is None:
+        return ""
+    return f" Did you mean {str(path.parent / found if found in siblings else found)!r}?"
+
+
+def _name_of(path: Path) -> str:
+    resolved = path.resolve()
+    name = resolved.name if resolved.is_dir() else resolved.name.split(".", 1)[0]
+    if _NO_NAME.fullmatch(name.lower()):
+        name = resolved.parent.name
+    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "data"
+
 
 _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = MappingProxyType(
     {
-        "original": original.read,
-        "sharded": sharded.read,
+        "original": published.read_original,
+        "sharded": published.read_sharded,
         "trade": trade.read_json,
         "trade-tsv": trade.read_tsv,
     }

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.results import Cause, TurnResult, VariantOutcome, VariantResult
 from pytest_dstfuzz.config import Settings, settings_json
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.fingerprint import turn_keys
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
 
 #: Settings that decide which variants are made and what is a violation. Not how many: of
 #: turns, domains and variants that only one build has, the others can still be compared.

@@ -13,7 +13,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.dialogue.readers.strict_json import parse_json
+from pytest_dstfuzz.dialogue.readers.checks import parse_json
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.files import locked, write_text
 from pytest_dstfuzz.regressions.regression import Regression

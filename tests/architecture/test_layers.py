@@ -29,7 +29,7 @@ ALLOWED: dict[str, set[str]] = {
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
     "report": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "trackers.tracker"},
     "regressions": BASE | {"dialogue", "relations", "campaign"},
-    "gate": BASE | {"dialogue.dialogues", "dialogue.fingerprint", "campaign"},
+    "gate": BASE | {"dialogue.dialogues", "campaign"},
     "audit": BASE | {"dialogue", "perturb.types", "campaign", "report"},
     "strategies": BASE | {"dialogue", "perturb", "trackers.tracker", "campaign"},
     "training": BASE

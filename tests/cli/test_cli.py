@@ -16,7 +16,7 @@ import pytest
 from pytest_dstfuzz import __version__, cli
 from pytest_dstfuzz.cli import evaluate, experiment, fetch, train
 from pytest_dstfuzz.cli.progress import ProgressLine
-from pytest_dstfuzz.dialogue import datasets
+from pytest_dstfuzz.dialogue import fetch as datasets
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig

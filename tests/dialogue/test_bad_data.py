@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.dialogue import locate
-from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.load import load_dialogues, locate
 from pytest_dstfuzz.dialogue.readers import source
 from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
 from pytest_dstfuzz.errors import DataError
@@ -351,4 +350,4 @@ def test_a_folder_in_the_place_of_a_file(tmp_path: Path):
 
 def test_name_of_a_path_without_letters(tmp_path: Path):
     (tmp_path / "___").mkdir()
-    assert locate.locate(tmp_path / "___").name == "data"
+    assert locate(tmp_path / "___").name == "data"

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.dialogue import datasets, download
-from pytest_dstfuzz.dialogue.cache import cache_folder
-from pytest_dstfuzz.dialogue.datasets import DATASETS, Dataset, fetch, fetched
+from pytest_dstfuzz.dialogue import fetch as fetching
+from pytest_dstfuzz.dialogue.fetch import DATASETS, Dataset, cache_folder, fetch, fetched
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError, UserError
 
@@ -97,11 +96,11 @@ def get(
     target: Path,
     content: Any = None,
     expected: Any = None,
-    progress: download.Progress | None = None,
+    progress: fetching.Progress | None = None,
 ) -> None:
     if content is not None:
         server.files[path] = content
-    download.download(server.url + path, target, expected or blob_id(content), progress)
+    fetching.download(server.url + path, target, expected or blob_id(content), progress)
 
 
 def test_download_verifies_tells_progress_and_is_not_repeated(server: Server, tmp_path: Path):
@@ -194,9 +193,9 @@ def test_failures_of_the_server(server: Server, tmp_path: Path):
     server.http.server_close()
     dead = "http://127.0.0.1:9/f"
     with pytest.raises(DataError, match="cannot be fetched"):
-        download.download(dead, tmp_path / "f", "00")
+        fetching.download(dead, tmp_path / "f", "00")
     with pytest.raises(DataError, match="only http and https"):
-        download.download("file:///etc/passwd", tmp_path / "f", "00")
+        fetching.download("file:///etc/passwd", tmp_path / "f", "00")
 
 
 def test_folder_that_cannot_be_made(server: Server, tmp_path: Path):
@@ -220,7 +219,7 @@ def test_fetch_and_load_by_name(
         load_dialogues("multiwoz23")
     folder = fetch("multiwoz23", base_url=server.url + "/", datasets=made)
     assert folder == tmp_path / "multiwoz23"
-    monkeypatch.setattr(datasets, "DATASETS", made)
+    monkeypatch.setattr(fetching, "DATASETS", made)
     assert fetched("multiwoz23") == (folder, tmp_path / "multiwoz21")
     found = load_dialogues("multiwoz23", "val")
     assert (found.name, [d.id for d in found.dialogues]) == ("multiwoz23", ["AAA01"])
@@ -246,7 +245,7 @@ def test_named_data_sets_are_pinned():
         assert len(dataset.commit) == 40
         assert all(len(blob) == 40 for blob in dataset.files.values())
     assert len(DATASETS["multiwoz22"].files) == 22
-    url = DATASETS["multiwoz22"].url("schema.json", datasets.RAW_URL)
+    url = DATASETS["multiwoz22"].url("schema.json", fetching.RAW_URL)
     assert url == (
         "https://raw.githubusercontent.com/budzianowski/multiwoz/"
         "fe0c8e65cfcd8462bd33c86e35f21addc84ca82b/data/MultiWOZ_2.2/schema.json"

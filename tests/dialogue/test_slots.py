@@ -9,7 +9,7 @@ import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.dialogue.slots import partial_labels, with_slots
+from pytest_dstfuzz.dialogue.ontology import partial_labels, with_slots
 from pytest_dstfuzz.errors import UserError
 
 

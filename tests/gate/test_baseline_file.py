@@ -12,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology, Turn
-from pytest_dstfuzz.dialogue.fingerprint import turn_keys
+from pytest_dstfuzz.dialogue.dialogues import (
+    BeliefState,
+    Dialogue,
+    DialogueSet,
+    Ontology,
+    Turn,
+    turn_keys,
+)
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.gate.baseline import (
     ComparedVariant,

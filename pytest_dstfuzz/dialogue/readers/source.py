@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pytest_dstfuzz.dialogue.readers.strict_json import parse_json
+from pytest_dstfuzz.dialogue.readers.checks import parse_json
 from pytest_dstfuzz.errors import DataError
 
 #: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
