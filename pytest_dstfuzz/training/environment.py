@@ -1,29 +1,78 @@
 """The environment that the agent learns in: dialogues, side by side.
 
-An episode is a dialogue, a step an attempt at one of its turns. Attempts go in passes, as
-in a campaign: number 0 of every turn, then number 1, ...; a turn that is broken gets no
-further ones. As in Gymnasium, an episode is ``terminated`` when nothing is left to break,
-and ``truncated`` when its attempts are used up.
+An episode is a dialogue, a step an attempt at one of its turns. Attempts are made and judged by
+the rules of a campaign, with the agent as its search, and go in passes as there: number 0 of every
+turn, then number 1, ...; a turn that is broken gets no further ones. As in Gymnasium, an episode
+is ``terminated`` when nothing is left to break, and ``truncated`` when its attempts are used up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from pytest_dstfuzz.agents.features import Trace, TurnView
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, SlotChange
-from pytest_dstfuzz.perturb.designs import replaces
-from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.relations.difference import impurity_difference
-from pytest_dstfuzz.relations.protocol import Relation
+from pytest_dstfuzz.campaign.answers import Answer
+from pytest_dstfuzz.campaign.attempts import (
+    Attempt,
+    CampaignSpec,
+    TurnAttempts,
+    attempt_turn,
+    begin_turn,
+)
+from pytest_dstfuzz.campaign.judge import JudgedVariant, changes_before, judge_attempt, seen
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.training.reward import AttemptOutcome
 
-#: Answers contexts; ``None`` where the tracker failed.
-Predict = Callable[[Sequence[Context]], Sequence[Prediction | None]]
+#: Answers contexts, every one of them.
+Predict = Callable[[Sequence[Context]], Mapping[Context, Answer]]
+
+
+class SteppedSearch:
+    """The search of an environment: it tries the actions that it is handed.
+
+    Args:
+        order: what position parameters count through, ``distance`` or ``reading``.
+    """
+
+    name = "stepped"
+    adaptive = True
+
+    def __init__(self, order: str) -> None:
+        self.order = order
+
+    def context_variant(self, number: int) -> int:
+        """Return ``number``: every variant stands for itself."""
+        return number
+
+    def turn(self, task: SearchTask) -> SteppedTurn:
+        """Begin a turn."""
+        return SteppedTurn(task)
+
+
+class SteppedTurn:
+    """The attempts at one turn, and what the agent sees of it."""
+
+    def __init__(self, task: SearchTask) -> None:
+        self._task = task
+        source, system = task.source, task.dialogue.turns[task.turn_index].system
+        menus = task.perturber.menus(source)
+        view = TurnView(source, menus, task.clean, system, task.turn_index)
+        self.observation = Observation(view, Trace(len(source.words)))
+        #: What is tried next.
+        self.action: Action | None = None
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - the agent has seen it
+        """Return what the action makes."""
+        if self.action is None:
+            raise ValueError("no action was handed over")
+        return Proposal(self._task.perturber.apply(self._task.source, self.action), self.action)
 
 
 class Observation(NamedTuple):
@@ -50,30 +99,24 @@ class EnvironmentStep(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Turn:
-    index: int
-    clean: Prediction | None
-    observation: Observation
-    broken: bool = False
-    #: Text of a valid variant -> what it changed when it was run.
-    texts: dict[str, tuple[SlotChange, ...]] = field(default_factory=dict)
-    #: Number of the attempt -> its variant.
-    variants: dict[int, Variant] = field(default_factory=dict)
+class _EpisodeTurn:
+    attempts: TurnAttempts
+    search: SteppedTurn
+    #: Whether a variant could break it, and none has.
+    whole: bool
+    judged: dict[int, JudgedVariant] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class _Episode:
     dialogue: Dialogue
-    seed: int
-    turns: list[_Turn]
+    turns: list[_EpisodeTurn]
     attempts: int
     number: int = 0
-    place: int = 0
-    #: What the attempts of this number changed at earlier turns.
-    history: set[SlotChange] = field(default_factory=set)
+    place: int = -1
 
     @property
-    def turn(self) -> _Turn:
+    def turn(self) -> _EpisodeTurn:
         return self.turns[self.place]
 
     def advance(self) -> bool:
@@ -82,9 +125,7 @@ class _Episode:
             self.place += 1
             if self.place == len(self.turns):
                 self.place, self.number = -1, self.number + 1
-                self.history = set()
-                continue
-            if not self.turn.broken and self.turn.clean is not None:
+            elif self.turn.whole:
                 return True
         return False
 
@@ -94,28 +135,13 @@ class Environment:
 
     Args:
         predict: the tracker.
-        perturber: makes the variants.
-        relation: what must hold.
-        attack: attack design.
-        attempts: at each turn.
+        spec: the rules of the campaign, see `environment_spec`; its seed is set by `reset`.
     """
 
-    def __init__(
-        self,
-        predict: Predict,
-        perturber: Perturber,
-        relation: Relation,
-        *,
-        values: Callable[[Dialogue, int, Prediction | None], tuple[str, ...]],
-        attack: str = "hybrid",
-        attempts: int = 8,
-    ) -> None:
+    def __init__(self, predict: Predict, spec: CampaignSpec) -> None:
         self._predict = predict
-        self._perturber = perturber
-        self._relation = relation
-        self._values = values
-        self._attack = attack
-        self._attempts = attempts
+        self._spec = spec
+        self._answers: dict[Context, Answer] = {}
         self._episodes: dict[int, _Episode] = {}
 
     def reset(self, dialogues: Sequence[Dialogue], seed: int) -> dict[int, Observation]:
@@ -123,100 +149,90 @@ class Environment:
 
         Dialogues in which nothing can be broken have no episode.
         """
+        self._spec = replace(self._spec, settings=replace(self._spec.settings, seed=seed))
         contexts = [d.context(turn.index) for d in dialogues for turn in d.turns]
-        answers = iter(self._predict(contexts))
+        self._answers = dict(self._predict(contexts))
         self._episodes = {}
         for key, dialogue in enumerate(dialogues):
-            turns = [self._turn(dialogue, turn.index, next(answers)) for turn in dialogue.turns]
-            episode = _Episode(dialogue, seed, turns, self._attempts, place=-1)
+            turns = [self._turn(dialogue, turn.index) for turn in dialogue.turns]
+            episode = _Episode(dialogue, turns, self._spec.settings.variants)
             if episode.advance():
                 self._episodes[key] = episode
-        return {key: episode.turn.observation for key, episode in self._episodes.items()}
+        return {key: episode.turn.search.observation for key, episode in self._episodes.items()}
 
     def step(self, actions: Mapping[int, Action]) -> dict[int, EnvironmentStep]:
         """Carry one action out in each episode that is not over."""
-        contexts: dict[int, Context] = {}
-        variants: dict[int, Variant] = {}
-        carried: dict[int, frozenset[SlotChange]] = {}
+        attempts: dict[int, Attempt] = {}
         for key, action in actions.items():
             episode = self._episodes[key]
-            turn = episode.turn
-            variant = self._perturber.apply(turn.observation.view.source, action)
-            turn.variants[episode.number] = variants[key] = variant
-            if variant.valid and variant.text not in turn.texts:
-                users = self._users(episode)
-                # In a clean context nothing can have been carried into it.
-                carried[key] = frozenset(episode.history if users else ())
-                users[turn.index] = variant.text
-                contexts[key] = episode.dialogue.context(turn.index, users)
-        predictions = dict(
-            zip(contexts, self._predict(list(contexts.values())), strict=True) if contexts else ()
-        )
-        return {
-            key: self._finish(key, variant, carried.get(key), predictions.get(key))
-            for key, variant in variants.items()
-        }
+            episode.turn.search.action = action
+            turns = [turn.attempts for turn in episode.turns]
+            attempts[key] = attempt_turn(
+                self._spec, episode.dialogue, turns, episode.place, episode.number
+            )
+        if wanted := [attempt.context for attempt in attempts.values() if attempt.to_run]:
+            self._answers.update(self._predict(wanted))
+        return {key: self._finish(key, attempt) for key, attempt in attempts.items()}
 
-    def _turn(self, dialogue: Dialogue, index: int, clean: Prediction | None) -> _Turn:
-        turn = dialogue.turns[index]
-        values = self._values(dialogue, index, clean)
-        source = self._perturber.prepare(turn.user, values, turn.system)
-        view = TurnView(source, self._perturber.menus(source), clean, turn.system, index)
-        observation = Observation(view, Trace(len(source.words)))
-        applies = clean is not None and self._relation.applies(clean.state, turn.state)
-        return _Turn(index, clean if applies else None, observation)
+    def _turn(self, dialogue: Dialogue, index: int) -> _EpisodeTurn:
+        context = dialogue.context(index)
+        turn, clean = dialogue.turns[index], self._answers[context]
+        begun = begin_turn(self._spec, dialogue, turn, context, clean)
+        search = begun.search
+        if not isinstance(search, SteppedTurn):
+            raise TypeError(f"the search of an environment is stepped, not {search!r}")
+        return _EpisodeTurn(begun, search, begun.applicable and isinstance(clean, Prediction))
 
-    def _users(self, episode: _Episode) -> dict[int, str]:
-        """Return the earlier turns that are seen perturbed: index -> text."""
-        users: dict[int, str] = {}
-        for turn in episode.turns[: episode.place]:
-            # A turn that was broken before this pass has no variant in it, and is seen clean.
-            past = turn.variants.get(episode.number)
-            if past is None or not past.valid:
-                continue
-            if replaces(
-                self._attack, episode.seed, episode.dialogue.id, episode.number, turn.index
-            ):
-                users[turn.index] = past.text
-        return users
-
-    def _finish(
-        self,
-        key: int,
-        variant: Variant,
-        carried: frozenset[SlotChange] | None,
-        prediction: Prediction | None,
-    ) -> EnvironmentStep:
-        """Judge an attempt and go on to the next; ``carried`` is ``None`` if it was not run."""
+    def _finish(self, key: int, attempt: Attempt) -> EnvironmentStep:
+        """Judge an attempt, and go on to the next."""
         episode = self._episodes[key]
-        turn = episode.turn
-        impurity = 0.0
-        changes: tuple[SlotChange, ...] = ()
-        if prediction is not None and turn.clean is not None and carried is not None:
-            impurity = impurity_difference(turn.clean, prediction)
-            label = episode.dialogue.turns[turn.index].state
-            verdict = self._relation.judge(turn.clean.state, prediction.state, label)
-            changes = verdict.changes
-            turn.broken = verdict.kind == "violation" and not carried.issuperset(changes)
-        if variant.valid:
-            # A duplicate takes over the changes of the variant whose text it shares.
-            episode.history.update(turn.texts.setdefault(variant.text, changes))
-        turn.observation.trace.add(
-            turn.observation.view.source,
-            variant,
-            impurity,
-            answered=prediction is not None,
-            changes=len(changes),
+        turn, spec, answers = episode.turn, self._spec, self._answers
+        earlier = [(past.attempts, past.judged) for past in episode.turns[: episode.place]]
+        before = changes_before(earlier, attempt)
+        judged = judge_attempt(
+            spec.relation, episode.dialogue, turn.attempts, attempt, answers, before
         )
-        ran = carried is not None
-        outcome = AttemptOutcome(ran, turn.broken, impurity, variant.edit_w, variant.edit_c)
+        told = seen(turn.attempts, attempt, judged, answers)
+        turn.judged[attempt.index], turn.whole = judged, not told.broken
+        variant, view = attempt.variant, turn.search.observation.view
+        turn.search.observation.trace.add(
+            view.source, variant, told.impurity, answered=told.answered, changes=told.changes
+        )
+        outcome = AttemptOutcome(
+            attempt.to_run, told.broken, told.impurity, variant.edit_w, variant.edit_c
+        )
         goes_on = episode.advance()
         if not goes_on:
             del self._episodes[key]
-        over = all(turn.broken or turn.clean is None for turn in episode.turns)
+        over = not any(turn.whole for turn in episode.turns)
         return EnvironmentStep(
-            observation=episode.turn.observation if goes_on else turn.observation,
+            observation=(episode.turn if goes_on else turn).search.observation,
             outcome=outcome,
             terminated=over,
             truncated=not goes_on and not over,
         )
+
+
+def environment_spec(
+    data: DialogueSet,
+    lexicon: Lexicon,
+    *,
+    validity: str = "strict",
+    attack: str = "hybrid",
+    order: str = "distance",
+    attempts: int = 8,
+) -> CampaignSpec:
+    """Return the rules of an environment: of a campaign that stops at the first violation.
+
+    Args:
+        data: brings ontology and cue words.
+        lexicon: words for the perturbations.
+        validity: validity profile.
+        attack: attack design.
+        order: what position parameters count through, ``distance`` or ``reading``.
+        attempts: at each turn.
+    """
+    settings = Settings(
+        validity=validity, attack=attack, variants=attempts, redraws=0, until_broken=True
+    )
+    return CampaignSpec.of(settings, data, lexicon, SteppedSearch(order))

@@ -42,7 +42,7 @@ class LearnerConfig:
     critic_rate: float = 1e-3
     actor_rate: float = 1e-4
     critic_tau: float = 0.1
-    actor_follow: float = 0.001
+    actor_tau: float = 0.001
     gradient_clip: float = 10.0
     weight_decay: float = 1e-4
     hidden: int = 128
@@ -143,7 +143,7 @@ class MultiPDQN:
         self.actor_optimiser.step()
 
         _follow(self.critic_target, self.critic, self.config.critic_tau)
-        _follow(self.actor_target, self.actor, self.config.actor_follow)
+        _follow(self.actor_target, self.actor, self.config.actor_tau)
         return critic_loss.item(), actor_loss.item()
 
     def policy(self) -> Policy:

@@ -10,7 +10,7 @@ from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 
 
 class TrainingPredictor:
@@ -36,7 +36,7 @@ class TrainingPredictor:
         self._calls_before = 0
         self._clean: dict[Context, Answer] = {}
         self._predictor = self._fresh()
-        self._clean = self._answers([d.context(t.index) for d in data.dialogues for t in d.turns])
+        self._clean = self([d.context(turn.index) for d in data.dialogues for turn in d.turns])
 
     @property
     def calls(self) -> int:
@@ -55,17 +55,12 @@ class TrainingPredictor:
         self._calls_before = self.calls
         self._predictor = self._fresh()
 
-    def __call__(self, contexts: Sequence[Context]) -> list[Prediction | None]:
-        """Return the answer to each context; ``None`` where the tracker failed.
+    def __call__(self, contexts: Sequence[Context]) -> dict[Context, Answer]:
+        """Return the answer to each context.
 
         Raises:
-            TrackerError: it has failed on everything since `forget`.
+            TrackerError: the tracker has failed on everything since `forget`.
         """
-        answers = self._answers(contexts)
-        found = [answers[context] for context in contexts]
-        return [answer if isinstance(answer, Prediction) else None for answer in found]
-
-    def _answers(self, contexts: Sequence[Context]) -> dict[Context, Answer]:
         known = {context: self._clean[context] for context in contexts if context in self._clean}
         answers = self._predictor.predict(context for context in contexts if context not in known)
         self._predictor.refuse_if_given_up()

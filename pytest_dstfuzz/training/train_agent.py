@@ -20,19 +20,15 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.checkpoint import POLICY_FILE, PolicyAbout, save_policy
-from pytest_dstfuzz.campaign.answers import TrackerFailure
-from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.builtin import relation_for
 from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
-from pytest_dstfuzz.training.environment import Environment
+from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.training.environment import Environment, environment_spec
 from pytest_dstfuzz.training.predictor import TrainingPredictor
 from pytest_dstfuzz.training.resume import (
     STATE_FILE,
@@ -193,10 +189,18 @@ class _Training:
             f"{len(data.dialogues)} dialogues ({data.turn_count()} turns) to train on, "
             f"{len(material.held_out.dialogues)} held out"
         )
-        self._oracle = TrainingPredictor(tracker, data, run.batch_size)
-        environment = _environment(run, data, self._oracle)
+        self._predictor = TrainingPredictor(tracker, data, run.batch_size)
+        spec = environment_spec(
+            data,
+            load_lexicon(),
+            validity=run.validity,
+            attack=run.attack,
+            order=run.order,
+            attempts=run.training.attempts,
+        )
+        environment = Environment(self._predictor, spec)
         self.trainer = AgentTrainer(
-            run.training, environment, data.dialogues, lambda: self._oracle.calls, run.device
+            run.training, environment, data.dialogues, lambda: self._predictor.calls, run.device
         )
 
     def begin(self) -> None:
@@ -214,7 +218,7 @@ class _Training:
                 # The last part may have been killed after its state and before its policy.
                 self._write_policy()
             return
-        trainer.calls_before = self._oracle.calls
+        trainer.calls_before = self._predictor.calls
         if trainer.finished:
             raise UserError(
                 f"{self._run.training.calls:,} calls do not pay for training: the clean turns "
@@ -230,7 +234,7 @@ class _Training:
             start = time.monotonic()
             if limit is not None and longest and start - begin + longest > limit * 60:
                 return "max_minutes"
-            self._oracle.forget()
+            self._predictor.forget()
             done = trainer.run_round()
             save_state(self._run.output, trainer, self._described())
             self._write_policy()
@@ -299,7 +303,7 @@ class _Training:
             "choice of dialogues": run.dialogues,
             **asdict(run.training),
             "training dialogues": f"{len(data.dialogues)}, sha256 {_digest(ids)}",
-            "the tracker's clean answers": f"sha256 {_digest(self._oracle.fingerprint)}",
+            "the tracker's clean answers": f"sha256 {_digest(self._predictor.fingerprint)}",
         }
         same: dict[str, Any] = json.loads(json.dumps(described))
         return same
@@ -368,31 +372,6 @@ def _parted(
             raise UserError(f"the dialogue {twice!r} is in two of the splits")
         training = replace(training, dialogues=tuple(others))
     return training, kept_back
-
-
-def _environment(run: AgentRun, data: DialogueSet, oracle: TrainingPredictor) -> Environment:
-    perturber = Perturber(
-        load_lexicon(),
-        validity=run.validity,
-        ontology=data.ontology,
-        cue_words=data.cue_words,
-        order=run.order,
-    )
-
-    def values(dialogue: Dialogue, index: int, clean: Prediction | None) -> tuple[str, ...]:
-        return lock_values(data, dialogue.turns[index], clean or _NO_ANSWER)
-
-    return Environment(
-        oracle,
-        perturber,
-        relation_for("metamorphic", data),
-        values=values,
-        attack=run.attack,
-        attempts=run.training.attempts,
-    )
-
-
-_NO_ANSWER = TrackerFailure("the tracker failed on the clean turn")
 
 
 def _digest(text: str) -> str:

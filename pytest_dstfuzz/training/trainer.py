@@ -46,10 +46,10 @@ class TrainingConfig:
         ks: numbers of associated transformations; one is drawn for each episode.
         replay: steps that are remembered.
         batch: steps of one update.
-        warm_up: steps before the first update.
-        steps_an_update: steps between two updates.
+        learning_starts: steps before the first update.
+        train_frequency: steps between two updates.
         epsilon_end: share of uniform actions at the end; it begins at 1.
-        epsilon_share: share of the calls, without those for the clean turns, over which that
+        exploration_fraction: share of the calls, without those for the clean turns, over which that
             share falls, as a straight line.
         seed: of every draw; it takes the place of the learner's.
         learner: networks and rates.

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
@@ -15,8 +16,6 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Ontology,
     Turn,
 )
-from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 ONTOLOGY = Ontology({"hotel-area": ("north", "south"), "food-kind": ("chinese", "italian")})
@@ -64,45 +63,13 @@ class KeywordBot:
         doubt = zlib.crc32("|".join(context.user_utterances).encode()) % 64 / 100
         return Prediction(state, {"hotel-area": doubt})
 
-    def ask(self, contexts: Sequence[Context]) -> list[Prediction | None]:
-        """Answer as the environment asks: ``None`` for a failure."""
+    def ask(self, contexts: Sequence[Context]) -> dict[Context, Answer]:
+        """Answer as the environment asks."""
         self.batches.append(len(contexts))
-        found: list[Prediction | None] = []
+        found: dict[Context, Answer] = {}
         for context in contexts:
             try:
-                found.append(self.answer(context))
+                found[context] = self.answer(context)
             except ValueError:
-                found.append(None)
+                found[context] = TrackerFailure("no")
         return found
-
-
-@dataclass
-class RecordedSearch:
-    """Takes the actions that another one took: (dialogue, turn, number) -> action."""
-
-    actions: dict[tuple[str, int, int], Action]
-    #: What it was told of each attempt but the last.
-    told: dict[tuple[str, int, int], Feedback] = field(default_factory=dict)
-
-    name = "recorded"
-    order = "distance"
-    adaptive = True
-
-    def companion(self, number: int) -> int:
-        return number
-
-    def turn(self, task: SearchTask) -> RecordedTurn:
-        return RecordedTurn(self, task)
-
-
-@dataclass
-class RecordedTurn:
-    search: RecordedSearch
-    task: SearchTask
-
-    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002
-        task = self.task
-        where = task.dialogue.id, task.turn_index
-        self.search.told.update({(*where, n): item for n, item in enumerate(seen)})
-        action = self.search.actions.get((*where, number), Action((0.0,) * 50, 1))
-        return Proposal(task.perturber.apply(task.source, action), action)

@@ -1,26 +1,24 @@
-"""The environment: the outcomes of a campaign, and where an episode ends."""
+"""The environment: what its observations tell, and where an episode ends."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
-import pytest
-from chatterbots import ONTOLOGY, KeywordBot, RecordedSearch, data_of, talks
+from chatterbots import KeywordBot, data_of, talks
 
-from pytest_dstfuzz.campaign.attempts import lock_values
-from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue
 from pytest_dstfuzz.perturb.action import ActionSpace
-from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.relations.builtin import relation_by_name
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.training.environment import Environment, EnvironmentStep
+from pytest_dstfuzz.training.environment import (
+    Environment,
+    EnvironmentStep,
+    Predict,
+    environment_spec,
+)
 
 SPACE = ActionSpace()
 TALKS = talks(16)
@@ -29,19 +27,14 @@ ATTEMPTS = 5
 Where = tuple[str, int, int]
 
 
-@pytest.fixture(scope="module")
-def perturber() -> Perturber:
+def environment(predict: Predict, attack: str = "hybrid") -> Environment:
     # The locks would leave a keyword bot nothing to stumble over.
-    return Perturber(load_lexicon(), validity="edit-rate", ontology=ONTOLOGY, order="distance")
-
-
-def environment(perturber: Perturber, predict: Any, **given: Any) -> Environment:
-    def values(dialogue: Dialogue, index: int, clean: Prediction | None) -> tuple[str, ...]:
-        return lock_values(DATA, dialogue.turns[index], clean)  # type: ignore[arg-type]
-
-    relation = relation_by_name("metamorphic")
-    settings = {"attempts": ATTEMPTS, **given}
-    return Environment(predict, perturber, relation, values=values, **settings)
+    return Environment(
+        predict,
+        environment_spec(
+            DATA, load_lexicon(), validity="edit-rate", attack=attack, attempts=ATTEMPTS
+        ),
+    )
 
 
 def action_at(dialogue: str, turn: int, number: int) -> Action:
@@ -62,7 +55,7 @@ def play(
     observations = env.reset(dialogues, seed)
     while observations:
         now = {key: env._episodes[key] for key in observations}
-        where = {key: (e.dialogue.id, e.turn.index, e.number) for key, e in now.items()}
+        where = {key: (e.dialogue.id, e.place, e.number) for key, e in now.items()}
         taken = env.step({key: act(*place) for key, place in where.items()})
         assert list(taken) == list(observations)
         steps.update({where[key]: step for key, step in taken.items()})
@@ -75,43 +68,11 @@ def play(
     return steps
 
 
-@pytest.mark.parametrize("attack", ["non-cumulative", "cumulative", "hybrid"])
-@pytest.mark.parametrize("bot", [KeywordBot(), KeywordBot(fails=5), KeywordBot(sure=True)])
-def test_the_same_actions_give_the_outcomes_of_a_campaign(
-    perturber: Perturber, bot: KeywordBot, attack: str
-) -> None:
-    steps = play(environment(perturber, bot.ask, attack=attack), seed=7)
-    search = RecordedSearch({place: action_at(*place) for place in steps})
-    settings = Settings(
-        validity="edit-rate", variants=ATTEMPTS, attack=attack, seed=7, until_broken=True
-    )
-    plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in TALKS]
-    campaign = Campaign(settings, DATA, bot, load_lexicon(), plan=plan, search=search)
-    variants = {
-        (turn.dialogue_id, turn.turn_index, variant.index): variant
-        for turn in campaign.run()
-        if turn.clean_state is not None
-        for variant in turn.variants
-    }
-    assert set(steps) == set(variants)
-    for place, step in steps.items():
-        outcome, variant = step.outcome, variants[place]
-        assert outcome.valid == variant.valid, place
-        assert outcome.broken == (variant.outcome == "violation"), (place, variant)
-        assert (outcome.edit_w, outcome.edit_c) == (variant.edit_w, variant.edit_c)
-        if place in search.told:
-            assert outcome.impurity == search.told[place].impurity
-    seen = Counter(variant.outcome for variant in variants.values())
-    assert {"violation", "held", "duplicate"} <= set(seen)
-    assert attack == "non-cumulative" or "carried" in seen
-    assert ("error" in seen) == bool(bot.fails)
-
-
-def test_observations_tell_what_was_seen(perturber: Perturber) -> None:
-    env = environment(perturber, KeywordBot().ask)
+def test_observations_tell_what_was_seen() -> None:
+    env = environment(KeywordBot().ask)
     observations = env.reset(TALKS[:1], 0)
     (key,) = observations
-    traces = [turn.observation.trace for turn in env._episodes[key].turns]
+    traces = [turn.search.observation.trace for turn in env._episodes[key].turns]
     turns = len(traces)
     taken = 0
     while observations:
@@ -127,12 +88,12 @@ def test_observations_tell_what_was_seen(perturber: Perturber) -> None:
     assert sum(trace.attempts for trace in traces) == taken
 
 
-def confused(contexts: Sequence[Context]) -> list[Prediction | None]:
-    return [Prediction(BeliefState({"food-kind": context.user})) for context in contexts]
+def confused(contexts: Sequence[Context]) -> dict[Context, Answer]:
+    return {context: Prediction(BeliefState({"food-kind": context.user})) for context in contexts}
 
 
-def stubborn(contexts: Sequence[Context]) -> list[Prediction | None]:
-    return [Prediction(BeliefState({"food-kind": "italian"})) for _ in contexts]
+def stubborn(contexts: Sequence[Context]) -> dict[Context, Answer]:
+    return {context: Prediction(BeliefState({"food-kind": "italian"})) for context in contexts}
 
 
 def typo(_dialogue: str, _turn: int, number: int) -> Action:
@@ -144,8 +105,8 @@ def typo(_dialogue: str, _turn: int, number: int) -> Action:
     return Action(tuple(vector), 1)
 
 
-def test_an_episode_terminates_when_nothing_is_left_to_break(perturber: Perturber) -> None:
-    steps = play(environment(perturber, confused, attack="non-cumulative"), act=typo)
+def test_an_episode_terminates_when_nothing_is_left_to_break() -> None:
+    steps = play(environment(confused, attack="non-cumulative"), act=typo)
     assert len(steps) == sum(len(dialogue.turns) for dialogue in TALKS)
     for (name, turn, number), step in steps.items():
         (dialogue,) = (item for item in TALKS if item.id == name)
@@ -155,8 +116,8 @@ def test_an_episode_terminates_when_nothing_is_left_to_break(perturber: Perturbe
         assert not step.truncated
 
 
-def test_an_episode_is_truncated_when_its_attempts_are_used_up(perturber: Perturber) -> None:
-    steps = play(environment(perturber, stubborn), act=typo)
+def test_an_episode_is_truncated_when_its_attempts_are_used_up() -> None:
+    steps = play(environment(stubborn), act=typo)
     assert len(steps) == ATTEMPTS * sum(len(dialogue.turns) for dialogue in TALKS)
     for (name, turn, number), step in steps.items():
         (dialogue,) = (item for item in TALKS if item.id == name)
@@ -165,43 +126,40 @@ def test_an_episode_is_truncated_when_its_attempts_are_used_up(perturber: Pertur
         assert not step.outcome.broken
 
 
-def test_one_turn_that_holds_keeps_the_episode_going(perturber: Perturber) -> None:
-    def half(contexts: Sequence[Context]) -> list[Prediction | None]:
-        return [(confused if len(c.exchanges) == 1 else stubborn)([c])[0] for c in contexts]
+def test_one_turn_that_holds_keeps_the_episode_going() -> None:
+    def half(contexts: Sequence[Context]) -> dict[Context, Answer]:
+        return {c: (confused if len(c.exchanges) == 1 else stubborn)([c])[c] for c in contexts}
 
     (dialogue,) = [item for item in TALKS if len(item.turns) == 2][:1]
-    steps = play(environment(perturber, half, attack="non-cumulative"), [dialogue], act=typo)
+    steps = play(environment(half, attack="non-cumulative"), [dialogue], act=typo)
     assert [place[1:] for place in steps] == [(0, 0), *[(1, number) for number in range(ATTEMPTS)]]
     assert [step.truncated for step in steps.values()] == [False] * ATTEMPTS + [True]
     assert not any(step.terminated for step in steps.values())
 
 
-def test_a_dialogue_in_which_nothing_can_be_broken_has_no_episode(perturber: Perturber) -> None:
-    env = environment(perturber, lambda contexts: [None] * len(contexts))
+def test_a_dialogue_in_which_nothing_can_be_broken_has_no_episode() -> None:
+    env = environment(lambda contexts: dict.fromkeys(contexts, TrackerFailure("no")))
     assert env.reset(TALKS, 0) == {}
 
 
-def test_the_tracker_is_asked_once_a_step_for_all_episodes(perturber: Perturber) -> None:
+def test_the_tracker_is_asked_once_a_step_for_all_episodes() -> None:
     bot = KeywordBot()
-    steps = play(environment(perturber, bot.ask))
+    steps = play(environment(bot.ask))
     assert bot.batches[0] == sum(len(dialogue.turns) for dialogue in TALKS)
     assert bot.batches[1] > len(TALKS) / 2
     assert sum(bot.batches[1:]) == sum(step.outcome.valid for step in steps.values())
 
 
-def test_the_seed_draws_the_contexts_and_nothing_else_does(perturber: Perturber) -> None:
+def test_the_seed_draws_the_contexts_and_nothing_else_does() -> None:
     bot = KeywordBot()
     runs = [
-        {
-            place: step.outcome
-            for place, step in play(environment(perturber, bot.ask), seed=s).items()
-        }
+        {place: step.outcome for place, step in play(environment(bot.ask), seed=s).items()}
         for s in (0, 0, 3)
     ]
     assert runs[0] == runs[1]
     assert runs[0] != runs[2]
     # Episodes beside it do not show.
-    alone = play(environment(perturber, bot.ask), TALKS[4:5])
+    alone = play(environment(bot.ask), TALKS[4:5])
     assert {p: s.outcome for p, s in alone.items()} == {
         p: outcome for p, outcome in runs[0].items() if p[0] == TALKS[4].id
     }

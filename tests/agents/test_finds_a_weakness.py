@@ -37,7 +37,12 @@ def found(data: DialogueSet, search: str, seed: int) -> float:
 def test_the_agent_finds_what_random_sampling_does_not(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "bakery", count=100, turns=1)
     training = TrainingConfig(
-        calls=STEPS + 160, attempts=1, ks=(1,), warm_up=200, steps_an_update=4, epsilon_share=0.5
+        calls=STEPS + 160,
+        attempts=1,
+        ks=(1,),
+        learning_starts=200,
+        train_frequency=4,
+        exploration_fraction=0.5,
     )
     run = AgentRun("planted:PlantedBot", str(folder), tmp_path / "agent", training=training)
     result = train_agent(run, lambda _: None, PlantedBot())

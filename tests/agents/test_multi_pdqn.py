@@ -246,7 +246,7 @@ def test_the_value_of_an_action_that_was_not_taken_does_not_move() -> None:
 
 @pytest.mark.parametrize("shares", [(0.1, 0.001), (0.0, 1.0), (0.5, 0.25)])
 def test_targets_follow_by_their_share(shares: tuple[float, float]) -> None:
-    learner = stirred(LearnerConfig(hidden=32, critic_follow=shares[0], actor_follow=shares[1]))
+    learner = stirred(LearnerConfig(hidden=32, critic_tau=shares[0], actor_tau=shares[1]))
     pairs = (
         (learner.critic_target, learner.critic, shares[0]),
         (learner.actor_target, learner.actor, shares[1]),
@@ -262,7 +262,7 @@ def test_targets_follow_by_their_share(shares: tuple[float, float]) -> None:
 def test_defaults_of_the_published_implementation() -> None:
     config = LearnerConfig()
     assert (config.critic_rate, config.actor_rate) == (1e-3, 1e-4)
-    assert (config.critic_follow, config.actor_follow) == (0.1, 0.001)
+    assert (config.critic_tau, config.actor_tau) == (0.1, 0.001)
     assert config.gradient_clip == 10.0
 
 

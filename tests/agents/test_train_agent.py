@@ -22,8 +22,8 @@ from safetensors.numpy import save_file
 from pytest_dstfuzz.agents.checkpoint import load_policy
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import MissingExtraError, TrackerError, UserError
-from pytest_dstfuzz.research import train_agent as module
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.training import train_agent as module
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig
 from pytest_dstfuzz.training.tensorboard_log import TensorBoardLogger
 from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
@@ -37,8 +37,8 @@ CONFIG = TrainingConfig(
     dialogues=8,
     replay=100,
     batch=16,
-    warm_up=40,
-    steps_an_update=8,
+    learning_starts=40,
+    train_frequency=8,
     learner=LearnerConfig(hidden=16),
 )
 
@@ -190,14 +190,14 @@ def test_calls_are_what_the_tracker_was_asked(
 ) -> None:
     bot = Counting()
     counted: list[int] = []
-    true = module.Oracle
+    true = module.TrainingPredictor
 
     def begun(*arguments: Any) -> object:
         # Before it come the preflight and the accuracy, which are no part of the training.
         counted.append(len(bot.asked))
         return true(*arguments)
 
-    monkeypatch.setattr(module, "Oracle", begun)
+    monkeypatch.setattr(module, "TrainingPredictor", begun)
     result = train_agent(run_of(data, tmp_path), silent, bot)
     last = result.history[-1]
     assert last.calls_so_far == len(bot.asked) - counted[0]
@@ -241,7 +241,7 @@ def test_every_dialogue_comes_before_one_comes_again(
 
 
 def test_exploration_falls_to_its_end(data: Path, tmp_path: Path) -> None:
-    run = run_of(data, tmp_path, epsilon_share=0.5, epsilon_end=0.1)
+    run = run_of(data, tmp_path, exploration_fraction=0.5, epsilon_end=0.1)
     history = train_agent(run, silent, PlantedBot()).history
     shares = [item.epsilon for item in history]
     assert shares == sorted(shares, reverse=True)
@@ -251,7 +251,7 @@ def test_exploration_falls_to_its_end(data: Path, tmp_path: Path) -> None:
     assert shares[0] == 1.0
     assert shares[1] == pytest.approx(1 - history[0].calls / (300 - clean) / 0.5 * 0.9)
     assert shares[-1] == 0.1
-    fixed = run_of(data, tmp_path / "fixed", epsilon_share=0.0, epsilon_end=0.3, calls=100)
+    fixed = run_of(data, tmp_path / "fixed", exploration_fraction=0.0, epsilon_end=0.3, calls=100)
     assert {item.epsilon for item in train_agent(fixed, silent, PlantedBot()).history} == {0.3}
 
 
@@ -402,7 +402,7 @@ def test_training_that_diverges_is_told(
     ("change", "message"),
     [
         ({"calls": 0}, "calls must be at least 1, not 0"),
-        ({"steps_an_update": 0}, "steps_an_update must be at least 1"),
+        ({"train_frequency": 0}, "train_frequency must be at least 1"),
         ({"ks": ()}, r"ks must be numbers from 1 to 6, not \(\)"),
         ({"ks": (1, 7)}, r"ks must be numbers from 1 to 6, not \(1, 7\)"),
         ({"reward": "ginni"}, "unknown reward 'ginni'. Did you mean 'gini'"),

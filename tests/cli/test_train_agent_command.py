@@ -108,7 +108,7 @@ def test_training_gets_what_was_given(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("torch")
-    from pytest_dstfuzz.research import train_agent as training  # noqa: PLC0415
+    from pytest_dstfuzz.training import train_agent as training  # noqa: PLC0415
 
     seen: list[Any] = []
 
