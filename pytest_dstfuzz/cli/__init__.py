@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from types import ModuleType
 
@@ -15,6 +16,7 @@ from pytest_dstfuzz.cli import (
     accept,
     audit,
     check_tracker,
+    doctor,
     evaluate,
     experiment,
     fetch,
@@ -31,6 +33,8 @@ from pytest_dstfuzz.errors import DstFuzzError, unknown_name
 
 #: Mistakes of the user, and whatever else ends a command on purpose.
 EXIT_ERROR = 2
+#: A fault of ours, as with pytest.
+EXIT_FAULT = 3
 #: By convention 128 + the number of the signal.
 EXIT_INTERRUPTED = 130
 
@@ -49,6 +53,7 @@ COMMANDS: dict[str, ModuleType] = {
     "retire": retire,
     "promote": promote,
     "audit": audit,
+    "doctor": doctor,
 }
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         accuracy on the shipped dialogues
@@ -80,6 +85,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has seen enough; without this Python complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception:  # noqa: BLE001 - shown whole, with what to do about it
+        traceback.print_exc()
+        print(
+            "\ndstfuzz: this is a fault of dstfuzz. Please report it with the lines above and what "
+            "`dstfuzz doctor` prints",
+            file=sys.stderr,
+        )
+        return EXIT_FAULT
     return status
 
 

@@ -1,0 +1,282 @@
+"""``dstfuzz doctor``: what an issue needs to say of an installation, without secrets.
+
+Nothing of a token, a header, an environment variable or the user part of an address is in it,
+and the home folder is ``~``: the whole of it can be pasted into an issue.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import platform
+import re
+import sys
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.cli.doctor_config import abbreviated, find_config
+from pytest_dstfuzz.config.command_line import Parser
+
+SUMMARY = "print versions, paths and what is registered, for an issue; no secrets"
+KEPT = "nothing was kept"
+EXIT_PROBLEMS = 1
+
+_NAME = "pytest-dstfuzz"
+_EXAMPLES = """\
+  dstfuzz doctor                 to be pasted into an issue
+  dstfuzz doctor --json          the same for a program
+It exits with 0 when nothing is wrong, with 1 when something is (the last lines say what), and
+with 2 when the command line is not understood."""
+#: Extras of those who work on the package itself.
+_NOT_FOR_USERS = ("dev", "bench", "docs", "all")
+#: ``torch>=2.4; extra == "trade"``, as metadata spell it; brackets are extras of the package.
+_REQUIREMENT = re.compile(
+    r"([\w.-]+)(\[[^]]*\])?\s*([^;]*?)\s*(?:;.*?extra == ['\"]([\w-]+)['\"])?"
+)
+#: Environment variables that change what a run does. Their names are told, and no value.
+_VARIABLES = re.compile(r"DSTFUZZ_.*|PYTEST_.*|PYTHON(DONTWRITEBYTECODE|PATH|HASHSEED)|CI|.*_PROXY")
+#: What must be among the resources.
+_SHIPPED = (
+    "agents/simpletod.safetensors",
+    "agents/trade.safetensors",
+    "dialogues/sample/test.json",
+    "lexicon/lexicon.json.gz",
+    "simpletod/model.safetensors",
+    "trade/model.safetensors",
+)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Print what there is to know; 1 when something is wrong.
+
+    Raises:
+        UserError: an argument is unknown.
+    """
+    parser = Parser(
+        "dstfuzz doctor",
+        "Print versions, paths, settings of the configuration file and what is registered.\n"
+        "Tokens, values of headers and of the environment are left out: paste it into an issue.",
+        _EXAMPLES,
+    )
+    parser.option("--json", action="store_true", help="print it as JSON")
+    as_json = parser.parse_all(arguments).json
+    found = examine(Path.cwd())
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - only to print
+
+        # Not wrapped: it is to be pasted.
+        page = TerminalPage(sys.maxsize, sys.stdout.encoding or "utf-8")
+        for head, text in _lines(found):
+            page.field(head, text)
+        for line in page.lines:
+            print(line.text)
+    return EXIT_PROBLEMS if found["problems"] else 0
+
+
+def examine(folder: Path) -> dict[str, Any]:
+    """Return all that is told, as plain JSON values.
+
+    Args:
+        folder: where pytest would be started: its configuration file is looked for there and
+            in the folders above.
+    """
+    from pytest_dstfuzz.dialogue.cache import cache_folder  # noqa: PLC0415 - help is quick
+
+    problems: list[str] = []
+    package = Path(__file__).parents[1]
+    cache = cache_folder()
+    return {
+        "version": __version__,
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "platform": platform.platform(),
+        "paths": {
+            "python": abbreviated(sys.executable),
+            "package": abbreviated(str(package)),
+            "data_sets": abbreviated(str(cache)),
+            "working_folder": abbreviated(str(folder)),
+        },
+        "data_sets": sorted(path.name for path in cache.iterdir()) if cache.is_dir() else [],
+        "packages": _packages(problems),
+        "plugins": _plugins(),
+        "config": find_config(folder, problems),
+        "environment": sorted(name for name in os.environ if _VARIABLES.fullmatch(name.upper())),
+        "resources": _resources(package / "resources", problems),
+        "registered": _registered(problems),
+        "problems": problems,
+    }
+
+
+def _packages(problems: list[str]) -> list[dict[str, Any]]:
+    """Return each package that this one needs, or one of its extras, and what is installed."""
+    try:
+        required = metadata.requires(_NAME) or []
+    except metadata.PackageNotFoundError:
+        problems.append(
+            f"{_NAME} is not installed (its source alone is on Python's path), so that pytest does "
+            "not find the plugin: pip install pytest-dstfuzz, or pip install -e . in a checkout"
+        )
+        return []
+    wanted: dict[str, str] = {}
+    extras: dict[str, list[str]] = {}
+    sizes: dict[str, int] = {}
+    for line in required:
+        match = _REQUIREMENT.fullmatch(line)
+        if match is None or match[1] == _NAME or match[4] in _NOT_FOR_USERS:
+            continue
+        name, extra = match[1], match[4] or ""
+        wanted.setdefault(name, match[3])
+        extras.setdefault(name, []).append(extra)
+        sizes[extra] = sizes.get(extra, 0) + 1
+    found = []
+    for name, least in wanted.items():
+        # The smallest first: it is the one to install.
+        of = sorted(extras[name], key=lambda extra: (sizes[extra], extra))
+        version = _version(name)
+        if version is None and "" in of:
+            problems.append(f"the package {name} is missing: pip install {_NAME} again")
+        elif version is not None and _older(version, least):
+            problems.append(f"{name} {version} is too old: {name}{least} is needed")
+        found.append(
+            {
+                "name": name,
+                "needs": least,
+                "installed": version,
+                "extras": [] if "" in of else of,
+                "install": "" if version or "" in of else f'pip install "{_NAME}[{of[0]}]"',
+            }
+        )
+    return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _older(version: str, wanted: str) -> bool:
+    """Whether a version is below the one of ``>=``, by its leading numbers."""
+    least = re.search(r">=\s*([\d.]+)", wanted)
+    has = re.match(r"[\d.]+", version)
+    if least is None or has is None:
+        return False
+    return _numbers(has[0]) < _numbers(least[1])
+
+
+def _numbers(version: str) -> list[int]:
+    numbers = [int(part) for part in version.split(".") if part]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return numbers
+
+
+def _plugins() -> list[str]:
+    """Return the other plugins of pytest that are installed."""
+    dists = [point.dist for point in metadata.entry_points(group="pytest11")]
+    names = {f"{dist.name} {dist.version}" for dist in dists if dist and dist.name != _NAME}
+    return sorted(names)
+
+
+def _resources(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
+    """Return name, size and fingerprint of each file that ships and is read."""
+    recorded = _recorded()
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or path.suffix in {".md", ".txt"}:
+            continue
+        name, digest = path.relative_to(folder).as_posix(), hashlib.sha256(path.read_bytes())
+        known = recorded.get(path.resolve())
+        if known not in (None, urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()):
+            problems.append(f"the shipped file {name} is not as it was installed: install again")
+        fingerprint = digest.hexdigest()[:12]
+        found.append({"name": name, "bytes": path.stat().st_size, "sha256": fingerprint})
+    missing = sorted(set(_SHIPPED) - {item["name"] for item in found})
+    problems += [f"the shipped file {name} is missing: install again" for name in missing]
+    return found
+
+
+def _recorded() -> dict[Path, str]:
+    """Return the SHA-256 of the files that an installer wrote; of a checkout there is none."""
+    try:
+        files = metadata.files(_NAME) or []
+    except metadata.PackageNotFoundError:
+        return {}
+    return {
+        Path(str(file.locate())).resolve(): file.hash.value
+        for file in files
+        if file.hash is not None and file.hash.mode == "sha256"
+    }
+
+
+def _registered(problems: list[str]) -> list[dict[str, str]]:
+    """Return what packages register with this one, each loaded to see whether it can be."""
+    from pytest_dstfuzz.trackers.checks import passes_through, raised_at  # noqa: PLC0415
+
+    found = []
+    points = metadata.entry_points()
+    for group in sorted(group for group in points.groups if group.startswith("pytest_dstfuzz.")):
+        kind = group.partition(".")[2]
+        for point in sorted(points.select(group=group), key=lambda point: point.name):
+            problem = ""
+            try:
+                # What an import prints is not ours to show.
+                with contextlib.redirect_stdout(io.StringIO()):
+                    point.load()
+            except BaseException as error:
+                if passes_through(error):
+                    raise
+                problem = abbreviated(f"{type(error).__name__}{_message(error)}{raised_at(error)}")
+                problems.append(f"{kind}: {point.name} ({point.value}) does not load: {problem}")
+            dist = point.dist
+            brought = f"{dist.name} {dist.version}" if dist else ""
+            item = {"group": kind, "name": point.name, "value": point.value, "from": brought}
+            found.append({**item, "problem": problem})
+    return found
+
+
+def _message(error: BaseException) -> str:
+    """Return what Python itself says of an import; others may say a secret, and are left out."""
+    return f": {error}" if isinstance(error, ImportError | AttributeError) else ""
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield head and text of each line."""
+    yield f"{_NAME}  ", found["version"]
+    yield "python          ", found["python"]
+    yield "platform        ", found["platform"]
+    for name, path in found["paths"].items():
+        yield f"{name.replace('_', ' '):<16}", path
+    yield "fetched data    ", ", ".join(found["data_sets"]) or "none"
+    yield "environment     ", f"{', '.join(found['environment']) or 'nothing of note'} (names only)"
+    yield "other plugins   ", ", ".join(found["plugins"]) or "none"
+    yield "", "packages"
+    for item in found["packages"]:
+        extras = f"  [{', '.join(item['extras'])}]" if item["extras"] else ""
+        version = item["installed"] or f"absent: {item['install']}"
+        yield f"  {item['name']:<14}", f"{version}  (needs {item['needs']}){extras}"
+    config = found["config"]
+    yield "settings        ", config["file"] or "no configuration file of pytest was found"
+    for name, value in config["settings"].items():
+        yield f"  {name:<14}", f"= {json.dumps(value)}"
+    if config["table"]:
+        yield "  [tool.dstfuzz]", f" = {json.dumps(config['table'])}"
+    yield "", "shipped files"
+    for item in found["resources"]:
+        yield f"  {item['sha256']}  ", f"{item['name']} ({item['bytes']:,} bytes)"
+    yield "", "registered"
+    for item in found["registered"]:
+        status = f"does not load: {item['problem']}" if item["problem"] else "loads"
+        yield f"  {item['group']}  ", f"{item['name']} ({item['from']}): {status}"
+    yield "", "problems" if found["problems"] else "no problem found"
+    for problem in found["problems"]:
+        yield "  - ", problem
