@@ -89,7 +89,7 @@ def examine(folder: Path) -> dict[str, Any]:
         folder: where pytest would be started: its configuration file is looked for there and
             in the folders above.
     """
-    from pytest_dstfuzz.dialogue.cache import cache_folder  # noqa: PLC0415 - help is quick
+    from pytest_dstfuzz.dialogue.fetch import cache_folder  # noqa: PLC0415 - help is quick
 
     problems: list[str] = []
     package = Path(__file__).parents[1]
