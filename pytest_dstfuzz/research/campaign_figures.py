@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass
 
 from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.campaign.ledger import Counts, count
@@ -15,7 +14,8 @@ from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 
-class Violation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Violation:
     """One violation."""
 
     #: ``turn``, ``context`` or ``both``.
@@ -28,7 +28,8 @@ class Violation(NamedTuple):
     vetoed_context: bool
 
 
-class TurnFigures(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TurnFigures:
     """One turn."""
 
     dialogue: str
@@ -50,57 +51,13 @@ class TurnFigures(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CampaignFigures:
-    """One campaign."""
+    """One campaign; JSON in and out with `msgspec`."""
 
     turns: tuple[TurnFigures, ...]
     #: Of the actions of all draws.
     inertia: float
     #: How long it ran.
     seconds: float
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return {
-            "inertia": self.inertia,
-            "seconds": self.seconds,
-            "turns": [
-                {
-                    **turn._asdict(),
-                    "counts": {
-                        item.name: number
-                        for item in fields(Counts)
-                        if (number := getattr(turn.counts, item.name))
-                    },
-                    "violations": [violation._asdict() for violation in turn.violations],
-                }
-                for turn in self.turns
-            ],
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> CampaignFigures:
-        """Build the figures that `to_json` wrote.
-
-        Raises:
-            KeyError, TypeError: it did not write them.
-        """
-        turns = tuple(
-            TurnFigures(
-                **{
-                    **turn,
-                    "calls_after": tuple(turn["calls_after"]),
-                    "counts": Counts(**turn["counts"]),
-                    "violations": tuple(_violation(item) for item in turn["violations"]),
-                }
-            )
-            for turn in data["turns"]
-        )
-        return cls(turns, data["inertia"], data["seconds"])
-
-
-def _violation(item: Mapping[str, Any]) -> Violation:
-    weakness = tuple((slot, after) for slot, after in item["weakness"])
-    return Violation(**{**item, "weakness": weakness})
 
 
 class StrictVeto:

@@ -16,13 +16,14 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.action import inertia
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.research.campaign_figures import (
     CampaignFigures,
     StrictVeto,
     all_turn_figures,
 )
-from pytest_dstfuzz.research.recording import Recording
 from pytest_dstfuzz.search.policy_file import is_agent, named_policy
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.tracker import Tracker
@@ -43,6 +44,8 @@ _CODE: Final = (
 )
 #: Settings that say where something lies, or how it is reached; what it is, is in the key.
 _PLACES: Final = ("checkpoint", "data", "report", "search", "preflight_seconds", *SERVICE)
+#: Dialogue, turn, number of the variant, draw: what an action was taken for.
+_Place = tuple[str, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,3 +169,62 @@ def _digest(paths: Sequence[Path]) -> str:
         digest.update(path.name.encode("utf-8") + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
+
+
+class Recording:
+    """Hands everything on to another search and keeps the actions of its proposals.
+
+    Args:
+        search: who chooses.
+    """
+
+    def __init__(self, search: Search) -> None:
+        self._search = search
+        # By place, so that a turn that is run again is not counted twice.
+        self._taken: dict[_Place, Action] = {}
+
+    @property
+    def name(self) -> str:
+        """The name of the search."""
+        return self._search.name
+
+    @property
+    def order(self) -> str:
+        """What its position parameters count through."""
+        return self._search.order
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it wants to know what earlier attempts showed."""
+        return self._search.adaptive
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The action of every draw so far, redraws included, sorted by what it was for."""
+        return tuple(action for _, action in sorted(self._taken.items(), key=lambda item: item[0]))
+
+    def context_variant(self, number: int) -> int:
+        """Return the number of the variants of earlier turns that a variant is seen with."""
+        return self._search.context_variant(number)
+
+    def turn(self, task: SearchTask) -> RecordingTurn:
+        """Begin a turn."""
+        place = (task.dialogue.id, task.turn_index)
+        return RecordingTurn(self._search.turn(task), place, self._taken)
+
+
+class RecordingTurn:
+    """The attempts of a `Recording` at one turn."""
+
+    def __init__(
+        self, turn: TurnSearch, place: tuple[str, int], taken: dict[_Place, Action]
+    ) -> None:
+        self._turn = turn
+        self._place = place
+        self._taken = taken
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
+        """Return what the search proposes."""
+        proposal = self._turn.propose(number, draw, seen)
+        self._taken[(*self._place, number, draw)] = proposal.action
+        return proposal

@@ -17,6 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -127,14 +129,16 @@ class Campaigns:
             return None
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            return CampaignFigures.from_json(found["figures"]) if found["key"] == key else None
+            known = found["key"] == key
+            return msgspec.convert(found["figures"], CampaignFigures) if known else None
         except (OSError, ValueError, KeyError, TypeError):
             return None  # Half a file or another format: it is run again.
 
     def _keep(self, settings: Settings, figures: CampaignFigures) -> None:
         path, key = self._place(settings)
         if path is not None:
-            write_text(path, json.dumps({"key": key, "figures": figures.to_json()}) + "\n")
+            kept = {"key": key, "figures": msgspec.to_builtins(figures)}
+            write_text(path, json.dumps(kept) + "\n")
 
     def _place(self, settings: Settings) -> tuple[Path | None, dict[str, Any]]:
         key = self._fingerprint.key(settings)

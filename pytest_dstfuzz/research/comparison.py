@@ -144,7 +144,8 @@ def prepare(
     splits = [load_dialogues(config.data, split) for split in config.splits]
     tracker = tracker_for(config.settings(), splits[0])
     right = right_dialogues(tracker, splits, config.batch_size, say)
-    data = _drawn(_unseen(splits, right.data, policies), config)
+    unseen = _unseen(splits, right.data, policies)
+    data = drawn(unseen, config.max_dialogues, config.seeds[0], "held-out", "dialogues")
     say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")
     campaigns = Campaigns(
         CampaignRunner(tracker, data),
@@ -191,9 +192,10 @@ def _described(name: str, saved: SavedPolicy) -> str:
     )
 
 
-def _drawn(data: DialogueSet, config: GroundConfig) -> DialogueSet:
-    if config.max_dialogues is None:
+def drawn(data: DialogueSet, count: int | None, seed: int, *purpose: str) -> DialogueSet:
+    """Draw so many dialogues by seed, in data order; all where ``count`` is ``None``."""
+    if count is None:
         return data
-    order = stream(config.seeds[0], "held-out", "dialogues").permutation(len(data.dialogues))
-    chosen: Sequence[int] = sorted(order[: config.max_dialogues].tolist())
+    order = stream(seed, *purpose).permutation(len(data.dialogues))
+    chosen: Sequence[int] = sorted(order[:count].tolist())
     return replace(data, dialogues=tuple(data.dialogues[place] for place in chosen))

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.perturb.action import ActionSpace, uniform_inertia
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures
+from pytest_dstfuzz.research.formatting import Columns, csv_number, rate_columns
 from pytest_dstfuzz.research.resampling import Rate, Resamples, Tally
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY
 from pytest_dstfuzz.search.registry import search_by_name
@@ -15,6 +17,8 @@ from pytest_dstfuzz.search.registry import search_by_name
 #: Searches that make one edit after the other and have no number of transformations.
 WITHOUT_K: Final = (GREEDY.name, DIALTEST.name)
 AGENT: Final = "agent"
+#: Inertia of uniform sampling, D/12.
+UNIFORM_INERTIA: Final = uniform_inertia(ActionSpace().dimension)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +110,64 @@ def rates_of(resamples: Resamples, runs: Sequence[CampaignFigures]) -> dict[str,
     return {name: resamples.rate(tallies(runs, pair)) for name, pair in RATES.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class MeanFigures:
+    """The figures of a search at one k: means over its runs."""
+
+    #: Campaigns.
+    runs: int
+    turns: int
+    calls: float
+    turns_broken: float
+    #: Of the actions of all draws.
+    inertia: float
+    #: See `RATES`.
+    rates: Mapping[str, Rate]
+
+    @classmethod
+    def of(cls, resamples: Resamples, runs: Sequence[CampaignFigures]) -> MeanFigures:
+        """Return the means over campaigns on the same dialogues."""
+        return cls(
+            runs=len(runs),
+            turns=len(runs[0].turns),
+            calls=mean([sum(turn.calls for turn in run.turns) for run in runs]),
+            turns_broken=mean([sum(bool(turn.violations) for turn in run.turns) for run in runs]),
+            inertia=mean([run.inertia for run in runs]),
+            rates=rates_of(resamples, runs),
+        )
+
+    @property
+    def broken_per_1000_calls(self) -> Rate:
+        """Turns broken per 1,000 calls."""
+        return self.rates["broken_per_call"].scaled(1000)
+
+
+#: Columns of a row whose ``means`` are such figures.
+COUNT_COLUMNS: Final[Columns] = {
+    "turns": lambda row: row.means.turns,
+    "calls": lambda row: csv_number(row.means.calls, 1),
+    "turns_broken": lambda row: csv_number(row.means.turns_broken, 1),
+    **rate_columns("broken_per_1000_calls", lambda row: row.means.broken_per_1000_calls),
+}
+
+
+def _rate_columns(rate: str) -> Columns:
+    return rate_columns(rate, lambda row: row.means.rates[rate])
+
+
+RATE_COLUMNS: Final[Columns] = {
+    name: cell
+    for rate in RATES
+    if rate != "broken_per_call"
+    for name, cell in _rate_columns(rate).items()
+}
+
+
+def mean(numbers: Sequence[float]) -> float:
+    """Return the mean of some numbers."""
+    return sum(numbers) / len(numbers)
+
+
 def broken_ratio(
     resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
 ) -> Rate:
@@ -166,3 +228,114 @@ def tally(items: Iterable[tuple[str, _Pair]]) -> Tally:
         before = sums.get(dialogue, (0.0, 0.0))
         sums[dialogue] = (before[0] + part, before[1] + whole)
     return sums
+
+
+@dataclass(frozen=True, slots=True)
+class EqualCalls:
+    """What a search breaks with as many calls as another one made; means over its runs.
+
+    At the same number of variants a turn, a search that repeats itself, or breaks its turns
+    early, makes fewer calls, and the first calls at a turn are worth most: its rate is
+    flattered. So a campaign is also cut where it had made as many calls as the other search: all
+    its turns had been given one variant, then two, and so on. A variant never depends on those
+    of higher numbers, so nothing has to be run for that.
+    """
+
+    #: Variants that a turn had been given then; a fraction where some had one more.
+    variants: float
+    #: Fewer than the other's where the whole campaign made fewer.
+    calls: float
+    turns_broken: float
+    #: How many times as many turns the other, the subject, breaks for every call.
+    ratio: Rate
+    subject_calls: float
+    subject_turns_broken: float
+
+
+class Cut(NamedTuple):
+    """One campaign, cut at a number of calls."""
+
+    variants: float
+    #: Dialogue -> (turns broken, calls).
+    tally: Tally
+
+
+def cut(run: CampaignFigures, calls: float) -> Cut:
+    """Cut a campaign at ``calls``.
+
+    Between two numbers of variants a share of the turns has the higher one: the mean over
+    which turns those are is taken.
+    """
+    most = max((len(turn.calls_after) for turn in run.turns), default=1) - 1
+    totals = [_calls(run.turns, number) for number in range(most + 1)]
+    below = max((number for number in range(most + 1) if totals[number] <= calls), default=0)
+    share = 0.0
+    if below < most:
+        share = max(0.0, (calls - totals[below]) / (totals[below + 1] - totals[below]))
+
+    def pair(turn: TurnFigures) -> tuple[float, float]:
+        (broken, asked), (later, more) = (_at(turn, number) for number in (below, below + 1))
+        return broken + share * (later - broken), asked + share * (more - asked)
+
+    return Cut(below + share, tally((turn.dialogue, pair(turn)) for turn in run.turns))
+
+
+def at_equal_calls(
+    resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
+) -> EqualCalls:
+    """Compare ``others``, cut at the mean number of calls of ``runs``, with ``runs``."""
+    theirs = [tally((turn.dialogue, _whole(turn)) for turn in run.turns) for run in runs]
+    broken, calls = _mean_sums(theirs)
+    cuts = [cut(run, calls) for run in others]
+    tallies = [item.tally for item in cuts]
+    cut_broken, cut_calls = _mean_sums(tallies)
+    return EqualCalls(
+        variants=mean([item.variants for item in cuts]),
+        calls=cut_calls,
+        turns_broken=cut_broken,
+        ratio=resamples.ratio(theirs, tallies),
+        subject_calls=calls,
+        subject_turns_broken=broken,
+    )
+
+
+def _mean_sums(found: Sequence[Tally]) -> tuple[float, float]:
+    """Return the means over runs of all parts and of all wholes."""
+    sums = [[sum(item[place] for item in tally.values()) for tally in found] for place in (0, 1)]
+    return mean(sums[0]), mean(sums[1])
+
+
+def _at(turn: TurnFigures, variants: int) -> tuple[int, int]:
+    """Return whether a turn is broken by so many variants, and its calls."""
+    broken = turn.broken_after is not None and turn.broken_after <= variants
+    return int(broken), turn.calls_after[min(variants, len(turn.calls_after) - 1)]
+
+
+def _whole(turn: TurnFigures) -> tuple[int, int]:
+    return _at(turn, len(turn.calls_after))
+
+
+def _calls(turns: Sequence[TurnFigures], variants: int) -> int:
+    return sum(_at(turn, variants)[1] for turn in turns)
+
+
+class Against(NamedTuple):
+    """A search beside the subject."""
+
+    #: How many times as many turns the subject breaks for every call.
+    ratio: Rate
+    #: Share of the subject's broken turns that this search did not break.
+    alone: Rate
+    #: What it breaks with as many calls as the subject made.
+    equal: EqualCalls
+
+    @classmethod
+    def of(
+        cls,
+        resamples: Resamples,
+        subject: Sequence[CampaignFigures],
+        runs: Sequence[CampaignFigures],
+    ) -> Against:
+        """Compare the runs of a search with those of the subject."""
+        figures = (resamples, subject, runs)
+        return cls(broken_ratio(*figures), broken_alone(*figures), at_equal_calls(*figures))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from pytest_dstfuzz.research.resampling import Rate
+
+#: Name of a column -> its cell of a row.
+Columns = Mapping[str, Callable[[Any], object]]
 
 #: What is left open.
 NONE = "n/a"
@@ -22,7 +26,7 @@ def number(rate: Rate, decimals: int = 1) -> str:
     return f"{rate.value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
 
 
-def percent(rate: Rate, decimals: int = 1) -> str:
+def rate_text(rate: Rate, decimals: int = 1) -> str:
     """Return a share and its interval: ``97.7 % [97.4, 98.1]``."""
     if rate.value is None:
         return NONE
@@ -33,7 +37,7 @@ def percent(rate: Rate, decimals: int = 1) -> str:
     return f"{text} [{100 * low:.{decimals}f}, {100 * high:.{decimals}f}]"
 
 
-def bare_percent(value: float | None, decimals: int = 1) -> str:
+def share(value: float | None, decimals: int = 1) -> str:
     """Return a share without its interval."""
     return NONE if value is None else f"{100 * value:.{decimals}f} %"
 
@@ -47,16 +51,17 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
     ]
 
 
-def csv_columns(name: str) -> list[str]:
-    """Return the names of the columns of a rate."""
-    return [name, f"{name}_low", f"{name}_high"]
+def rate_columns(name: str, rate: Callable[[Any], Rate | None], decimals: int = 4) -> Columns:
+    """Return the columns of a rate and the ends of its interval, empty where there is none."""
 
+    def column(place: int) -> Callable[[Any], object]:
+        def cell(row: Any) -> str:
+            value, interval = rate(row) or Rate(None)
+            return csv_number((value, *(interval or (None, None)))[place], decimals)
 
-def csv_cells(rate: Rate | None, decimals: int = 4) -> list[str]:
-    """Return the cells of a rate, empty where there is none."""
-    value, interval = rate or Rate(None)
-    ends = interval or (None, None)
-    return [csv_number(item, decimals) for item in (value, *ends)]
+        return cell
+
+    return {f"{name}{end}": column(place) for place, end in enumerate(("", "_low", "_high"))}
 
 
 def csv_number(value: float | None, decimals: int = 4) -> str:
@@ -64,10 +69,15 @@ def csv_number(value: float | None, decimals: int = 4) -> str:
     return "" if value is None else str(round(value, decimals))
 
 
-def csv_text(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def csv_text(columns: Columns, rows: Iterable[object]) -> str:
     """Return the text of a CSV file."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
+    writer.writerow(columns)
+    writer.writerows([cell(row) for cell in columns.values()] for row in rows)
     return buffer.getvalue()
+
+
+def yes_no(value: bool) -> str:
+    """Return a switch as a cell."""
+    return "yes" if value else "no"

@@ -4,66 +4,296 @@
 that the tracker gets right at every turn, so that a failure is the perturbation's doing,
 perturbs them by random sampling with k = 1 to 6 associated transformations, and prints
 the table; with ``--output`` it is written as ``rq1.md`` and ``rq1.csv``.
-
-`run_rq1` measures, `write_rq1` writes; `main` is the command.
 """
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_dstfuzz.config import ADAPTER, masked_words
+from pytest_dstfuzz import __version__
+from pytest_dstfuzz.campaign.intervals import ratio_interval
+from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
-from pytest_dstfuzz.files import check_writable
-from pytest_dstfuzz.research.list_parsers import ks, splits, validities
-from pytest_dstfuzz.research.rq1_measure import Rq1Config, Rq1Row, Rq1Table, run_rq1
-from pytest_dstfuzz.research.rq1_table import markdown_text, write_rq1
+from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.perturb.action import ActionSpace
+from pytest_dstfuzz.research.campaign_figures import CampaignFigures
+from pytest_dstfuzz.research.campaign_runner import CampaignRunner
+from pytest_dstfuzz.research.command_line import (
+    command_line,
+    experiment_parser,
+    hand_out,
+    output_folder,
+    say,
+)
+from pytest_dstfuzz.research.comparison import GroundConfig, drawn
+from pytest_dstfuzz.research.contenders import RATES, UNIFORM_INERTIA, tallies
+from pytest_dstfuzz.research.formatting import (
+    NONE,
+    Columns,
+    csv_number,
+    csv_text,
+    markdown_table,
+    rate_columns,
+    rate_text,
+)
+from pytest_dstfuzz.research.resampling import Rate
+from pytest_dstfuzz.trackers.evaluate import Evaluation
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.training.right_dialogues import Paced, Say, right_dialogues
 
-__all__ = ["Rq1Config", "Rq1Row", "Rq1Table", "main", "run_rq1", "write_rq1"]
+#: Failure rates of random parameters in the thesis (tables 4.3 and 4.4; k not stated).
+PUBLISHED = (
+    ("TRADE, MultiWOZ 2.1", "7.51 %"),
+    ("TRADE, MultiWOZ 2.2", "7.14 %"),
+    ("SimpleTOD, MultiWOZ 2.1", "7.79 %"),
+    ("SimpleTOD, MultiWOZ 2.2", "5.29 %"),
+)
+#: Dialogues right throughout in validation and test, MultiWOZ 2.1, for TRADE.
+PUBLISHED_DIALOGUES = 393
+#: Rates of the table, see `contenders.RATES`.
+_RATES = ("valid_rate", "failure_rate", "thesis_failure_rate", "yield")
 
-_SHARED = ("model", "checkpoint", "data", "device", "batch_size", "search", "attack", *ADAPTER)
-_SHARED_NUMBERS = ("max_edit_rate", "flat_edit_rate", "variants", "seed")
+
+@dataclass(frozen=True, slots=True)
+class Rq1Config(GroundConfig):
+    """What to measure; dialogues are drawn and campaigns run with one seed, ``seed``."""
+
+    #: As in the thesis each variant is drawn once: the valid rate is one of the figures.
+    redraws: int = 0
+    search: str = "random"
+    validities: tuple[str, ...] = ("edit-rate", "strict")
+    variants: int = 5
+    ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rq1Row:
+    """One profile and one k."""
+
+    validity: str
+    k: int
+    turns: int
+    counts: Counts
+    calls: int
+    turns_broken: int
+    #: Valid and failure rate, the latter counted the thesis' way too, and yield.
+    rates: dict[str, Rate]
+    inertia: float
+
+    @classmethod
+    def of(cls, settings: Settings, figures: CampaignFigures) -> Rq1Row:
+        """Return the figures of one campaign."""
+        turns = figures.turns
+        rates = {}
+        for name in _RATES:
+            (found,) = tallies([figures], RATES[name])
+            units = [(int(part), int(whole)) for part, whole in found.values()]
+            parts, wholes = map(sum, zip(*units, strict=True))
+            rates[name] = Rate(parts / wholes if wholes else None, ratio_interval(units))
+        return cls(
+            validity=settings.validity,
+            k=settings.transformations,
+            turns=len(turns),
+            counts=sum((turn.counts for turn in turns), Counts()),
+            calls=sum(turn.calls for turn in turns),
+            turns_broken=sum(bool(turn.violations) for turn in turns),
+            rates=rates,
+            inertia=figures.inertia,
+        )
+
+    @property
+    def broken_per_1000_calls(self) -> float | None:
+        """Turns broken per 1,000 calls."""
+        return 1000 * self.turns_broken / self.calls if self.calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rq1Table:
+    """The whole table, and what it was measured on."""
+
+    config: Rq1Config
+    evaluations: tuple[Evaluation, ...]
+    layouts: tuple[str, ...]
+    normalisation: str
+    #: Dialogues and turns that were perturbed.
+    dialogues: int
+    turns: int
+    rows: tuple[Rq1Row, ...]
+
+
+def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
+    """Measure the table.
+
+    Args:
+        config: what to measure.
+        say: told about progress.
+        tracker: the tracker, where it is there already; made from ``config`` otherwise.
+
+    Raises:
+        UserError: the data or the tracker cannot be used, or no dialogue is right throughout.
+        TrackerError: the tracker failed while its accuracy was measured.
+    """
+    splits = [load_dialogues(config.data, split) for split in config.splits]
+    if tracker is None:
+        tracker = tracker_for(config.settings(), splits[0])
+    right = right_dialogues(tracker, splits, config.batch_size, say)
+    data = drawn(right.data, config.max_dialogues, config.seed, "rq1", "dialogues")
+    turns = data.turn_count()
+    say(f"{len(data.dialogues)} dialogues, {turns} turns to perturb")
+    runner = CampaignRunner(tracker, data)
+    rows = []
+    for validity in config.validities:
+        for k in config.ks:
+            name, tell = f"{validity}, k = {k}", Paced(say)
+
+            def done(count: int, name: str = name, tell: Paced = tell) -> None:
+                tell(f"{name}: {count} of {turns} turns")
+
+            settings = config.settings(
+                search=config.search,
+                seed=config.seed,
+                variants=config.variants,
+                validity=validity,
+                transformations=k,
+            )
+            rows.append(Rq1Row.of(settings, runner.run(settings, done)))
+            say(f"{name}: {_line(rows[-1])}")
+    return Rq1Table(
+        config=config,
+        evaluations=right.evaluations,
+        layouts=tuple(part.layout for part in splits),
+        normalisation=data.normalisation,
+        dialogues=len(data.dialogues),
+        turns=turns,
+        rows=tuple(rows),
+    )
+
+
+def _line(row: Rq1Row) -> str:
+    valid, failure, thesis = (percent(row.rates[name].value) for name in _RATES[:3])
+    return f"valid rate {valid}, failure rate {failure} (counted the thesis' way {thesis})"
+
+
+#: Columns of the CSV file.
+COLUMNS: Columns = {
+    "validity": lambda row: row.validity,
+    "k": lambda row: row.k,
+    "turns": lambda row: row.turns,
+    "generated": lambda row: row.counts.generated,
+    "valid": lambda row: row.counts.valid,
+    "violations": lambda row: row.counts.violations,
+    "carried": lambda row: row.counts.carried,
+    "improved": lambda row: row.counts.improved,
+    "errors": lambda row: row.counts.errors,
+    **rate_columns("valid_rate", lambda row: row.rates["valid_rate"]),
+    **rate_columns("failure_rate", lambda row: row.rates["failure_rate"]),
+    **rate_columns("thesis_failure_rate", lambda row: row.rates["thesis_failure_rate"]),
+    **rate_columns("yield", lambda row: row.rates["yield"]),
+    "calls": lambda row: row.calls,
+    "turns_broken": lambda row: row.turns_broken,
+    "broken_per_1000_calls": lambda row: csv_number(row.broken_per_1000_calls),
+    "inertia": lambda row: csv_number(row.inertia),
+    "inertia_share": lambda row: csv_number(row.inertia / UNIFORM_INERTIA),
+}
+
+
+def tables(table: Rq1Table) -> dict[str, str]:
+    """Return the texts of the files, by name: rates in the CSV are rounded to 4 decimals."""
+    return {"rq1.md": _markdown(table), "rq1.csv": csv_text(COLUMNS, table.rows)}
+
+
+def _markdown(table: Rq1Table) -> str:
+    lines = ["# Random perturbations of a tracker (RQ1)", "", *_header(table)]
+    head = ["k", "valid rate", "failure rate", "counted the thesis' way", "yield"]
+    head += ["turns broken per 1,000 calls", "inertia (share of D/12)"]
+    for validity in table.config.validities:
+        rows = [_cells(row) for row in table.rows if row.validity == validity]
+        lines += ["", f"## Validity profile `{validity}`", "", *markdown_table(head, rows)]
+    lines += ["", "## Published", ""]
+    lines += [
+        (
+            "Failure rate of random parameters in the thesis (tables 4.3 and 4.4, k not stated), "
+            "which counts carried changes:"
+        ),
+        "",
+        *markdown_table(["tracker and data", "failure rate"], PUBLISHED),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _header(table: Rq1Table) -> list[str]:
+    config = table.config
+    tracker = config.model + (f", checkpoint `{config.checkpoint}`" if config.checkpoint else "")
+    lines = [
+        f"- command: `{config.command}` (pytest-dstfuzz {__version__})",
+        f"- tracker: {tracker}",
+        f"- data: `{config.data}`, values normalised as `{table.normalisation}`",
+    ]
+    lines += [
+        f"  - split {item.split} ({layout} layout): {item.dialogues:,} dialogues, {item.turns:,} "
+        f"turns, joint goal accuracy {percent(item.joint_goal_accuracy)}, "
+        f"{len(item.right_dialogues):,} dialogues right at every turn"
+        for item, layout in zip(table.evaluations, table.layouts, strict=True)
+    ]
+    flat = " in short utterances too" if config.flat_edit_rate else ""
+    drawn = "" if config.max_dialogues is None else f" (at most {config.max_dialogues}, by seed)"
+    lines += [
+        (
+            f"- perturbed: {table.dialogues:,} dialogues right at every turn{drawn}, "
+            f"{table.turns:,} turns; the thesis had {PUBLISHED_DIALOGUES} dialogues for TRADE, "
+            "MultiWOZ 2.1"
+        ),
+        (
+            f"- search {config.search}, attack {config.attack}, {config.variants} variants a turn, "
+            f"edit rates up to {config.max_edit_rate:g}{flat}, seed {config.seed}"
+        ),
+        f"- inertia of uniform sampling: {ActionSpace().dimension}/12 = {UNIFORM_INERTIA:.2f}",
+        (
+            "- in brackets 95 % intervals over dialogues; failure rate = violations "
+            "/ valid, counted the thesis' way = (violations + carried) / valid, yield = "
+            "violations / generated"
+        ),
+    ]
+    return lines
+
+
+def _cells(row: Rq1Row) -> list[str]:
+    per_calls, share = row.broken_per_1000_calls, row.inertia / UNIFORM_INERTIA
+    return [
+        str(row.k),
+        *(rate_text(row.rates[name], 2) for name in _RATES),
+        NONE if per_calls is None else f"{per_calls:.1f}",
+        f"{row.inertia:.2f} ({percent(share, 1)})",
+    ]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the command with the arguments that follow its name.
 
     Raises:
-        UserError: an argument, the data or the tracker will not do.
+        UserError: an argument, the data or the tracker cannot be used.
     """
     given = vars(_parser().parse_all(arguments))
-    folder: Path | None = given.pop("output")
+    folder = output_folder(given, "rq1")
     adapter = adapter_options(given)
     config = Rq1Config(
         **{name: value for name, value in given.items() if value is not None},
         adapter=adapter,
-        command=shlex.join(masked_words(["dstfuzz", "experiment", "rq1", *arguments])),
+        command=command_line("rq1", arguments),
     )
-    if folder is not None:
-        check_writable(folder / "rq1.md")
-    table = run_rq1(config, lambda line: print(line, file=sys.stderr, flush=True))
-    print(markdown_text(table), end="")
-    if folder is not None:
-        for path in write_rq1(table, folder):
-            print(f"written: {path}", file=sys.stderr)
+    hand_out(tables(run_rq1(config, say)), folder)
     return 0
 
 
 def _parser() -> Parser:
-    parser = Parser("dstfuzz experiment rq1", __doc__ or "")
-    parser.shared(*_SHARED, *_SHARED_NUMBERS, required=("model",))
-    parser.value("--split", splits, "SPLIT,...", help="default: val,test", dest="splits")
-    parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
-    parser.value(
-        "--validity",
-        validities,
-        "PROFILE",
-        help="strict, edit-rate or both (default)",
-        dest="validities",
-    )
+    parser = experiment_parser("rq1", __doc__ or "", "", "splits of the data")
+    parser.shared("search", "variants", "seed")
     parser.value("--max-dialogues", whole_number(1), "N", help="draw at most N dialogues by seed")
     parser.value("--output", Path, "DIR", help="write rq1.md and rq1.csv into this folder")
     return parser

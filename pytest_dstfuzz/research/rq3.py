@@ -13,25 +13,369 @@ compared at the number of transformations at which it does best.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.research.comparing import begin, comparison_parser, say
-from pytest_dstfuzz.research.contenders import parse_contenders
-from pytest_dstfuzz.research.list_parsers import switches, whole_numbers
-from pytest_dstfuzz.research.rq3_measure import Rq3Config, run_rq3
-from pytest_dstfuzz.research.rq3_table import markdown, write_rq3
+from pytest_dstfuzz.research.campaign_figures import CampaignFigures
+from pytest_dstfuzz.research.command_line import (
+    begin,
+    comparison_parser,
+    hand_out,
+    switches,
+    whole_numbers,
+)
+from pytest_dstfuzz.research.comparison import Comparison
+from pytest_dstfuzz.research.contenders import (
+    COUNT_COLUMNS,
+    RATE_COLUMNS,
+    UNIFORM_INERTIA,
+    Against,
+    Contender,
+    EqualCalls,
+    MeanFigures,
+    Weaknesses,
+    parse_contenders,
+    subject_of,
+    weaknesses_of,
+)
+from pytest_dstfuzz.research.formatting import (
+    NONE,
+    Columns,
+    csv_number,
+    csv_text,
+    markdown_table,
+    number,
+    rate_columns,
+    rate_text,
+    share,
+    yes_no,
+)
 
+#: Table 4.7 of the thesis, MultiWOZ 2.1: tracker, then failure and valid rate of each.
+PUBLISHED = (
+    ("TRADE", "23.5 %", "99.1 %", "33.3 %", "70.1 %"),
+    ("SimpleTOD", "23.3 %", "98.2 %", "45.0 %", "71.8 %"),
+)
 _EXAMPLES = """\
   dstfuzz experiment rq3 --model trade --data PATH --output DIR \\
       --searches random,near-value,greedy,dialtest,agent:A,agent:B,agent:C"""
 _SEARCHES = "random,near-value,greedy,dialtest"
 
 
+class Contest(NamedTuple):
+    """The rules under which the searches are compared: the same for all of them."""
+
+    validity: str
+    #: Turns are left alone once broken; otherwise the budget is spent on every turn.
+    until_broken: bool
+    #: Variants that a search gets run at a turn.
+    budget: int
+
+    @property
+    def counting(self) -> str:
+        """What the budget is spent on."""
+        return "until broken" if self.until_broken else "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class Rq3Config:
+    """What to compare."""
+
+    contenders: tuple[Contender, ...]
+    budgets: tuple[int, ...] = (8, 32)
+    validities: tuple[str, ...] = ("strict",)
+    until_broken: tuple[bool, ...] = (True, False)
+    ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
+
+    @property
+    def contests(self) -> tuple[Contest, ...]:
+        """Every combination of profile, way of counting and budget."""
+        return tuple(
+            Contest(validity, until, budget)
+            for validity in self.validities
+            for until in self.until_broken
+            for budget in self.budgets
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rq3Row:
+    """One search at one k."""
+
+    contest: Contest
+    label: str
+    #: ``None`` where the search has no number of transformations.
+    k: int | None
+    #: Its best k, the one that is compared; of another one there is one campaign.
+    best: bool
+    means: MeanFigures
+    weaknesses: Weaknesses
+    #: Of the best k only, and not of the subject itself.
+    against: Against | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rq3Table:
+    """The whole table, and what it was measured on."""
+
+    ground: Comparison
+    config: Rq3Config
+    subject: Contender
+    rows: tuple[Rq3Row, ...]
+
+    def compared(self, contest: Contest) -> list[Rq3Row]:
+        """Return the rows that are compared, one for each search."""
+        return [row for row in self.rows if row.contest == contest and row.best]
+
+
+def run_rq3(ground: Comparison, config: Rq3Config) -> Rq3Table:
+    """Run the campaigns and compare them.
+
+    The best k of a search is that of its first run; its other runs are made at this k
+    alone.
+
+    Raises:
+        UserError: the settings do not fit the tracker or the data.
+    """
+    runs = _Runs(ground, config)
+    first = [(*place, k) for place in runs.places for k in place[1].ks(config.ks)]
+    ground.campaigns.run([runs.settings(*place, 0) for place in first])
+    best = {place: runs.best_k(*place) for place in runs.places}
+    ground.campaigns.run(
+        [
+            runs.settings(*place, k, number)
+            for place, k in best.items()
+            for number in range(1, runs.count(place[1]))
+        ]
+    )
+    subject = subject_of(config.contenders)
+    rows = []
+    for place in runs.places:
+        contest, item = place
+        theirs = runs.figures(contest, subject, best[contest, subject], runs.count(subject))
+        for k in item.ks(config.ks):
+            is_best = k == best[place]
+            found = runs.figures(*place, k, runs.count(item) if is_best else 1)
+            compared = is_best and item != subject
+            rows.append(
+                Rq3Row(
+                    contest=contest,
+                    label=item.label,
+                    k=k if len(item.ks((1, 2))) > 1 else None,
+                    best=is_best,
+                    means=MeanFigures.of(ground.resamples, found),
+                    weaknesses=weaknesses_of(found),
+                    against=Against.of(ground.resamples, theirs, found) if compared else None,
+                )
+            )
+    return Rq3Table(ground, config, subject, tuple(rows))
+
+
+class _Runs:
+    """The campaigns of the table, and their figures once they were run."""
+
+    def __init__(self, ground: Comparison, config: Rq3Config) -> None:
+        self._ground, self._ks = ground, config.ks
+        self.places = [(contest, item) for contest in config.contests for item in config.contenders]
+
+    def count(self, item: Contender) -> int:
+        return len(item.runs(self._ground.config.seeds))
+
+    def settings(self, contest: Contest, item: Contender, k: int, number: int) -> Settings:
+        search, seed = item.runs(self._ground.config.seeds)[number]
+        return self._ground.config.settings(
+            validity=contest.validity,
+            until_broken=contest.until_broken,
+            variants=contest.budget,
+            transformations=k,
+            search=search,
+            seed=seed,
+        )
+
+    def figures(
+        self, contest: Contest, item: Contender, k: int, count: int
+    ) -> list[CampaignFigures]:
+        found = [self.settings(contest, item, k, number) for number in range(count)]
+        return [self._ground.campaigns.figures(settings) for settings in found]
+
+    def best_k(self, contest: Contest, item: Contender) -> int:
+        """Return the k of most turns broken for every call; of equal ones the lowest."""
+
+        def rate(k: int) -> float:
+            turns = self.figures(contest, item, k, 1)[0].turns
+            calls = sum(turn.calls for turn in turns)
+            return sum(bool(turn.violations) for turn in turns) / calls
+
+        return max(item.ks(self._ks), key=rate)
+
+
+_CONTEST_COLUMNS: Columns = {
+    "validity": lambda row: row.contest.validity,
+    "until_broken": lambda row: yes_no(row.contest.until_broken),
+    "budget": lambda row: row.contest.budget,
+    "search": lambda row: row.label,
+    "k": lambda row: "" if row.k is None else row.k,
+}
+#: Columns of ``rq3.csv``: a line a search and k.
+COLUMNS: Columns = {
+    **_CONTEST_COLUMNS,
+    "best_k": lambda row: yes_no(row.best),
+    "runs": lambda row: row.means.runs,
+    **COUNT_COLUMNS,
+    **rate_columns("ratio", lambda row: row.against and row.against.ratio),
+    **rate_columns("broken_alone", lambda row: row.against and row.against.alone),
+    **RATE_COLUMNS,
+    "inertia_share": lambda row: csv_number(row.means.inertia / UNIFORM_INERTIA),
+    "weaknesses": lambda row: csv_number(row.weaknesses.number, 1),
+    "most_frequent_weakness": lambda row: csv_number(row.weaknesses.most_frequent),
+    "most_frequent_weakness_name": lambda row: row.weaknesses.name,
+}
+
+
+def _equal_calls_columns(subject: str) -> Columns:
+    """Return the columns of ``rq3-equal-calls.csv``: a line a search that is compared."""
+    return {
+        **_CONTEST_COLUMNS,
+        "runs": lambda row: row.means.runs,
+        "variants_a_turn": lambda row: csv_number(row.against.equal.variants, 2),
+        "calls": lambda row: csv_number(row.against.equal.calls, 1),
+        "turns_broken": lambda row: csv_number(row.against.equal.turns_broken, 1),
+        "subject": lambda _: subject,
+        "subject_calls": lambda row: csv_number(row.against.equal.subject_calls, 1),
+        "subject_turns_broken": lambda row: csv_number(row.against.equal.subject_turns_broken, 1),
+        **rate_columns("ratio", lambda row: row.against.equal.ratio),
+    }
+
+
+def tables(table: Rq3Table) -> dict[str, str]:
+    """Return the texts of the files, by name."""
+    rows = [row for contest in table.config.contests for row in table.compared(contest)]
+    return {
+        "rq3.md": _markdown(table),
+        "rq3.csv": csv_text(COLUMNS, table.rows),
+        "rq3-equal-calls.csv": csv_text(
+            _equal_calls_columns(table.subject.label), [row for row in rows if row.against]
+        ),
+    }
+
+
+def _markdown(table: Rq3Table) -> str:
+    subject, contests = table.subject.label, table.config.contests
+    lines = ["# Searches at equal budgets (RQ3)", "", *table.ground.header(), *_notes(subject)]
+    lines += ["", f"## Turns broken for every call: {subject} as a multiple of the others", ""]
+    others = [item.label for item in table.config.contenders if item != table.subject]
+    lines += markdown_table(
+        ["profile", "counting", "budget", *others],
+        (
+            [contest.validity, contest.counting, str(contest.budget)]
+            + [number(row.against.ratio, 2) for row in table.compared(contest) if row.against]
+            for contest in contests
+        ),
+    )
+    for contest in contests:
+        lines += _section(table, contest)
+    lines += ["", "## Published", "", "Table 4.7 of the thesis, MultiWOZ 2.1:", ""]
+    head = ["tracker", "agent: failure rate", "valid rate", "DialTest: failure rate", "valid rate"]
+    lines += markdown_table(head, PUBLISHED)
+    return "\n".join(lines) + "\n"
+
+
+def _notes(subject: str) -> list[str]:
+    return [
+        (
+            "- budget: variants that a search gets run at a turn; until broken: a turn is left "
+            "alone once it is broken (later turns see it clean), so that rates of variants tell "
+            "when turns ended; whole: the budget is spent on every turn. Calls are the contexts "
+            "that the tracker was asked for, clean ones and those that find the cause of a "
+            "violation included"
+        ),
+        (
+            "- each search at the k at which its first run breaks most turns for every call; "
+            f"{subject} / search: ratio of the turns broken for every call, a paired bootstrap; "
+            f"not broken: share of the turns that {subject} broke which this search did not; "
+            f"as many calls: the search's campaigns cut where they had made as many calls as "
+            f"{subject}, all turns having been given one variant, then two, and so on"
+        ),
+        (
+            "- weaknesses: different sets of changed slots with their new values, and the share "
+            "of the violations that the most frequent one has; counted the thesis' way = "
+            "(violations + carried) / valid"
+        ),
+    ]
+
+
+def _section(table: Rq3Table, contest: Contest) -> list[str]:
+    subject, rows = table.subject.label, table.compared(contest)
+    lines = ["", f"## `{contest.validity}`, {contest.budget} variants a turn, {contest.counting}"]
+    head = ["search", "k", "turns broken per 1,000 calls", f"{subject} / search"]
+    head += [f"not broken, of {subject}'s", "turns broken", "calls", "runs"]
+    lines += ["", *markdown_table(head, map(_compared, rows))]
+    head = [f"with as many calls as {subject}", "variants a turn", "calls", "turns broken"]
+    equal = (_at_equal_calls(row, row.against.equal) for row in rows if row.against)
+    lines += ["", *markdown_table([*head, f"{subject} / search"], equal)]
+    head = ["search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
+    head += ["cause: turn", "context", "both", "weaknesses", "most frequent"]
+    if contest.validity != "strict":
+        head += ["`strict` would veto", "or their context's edits"]
+    lines += ["", *markdown_table(head, map(_described, rows))]
+    if len(table.config.ks) > 1:
+        lines += ["", "Turns broken per 1,000 calls by k (the best one over all runs):", ""]
+        head = ["search", *(f"k = {k}" for k in table.config.ks)]
+        cells: dict[str, list[str]] = {row.label: [row.label] for row in rows}
+        for row in table.rows:
+            if row.contest == contest:
+                cells[row.label].append(number(row.means.broken_per_1000_calls))
+        lines += markdown_table(head, (found for found in cells.values() if len(found) > 2))
+    return lines
+
+
+def _compared(row: Rq3Row) -> list[str]:
+    means = row.means
+    return [
+        row.label,
+        NONE if row.k is None else str(row.k),
+        number(means.broken_per_1000_calls),
+        "" if row.against is None else number(row.against.ratio, 2),
+        "" if row.against is None else rate_text(row.against.alone),
+        f"{means.turns_broken:.0f} of {means.turns:,}",
+        f"{means.calls:,.0f}",
+        str(means.runs),
+    ]
+
+
+def _at_equal_calls(row: Rq3Row, equal: EqualCalls) -> list[str]:
+    return [
+        row.label,
+        f"{equal.variants:.1f}",
+        f"{equal.calls:,.0f}",
+        f"{equal.turns_broken:.0f} of {row.means.turns:,}",
+        number(equal.ratio, 2),
+    ]
+
+
+def _described(row: Rq3Row) -> list[str]:
+    rates = row.means.rates
+    cells = [
+        row.label,
+        rate_text(rates["valid_rate"]),
+        share(rates["valid_rate_per_draw"].value),
+        *(rate_text(rates[name]) for name in ("failure_rate", "thesis_failure_rate", "yield")),
+        *(share(rates[f"cause_{cause}"].value) for cause in ("turn", "context", "both")),
+        f"{row.weaknesses.number:.0f}",
+        share(row.weaknesses.most_frequent),
+    ]
+    if row.contest.validity != "strict":
+        cells += [rate_text(rates[f"strict_vetoes{name}"]) for name in ("", "_with_context")]
+    return cells
+
+
 def main(arguments: Sequence[str]) -> int:
     """Run the command with the arguments that follow its name.
 
     Raises:
-        UserError: an argument, the data or the tracker will not do.
+        UserError: an argument, the data or the tracker cannot be used.
     """
     given = vars(_parser().parse_all(arguments))
     contenders = given.pop("contenders") or parse_contenders(_SEARCHES)
@@ -39,30 +383,18 @@ def main(arguments: Sequence[str]) -> int:
     values = {name: value for name in own if (value := given.pop(name)) is not None}
     config = Rq3Config(contenders, **values)
     ground, folder = begin(given, contenders, "rq3", arguments)
-    table = run_rq3(ground, config)
-    print(markdown(table), end="")
-    if folder is not None:
-        for path in write_rq3(table, folder):
-            say(f"written: {path}")
+    hand_out(tables(run_rq3(ground, config)), folder)
     return 0
 
 
 def _parser() -> Parser:
     parser = comparison_parser("rq3", __doc__ or "", _EXAMPLES)
+    searches = f"default: {_SEARCHES}"
     parser.value(
-        "--searches",
-        parse_contenders,
-        "[LABEL=]SEARCH,...",
-        help=f"default: {_SEARCHES}",
-        dest="contenders",
+        "--searches", parse_contenders, "[LABEL=]SEARCH,...", help=searches, dest="contenders"
     )
-    parser.value(
-        "--budgets", whole_numbers(1), "N,...", help="variants run at a turn (default: 8,32)"
-    )
-    parser.value(
-        "--until-broken",
-        switches,
-        "yes|no|yes,no",
-        help="yes: leave a turn alone once broken; no: spend the budget (default: yes,no)",
-    )
+    budgets = "variants run at a turn (default: 8,32)"
+    parser.value("--budgets", whole_numbers(1), "N,...", help=budgets)
+    until = "yes: leave a turn alone once broken; no: spend the budget (default: yes,no)"
+    parser.value("--until-broken", switches, "yes|no|yes,no", help=until)
     return parser

@@ -14,7 +14,6 @@ import pytest
 from mutate import damaged_text
 
 pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
 
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.campaign.campaign import Campaign

@@ -10,7 +10,6 @@ from xml.etree import ElementTree as ET
 import pytest
 
 pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
 
 # Loaded before any inner run, which forgets what it was the first to load.
 from pytest_dstfuzz.report.html.page import html_text

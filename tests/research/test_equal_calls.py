@@ -12,7 +12,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures
 from pytest_dstfuzz.research.campaign_runner import CampaignRunner
-from pytest_dstfuzz.research.equal_calls import at_equal_calls, cut
+from pytest_dstfuzz.research.contenders import at_equal_calls, cut
 from pytest_dstfuzz.research.resampling import Resamples
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 

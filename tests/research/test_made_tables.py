@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.research import rq1_table, rq2_table, rq3_table
+from pytest_dstfuzz.research import rq1, rq2, rq3
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 COLUMNS = {
-    "rq1": rq1_table.COLUMNS,
-    "rq2": rq2_table.COLUMNS,
-    "rq3": rq3_table.COLUMNS,
+    "rq1": rq1.COLUMNS,
+    "rq2": rq2.COLUMNS,
+    "rq3": rq3.COLUMNS,
 }
 MADE = sorted(file for name in COLUMNS for file in EXAMPLES.glob(f"{name}/**/{name}.csv"))
 

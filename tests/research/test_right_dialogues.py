@@ -9,10 +9,10 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.research import right_dialogues as module
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.training import right_dialogues as module
 from pytest_dstfuzz.training.right_dialogues import held_out, right_dialogues
 
 

@@ -13,11 +13,13 @@ from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.research import right_dialogues, rq1, rq1_measure
-from pytest_dstfuzz.research.rq1 import Rq1Config, run_rq1, write_rq1
-from pytest_dstfuzz.research.rq1_table import csv_text, markdown_text
+from pytest_dstfuzz.research import rq1
+from pytest_dstfuzz.research.comparison import drawn
+from pytest_dstfuzz.research.resampling import Rate
+from pytest_dstfuzz.research.rq1 import Rq1Config, run_rq1, tables
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.training import right_dialogues
 
 
 class Memory:
@@ -74,17 +76,18 @@ def test_rows(table: rq1.Rq1Table) -> None:
         assert counts.thesis_failure_rate is not None
         assert counts.failure_rate is not None
         assert counts.thesis_failure_rate >= counts.failure_rate > 0
-        for rate, interval in (
-            (counts.valid_rate, row.valid_interval),
-            (counts.failure_rate, row.failure_interval),
-            (counts.thesis_failure_rate, row.thesis_interval),
-            (counts.yield_rate, row.yield_interval),
+        for name, rate in (
+            ("valid_rate", counts.valid_rate),
+            ("failure_rate", counts.failure_rate),
+            ("thesis_failure_rate", counts.thesis_failure_rate),
+            ("yield", counts.yield_rate),
         ):
-            assert rate is not None
+            value, interval = row.rates[name]
+            assert value == rate
+            assert value is not None
             assert interval is not None
-            assert interval[0] <= rate <= interval[1]
-        assert row.inertia_share == pytest.approx(1.0, abs=0.05)
-        assert row.inertia == pytest.approx(row.inertia_share * 50 / 12)
+            assert interval[0] <= value <= interval[1]
+        assert row.inertia == pytest.approx(50 / 12, rel=0.05)
         assert row.broken_per_1000_calls == pytest.approx(1000 * row.turns_broken / row.calls)
 
 
@@ -92,10 +95,10 @@ def test_the_same_again(table: rq1.Rq1Table, tracker: Tracker) -> None:
     assert run_rq1(CONFIG, lambda _: None, tracker) == table
 
 
-def test_files(table: rq1.Rq1Table, tmp_path: Path) -> None:
-    markdown, figures = write_rq1(table, tmp_path / "new")
-    text = markdown.read_text(encoding="utf-8")
-    assert text == markdown_text(table)
+def test_files(table: rq1.Rq1Table) -> None:
+    texts = tables(table)
+    assert list(texts) == ["rq1.md", "rq1.csv"]
+    text = texts["rq1.md"]
     for part in (
         "`dstfuzz x`",
         "tracker: memory",
@@ -106,23 +109,24 @@ def test_files(table: rq1.Rq1Table, tmp_path: Path) -> None:
         "inertia of uniform sampling: 50/12 = 4.17",
     ):
         assert part in text
-    rows = list(csv.DictReader(figures.read_text(encoding="utf-8").splitlines()))
+    rows = list(csv.DictReader(texts["rq1.csv"].splitlines()))
     assert [row["k"] for row in rows] == ["1", "3", "1", "3"]
     first = table.rows[0]
     assert float(rows[0]["failure_rate"]) == round(first.counts.failure_rate or 0, 4)
     assert float(rows[0]["thesis_failure_rate_high"]) == round(
-        (first.thesis_interval or (0, 0))[1], 4
+        (first.rates["thesis_failure_rate"].interval or (0, 0))[1], 4
     )
 
 
 def test_what_was_not_counted_is_left_open(table: rq1.Rq1Table) -> None:
-    none = (None,) * 4
-    row = rq1.Rq1Row("strict", 1, 0, Counts(vacuous=1), 0, 0, *none, 0.0, 0.0)
+    rates = {"valid_rate": 0.0, "failure_rate": None, "thesis_failure_rate": None, "yield": 0.0}
+    shown = {name: Rate(rate) for name, rate in rates.items()}
+    row = rq1.Rq1Row("strict", 1, 0, Counts(vacuous=1), 0, 0, shown, 0.0)
     config = replace(CONFIG, checkpoint="weights")
-    empty = replace(table, config=config, rows=(row,))
-    assert "| 1 | 0.00 % | n/a | n/a | 0.00 % | n/a | 0.00 (0.0%) |" in markdown_text(empty)
-    assert "memory, checkpoint `weights`" in markdown_text(empty)
-    assert csv_text(empty).splitlines()[1] == (
+    texts = tables(replace(table, config=config, rows=(row,)))
+    assert "| 1 | 0.00 % | n/a | n/a | 0.00 % | n/a | 0.00 (0.0 %) |" in texts["rq1.md"]
+    assert "memory, checkpoint `weights`" in texts["rq1.md"]
+    assert texts["rq1.csv"].splitlines()[1] == (
         "strict,1,0,1,0,0,0,0,0,0.0,,,,,,,,,0.0,,,0,0,,0.0,0.0"
     )
 
@@ -142,7 +146,7 @@ def module(
 ) -> Iterator[tuple[Path, str]]:
     """A folder to work in, and the name under which the tracker is found."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(rq1_measure, "tracker_for", lambda *_, **__: tracker)
+    monkeypatch.setattr(rq1, "tracker_for", lambda *_, **__: tracker)
     return tmp_path, "memory:track"
 
 
@@ -217,9 +221,7 @@ def test_help_shows_the_options(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_dialogues_are_drawn_by_seed(data: DialogueSet) -> None:
-    one, other = (
-        rq1_measure._drawn(data, replace(CONFIG, max_dialogues=5, seed=seed)) for seed in (1, 2)
-    )
+    one, other = (drawn(data, 5, seed, "rq1", "dialogues") for seed in (1, 2))
     assert one.dialogues != other.dialogues
     assert len(one.dialogues) == 5
-    assert rq1_measure._drawn(data, replace(CONFIG, max_dialogues=None)) is data
+    assert drawn(data, None, 1, "rq1", "dialogues") is data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -11,15 +11,24 @@ from jinja2 import Environment
 
 from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES
 from pytest_dstfuzz.config.rates import percent, points
+from pytest_dstfuzz.report.charts import (
+    PAGE,
+    Chart,
+    ChartLine,
+    DotPanel,
+    Rated,
+    dot_panels,
+    line_charts,
+)
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.figures import (
     EDIT_RATE_RANGES,
     Interval,
+    RateRow,
     by_edit_rate,
     by_transformation,
     heat_map,
 )
-from pytest_dstfuzz.report.html.plots import edit_rate_plot, transformation_plot
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
 from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
@@ -92,8 +101,6 @@ def _figures(view: View) -> dict[str, Any]:
     """Return figures and plots, by their names in the template."""
     transformations = by_transformation(view.turns)
     edit_rates = by_edit_rate(view.turns)
-    rates = "Valid rate and failure rate by transformation"
-    ranges = "Failure rate by edit rate of words and of characters"
     return {
         "transformations": transformations,
         "edit_rates": edit_rates,
@@ -101,8 +108,8 @@ def _figures(view: View) -> dict[str, Any]:
         "heat": heat_map(view.turns),
         "heat_names": _shade_names(),
         "plots": {
-            "transformations": trusted(transformation_plot(transformations, _plot_label(rates))),
-            "edit_rates": trusted(edit_rate_plot(edit_rates, _plot_label(ranges))),
+            "transformations": trusted(_transformation_plot(transformations)),
+            "edit_rates": trusted(_edit_rate_plot(edit_rates)),
         },
     }
 
@@ -141,8 +148,41 @@ def _moment(text: str) -> str:
     return f"{moment:%Y-%m-%d %H:%M %Z}".rstrip()
 
 
-def _plot_label(what: str) -> str:
-    return f"{what}, with 95 % intervals; the figures are in the table"
+def _transformation_plot(rows: Sequence[RateRow]) -> str:
+    valid: list[Rated] = [(row.counts.valid_rate, row.valid_interval) for row in rows]
+    failure = [_failure(row) for row in rows]
+    return dot_panels(
+        [row.name for row in rows],
+        [
+            DotPanel("valid rate", valid, "valid", low=90.0, high=100.0),
+            DotPanel("failure rate", failure, "failure", low=0.0),
+        ],
+        attributes=_shown_as("Valid rate and failure rate by transformation"),
+    )
+
+
+def _edit_rate_plot(series: Mapping[str, Mapping[str, RateRow]]) -> str:
+    names = [name.replace(" to ", "\u2013").removesuffix(" %") for name in EDIT_RATE_RANGES]
+    lines = [
+        ChartLine(level, [_failure(rows.get(name)) for name in EDIT_RATE_RANGES])
+        for level, rows in series.items()
+    ]
+    return line_charts(
+        [Chart("failure rate", names, "edit rate in %", lines)],
+        width=440,
+        theme=PAGE,
+        attributes=_shown_as("Failure rate by edit rate of words and of characters"),
+    )
+
+
+def _failure(row: RateRow | None) -> Rated:
+    return (None, None) if row is None else (row.counts.failure_rate, row.failure_interval)
+
+
+def _shown_as(what: str) -> str:
+    """Return what tells those who do not see a plot what it shows."""
+    label = f"{what}, with 95 % intervals; the figures are in the table"
+    return f' class="plot" role="img" aria-label="{label}"'
 
 
 def _shade_names() -> list[str]:

@@ -10,7 +10,6 @@ import pytest
 from html_pages import NASTY, build, judgement, nasty_report, repeated
 
 pytest.importorskip("jinja2")
-pytest.importorskip("matplotlib")
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.report.html.page import html_text

@@ -1,0 +1,229 @@
+"""Small charts as SVG, drawn without a library: rates and their 95 % intervals.
+
+The same figures give the same text. A colour is one of CSS (``#0072b2``), or the name of a class
+of the page's style sheet (``failure`` is painted by ``fill-failure`` and ``stroke-failure``), so
+that light, dark and print each have their own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.report.edits import visible
+
+#: A rate and its interval; ``None`` where it is not known.
+Rated = tuple[float | None, tuple[float, float] | None]
+
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 14, 30, 34
+_LEGEND: Final = 24
+#: How far the lines of a chart stand apart, so that one interval does not hide another.
+_APART: Final = 5
+#: Steps between two lines of a grid, in per cent.
+_STEPS: Final = (1, 2, 5, 10, 20, 25)
+_ROW: Final = 30
+#: Width of the names of rows, and letters of the longest that fits.
+_NAMES, _LONGEST = 112, 16
+
+
+class Theme(NamedTuple):
+    """The colours of a chart."""
+
+    ink: str
+    quiet: str
+    grid: str
+    lines: Sequence[str]
+
+
+#: Told apart by people with any colour vision (Okabe and Ito).
+PLAIN: Final = Theme(
+    *("#000000", "#000000", "#dddddd"),
+    ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"),
+)
+PAGE: Final = Theme("ink", "quiet", "grid", ("failure", "second"))
+
+
+class ChartLine(NamedTuple):
+    """One line: a rate at each place; one that is not known is left out."""
+
+    label: str
+    rates: Sequence[Rated]
+
+
+class Chart(NamedTuple):
+    """Lines over common places, rates as percentages from 0 up."""
+
+    title: str
+    xs: Sequence[object]
+    x_label: str
+    lines: Sequence[ChartLine]
+
+
+class DotPanel(NamedTuple):
+    """One rate of every row, as a dot on a scale of its own."""
+
+    title: str
+    rates: Sequence[Rated]
+    colour: str
+    #: The scale reaches down to the lowest interval, but at least to here, in per cent.
+    low: float
+    #: ... and up to here; ``None`` = up to the highest interval.
+    high: float | None = None
+
+
+def line_charts(
+    charts: Sequence[Chart], *, width: int = 380, theme: Theme = PLAIN, attributes: str = ""
+) -> str:
+    """Return charts side by side, with one legend, as their lines are the same.
+
+    Args:
+        charts: at least one.
+        width: of each, in points.
+        theme: the colours.
+        attributes: more of the ``svg`` element.
+    """
+    height = 260
+    parts = []
+    for number, chart in enumerate(charts):
+        place = f' transform="translate({number * width} 0)"' if number else ""
+        parts += [f"<g{place}>", *_line_chart(chart, width, height, theme), "</g>"]
+    for number, line in enumerate(charts[0].lines):
+        left, colour = _LEFT + 130 * number, theme.lines[number % len(theme.lines)]
+        fill = _paint("fill", colour)
+        parts.append(f'<rect x="{left}" y="{height + 4}" width="12" height="4" {fill}/>')
+        parts.append(_text(left + 17, height + 10, line.label, theme.ink))
+    return _svg(width * len(charts), height + _LEGEND, parts, attributes)
+
+
+def dot_panels(
+    names: Sequence[str], panels: Sequence[DotPanel], *, theme: Theme = PAGE, attributes: str = ""
+) -> str:
+    """Return a row for each name, with a dot in each of the panels.
+
+    Args:
+        names: of the rows.
+        panels: side by side.
+        theme: the colours.
+        attributes: more of the ``svg`` element.
+    """
+    width, bottom = 150, _TOP + _ROW * max(len(names), 1)
+    parts = [
+        _text(_NAMES - 8, _middle(row) + 4, _short(name), theme.quiet, anchor="end")
+        for row, name in enumerate(names)
+    ]
+    for number, panel in enumerate(panels):
+        left = _NAMES + number * (width + 2 * _RIGHT)
+        ends = [100 * end for _, interval in panel.rates for end in interval or ()]
+        ends += [100 * rate for rate, _ in panel.rates if rate is not None]
+        low, high = min([panel.low, *ends]), panel.high or max([1.0, *ends])
+        scale = _scale(low, high, left, left + width)
+        parts.append(_text(left, 18, panel.title, theme.ink))
+        for tick in _ticks(low, high, 3):
+            x = scale(tick)
+            parts.append(_line(x, _TOP, x, bottom, theme.grid))
+            parts.append(_text(x, bottom + 15, f"{tick:g} %", theme.quiet, anchor="middle"))
+        for row, (rate, interval) in enumerate(panel.rates):
+            y = _middle(row)
+            if interval is not None:
+                at, to = (scale(100 * end) for end in interval)
+                parts.append(_line(at, y, to, y, panel.colour, 2))
+            if rate is not None:
+                parts.append(_dot(scale(100 * rate), y, panel.colour))
+    return _svg(_NAMES + len(panels) * (width + 2 * _RIGHT), bottom + 24, parts, attributes)
+
+
+def _line_chart(chart: Chart, width: int, height: int, theme: Theme) -> list[str]:
+    highest = max((_top(rated) for line in chart.lines for rated in line.rates), default=0.0)
+    ticks = _ticks(0.0, max(highest, 1.0), 5)
+    # The grid ends above everything that is drawn.
+    ticks += [ticks[-1] + ticks[1]] if ticks[-1] < highest else []
+    bottom, right = height - _BOTTOM, width - _RIGHT
+    y = _scale(0.0, ticks[-1], bottom, _TOP)
+    parts = [_text(_LEFT, 18, chart.title, theme.ink, more=' font-weight="bold"')]
+    for tick in ticks:
+        parts.append(_line(_LEFT, y(tick), right, y(tick), theme.grid))
+        parts.append(_text(_LEFT - 5, y(tick) + 4, f"{tick:g} %", theme.quiet, anchor="end"))
+    places = [_LEFT + (n + 0.5) * (right - _LEFT) / len(chart.xs) for n in range(len(chart.xs))]
+    for x, value in zip(places, chart.xs, strict=True):
+        parts.append(_text(x, bottom + 15, str(value), theme.quiet, anchor="middle"))
+    middle = (_LEFT + right) / 2
+    parts.append(_text(middle, bottom + 29, chart.x_label, theme.quiet, anchor="middle"))
+    for number, line in enumerate(chart.lines):
+        colour = theme.lines[number % len(theme.lines)]
+        aside = _APART * (number - (len(chart.lines) - 1) / 2)
+        known = [
+            (x + aside, y(100 * rate), interval)
+            for x, (rate, interval) in zip(places, line.rates, strict=True)
+            if rate is not None
+        ]
+        path = " ".join(f"{x:.1f},{at:.1f}" for x, at, _ in known)
+        stroke = _paint("stroke", colour)
+        parts.append(f'<polyline points="{path}" fill="none" {stroke} stroke-width="2"/>')
+        for x, at, interval in known:
+            parts.append(_dot(x, at, colour, square=number % 2 == 1))
+            if interval is not None:
+                low, high = (y(100 * end) for end in interval)
+                parts.append(_line(x, low, x, high, colour))
+    return parts
+
+
+def _top(rated: Rated) -> float:
+    """Return the highest percentage that is drawn for a rate."""
+    rate, interval = rated
+    return 0.0 if rate is None else 100 * max(rate, interval[1] if interval else 0.0)
+
+
+def _ticks(low: float, high: float, most: int) -> list[float]:
+    """Return round percentages from ``low`` to ``high``, about ``most`` steps apart."""
+    step = next((step for step in _STEPS if high - low <= most * step), _STEPS[-1])
+    first, last = math.ceil(low / step), math.floor(high / step + 1e-9)
+    return [float(step * number) for number in range(first, last + 1)]
+
+
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    """Return what puts ``low`` at the point ``start``, ``high`` at ``end``."""
+    return lambda value: start + (end - start) * (value - low) / (high - low)
+
+
+def _middle(row: int) -> float:
+    return _TOP + _ROW * (row + 0.5)
+
+
+def _short(name: str) -> str:
+    text = visible(name)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _svg(width: int, height: int, parts: Sequence[str], attributes: str) -> str:
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'font-family="sans-serif" font-size="11"{attributes}>'
+    )
+    return "\n".join([head, *parts, "</svg>"]) + "\n"
+
+
+def _paint(what: str, colour: str) -> str:
+    return f'{what}="{colour}"' if colour.startswith("#") else f'class="{what}-{colour}"'
+
+
+def _line(x: float, y: float, to_x: float, to_y: float, colour: str, width: int = 1) -> str:
+    stroke = _paint("stroke", colour)
+    ends = f'x1="{x:.1f}" y1="{y:.1f}" x2="{to_x:.1f}" y2="{to_y:.1f}"'
+    return f'<line {ends} {stroke} stroke-width="{width}"/>'
+
+
+def _dot(x: float, y: float, colour: str, *, square: bool = False) -> str:
+    fill = _paint("fill", colour)
+    if square:
+        return f'<rect x="{x - 3:.1f}" y="{y - 3:.1f}" width="6" height="6" {fill}/>'
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" {fill}/>'
+
+
+def _text(
+    x: float, y: float, text: str, colour: str, *, anchor: str = "start", more: str = ""
+) -> str:
+    fill = _paint("fill", colour)
+    place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f"<text {place} {fill}{more}>{escape(visible(text))}</text>"

@@ -1,0 +1,159 @@
+"""What the commands of the experiments share: options, lists as their values, the run."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_dstfuzz.config import ADAPTER, VALIDITIES, masked_words, parse_option
+from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
+from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.files import check_writable, write_text
+from pytest_dstfuzz.research.comparison import Comparison, GroundConfig, prepare
+from pytest_dstfuzz.research.contenders import Contender
+
+_SHARED: Final = (
+    *("model", "checkpoint", "data", "device", "batch_size", "attack", *ADAPTER),
+    *("max_edit_rate", "flat_edit_rate"),
+)
+
+
+def experiment_parser(name: str, description: str, examples: str, splits_are: str) -> Parser:
+    """Return a parser with the options that all experiments have."""
+    parser = Parser(f"dstfuzz experiment {name}", description, examples)
+    parser.shared(*_SHARED, required=("model",))
+    help_ = f"{splits_are} (default: val,test)"
+    parser.value("--split", splits, "SPLIT,...", help=help_, dest="splits")
+    parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
+    parser.value(
+        "--validity", validities, "PROFILE,...", help="strict, edit-rate or both", dest="validities"
+    )
+    return parser
+
+
+def comparison_parser(name: str, description: str, examples: str) -> Parser:
+    """Return a parser with the options that all comparisons have."""
+    parser = experiment_parser(name, description, examples, "those that the agent was trained with")
+    parser.shared("redraws", "lock")
+    parser.value(
+        "--seeds",
+        whole_numbers(0),
+        "N,...",
+        help="seeds of the runs of a search; policies take turns with them (default: 0,1,2)",
+    )
+    parser.value("--max-dialogues", whole_number(1), "N", help="draw at most N held-out dialogues")
+    parser.value("--jobs", whole_number(1), "N", help="processes (default: 1)")
+    parser.value(
+        "--output",
+        Path,
+        "DIR",
+        help="write the table into this folder, and each campaign as soon as it is done: "
+        "the same command goes on from there",
+    )
+    return parser
+
+
+def begin(
+    given: dict[str, Any],
+    contenders: Sequence[Contender],
+    name: str,
+    arguments: Sequence[str],
+) -> tuple[Comparison, Path | None]:
+    """Find the held-out dialogues; what is used of ``given`` is taken out of it.
+
+    Args:
+        given: values of the options.
+        contenders: the searches to compare.
+        name: of the experiment.
+        arguments: as the user typed them.
+
+    Raises:
+        UserError: an argument, the data or the tracker will not do.
+    """
+    folder = output_folder(given, name)
+    jobs = given.pop("jobs") or 1
+    names = [item.name for item in fields(GroundConfig) if item.name in given]
+    values = {name: value for name in names if (value := given.pop(name)) is not None}
+    config = GroundConfig(
+        **values, adapter=adapter_options(given), command=command_line(name, arguments)
+    )
+    searches = [search for item in contenders for search in item.searches]
+    return prepare(config, searches, folder=folder, jobs=jobs, say=say), folder
+
+
+def command_line(name: str, arguments: Sequence[str]) -> str:
+    """Return the command as it was typed, without what is secret in it."""
+    return shlex.join(masked_words(["dstfuzz", "experiment", name, *arguments]))
+
+
+def output_folder(given: dict[str, Any], name: str) -> Path | None:
+    """Take the folder of the tables out of the values of the options.
+
+    Raises:
+        UserError: nothing can be written there.
+    """
+    folder: Path | None = given.pop("output")
+    if folder is not None:
+        check_writable(folder / f"{name}.md")
+    return folder
+
+
+def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
+    """Print the first of some tables; write all of them where there is a folder, by their names.
+
+    Raises:
+        UserError: the files cannot be written.
+    """
+    print(next(iter(texts.values())), end="")
+    if folder is not None:
+        for name, text in texts.items():
+            write_text(folder / name, text)
+            say(f"written: {folder / name}")
+
+
+def say(line: str) -> None:
+    """Tell the user what is going on, beside the table."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def splits(text: str) -> tuple[str, ...]:
+    """Read ``val,test``."""
+    names = [parse_option("split", part.strip(), "--split") for part in text.split(",")]
+    return tuple(dict.fromkeys(names))
+
+
+def ks(text: str) -> tuple[int, ...]:
+    """Read ``1,2,6``: numbers of transformations."""
+    numbers = whole_numbers(1)(text)
+    if any(number > 6 for number in numbers):
+        raise ValueError("must be numbers from 1 to 6, such as 1,2,6")
+    return numbers
+
+
+def whole_numbers(low: int) -> Callable[[str], tuple[int, ...]]:
+    """Return a parser of lists of whole numbers of at least ``low``."""
+    number = whole_number(low)
+    return lambda text: tuple(dict.fromkeys(number(part.strip()) for part in text.split(",")))
+
+
+def validities(text: str) -> tuple[str, ...]:
+    """Read ``strict``, ``strict,edit-rate`` or ``both``."""
+    if text == "both":
+        return ("edit-rate", "strict")
+    names = [part.strip() for part in text.split(",")]
+    for name in names:
+        if name not in VALIDITIES:
+            raise unknown_name("validity profile", name, (*VALIDITIES, "both"))
+    return tuple(dict.fromkeys(names))
+
+
+def switches(text: str) -> tuple[bool, ...]:
+    """Read ``yes``, ``no`` or both, as ``yes,no``."""
+    found = [part.strip() for part in text.split(",")]
+    if not set(found) <= {"yes", "no"}:
+        raise ValueError("must be yes, no or yes,no")
+    return tuple(dict.fromkeys(part == "yes" for part in found))
