@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.checks import check_prediction
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.validation import check_prediction
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.errors import GivenUpError
-from pytest_dstfuzz.trackers.checks import as_list, describe_error, passes_through, raised_in
-from pytest_dstfuzz.trackers.overrun import Overrun, ended_with
+from pytest_dstfuzz.trackers.deadline import Overrun, ended_with
 from pytest_dstfuzz.trackers.tracker import Interrupted, Tracker
+from pytest_dstfuzz.trackers.validation import as_list, describe_error, passes_through, raised_in
 
 #: A tracker that has not answered once in so many contexts is not asked any more: a
 #: service that is down would otherwise cost two calls for every context that is left.

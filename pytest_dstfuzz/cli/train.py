@@ -64,7 +64,7 @@ class Training:
 TRAININGS: dict[str, Training] = {
     "trade": Training(
         TradeTrainingConfig,
-        "pytest_dstfuzz.trackers.trade.train:train_trade",
+        "pytest_dstfuzz.trackers.trade.training:train_trade",
         {
             "batch_size": "turns of one step",
             "hidden": "size of the recurrent layers",
@@ -79,7 +79,7 @@ TRAININGS: dict[str, Training] = {
     ),
     "simpletod": Training(
         SimpleTodTrainingConfig,
-        "pytest_dstfuzz.trackers.simpletod.train:train_simpletod",
+        "pytest_dstfuzz.trackers.simpletod.training:train_simpletod",
         {
             "base": (
                 "fine-tune this causal language model, a folder or a name on the hub, instead "

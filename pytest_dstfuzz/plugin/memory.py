@@ -28,7 +28,7 @@ from pytest_dstfuzz.regressions.corpus import (
 from pytest_dstfuzz.regressions.regression import Regression, Replayed
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import masked_text
-from pytest_dstfuzz.trackers.checks import unknown_slot
+from pytest_dstfuzz.trackers.validation import unknown_slot
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.session import DstSession

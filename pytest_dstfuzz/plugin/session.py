@@ -47,10 +47,10 @@ from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
 from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.policy_file import describe_policy, is_agent
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.trackers.validation import describe
 
 _NO_TRACKER = (
     "no tracker to test: name one with --dst-model (a registered name such as 'trade', or "

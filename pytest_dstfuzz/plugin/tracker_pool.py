@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.report.redact import KEPT_BACK
-from pytest_dstfuzz.trackers.overrun import can_end_calls
+from pytest_dstfuzz.trackers.deadline import can_end_calls
 from pytest_dstfuzz.trackers.preflight import bounded, preflight, refuse_training_mode
 from pytest_dstfuzz.trackers.tracker import (
     Disagreement,

@@ -13,7 +13,7 @@ from pytest_dstfuzz.regressions.regression import Regression
 _IMPORTS = (
     "from pytest_dstfuzz.dialogue.dialogues import Context, Exchange",
     "from pytest_dstfuzz.trackers.adapters import as_tracker",
-    "from pytest_dstfuzz.trackers.checks import check_predictions",
+    "from pytest_dstfuzz.trackers.validation import check_predictions",
 )
 _TEST = '''\
 def {name}(dst_model):

@@ -24,8 +24,7 @@ from typing import Any, cast
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError, message_of
-from pytest_dstfuzz.trackers.checks import describe, passes_through
-from pytest_dstfuzz.trackers.overrun import Overrun
+from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import (
     Interrupted,
     Prediction,
@@ -33,6 +32,7 @@ from pytest_dstfuzz.trackers.tracker import (
     Tracker,
     declared,
 )
+from pytest_dstfuzz.trackers.validation import describe, passes_through
 
 
 class CallableTracker:

@@ -8,9 +8,8 @@ from typing import Any
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.asking import ask_raw
-from pytest_dstfuzz.trackers.checks import check_prediction, describe_error
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
+from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, describe_error
 
 #: Called with the contexts predicted so far and their number in all.
 Progress = Callable[[int, int], None]

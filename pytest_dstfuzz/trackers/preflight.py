@@ -15,17 +15,19 @@ from pytest_dstfuzz.errors import (
     TrackerError,
     UserError,
 )
-from pytest_dstfuzz.trackers.asking import (
+from pytest_dstfuzz.trackers.deadline import Deadline, Overrun, ended_with
+from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Prediction, Tracker, is_repeatable
+from pytest_dstfuzz.trackers.validation import (
     TrackerRaisedError,
     ask,
     ask_raw,
+    check_prediction,
+    describe_error,
     difference,
     in_training_mode,
+    raised_at,
+    unknown_slot,
 )
-from pytest_dstfuzz.trackers.checks import check_prediction, describe_error, raised_at, unknown_slot
-from pytest_dstfuzz.trackers.deadline import Deadline
-from pytest_dstfuzz.trackers.overrun import Overrun, ended_with
-from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Prediction, Tracker, is_repeatable
 
 T = TypeVar("T")
 

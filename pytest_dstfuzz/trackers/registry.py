@@ -20,9 +20,9 @@ from pytest_dstfuzz.errors import (
     unknown_name,
 )
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.checks import passes_through, raised_at
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.trackers.validation import passes_through, raised_at
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 
 #: Packages register a tracker under this group as a factory that is called as

@@ -15,8 +15,8 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.neural import write_tensors
 from pytest_dstfuzz.trackers.run_settings import RunSettings
-from pytest_dstfuzz.trackers.storage import write_tensors
 
 #: What a resumed run needs; what is said about the run is in its metadata.
 STATE_FILE = "training.safetensors"

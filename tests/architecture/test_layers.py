@@ -58,7 +58,7 @@ ALLOWED: dict[str, set[str]] = {
 AGENT_DOORS = {"search/policy", "search/policy_file", "search/registry"}
 
 #: The trackers that are networks, and what they share.
-NEURAL = tuple(f"trackers/{name}" for name in ("trade", "simpletod", "runs", "storage", "devices"))
+NEURAL = tuple(f"trackers/{name}" for name in ("trade", "simpletod", "runs", "neural"))
 
 #: Third-party package -> where it may be imported (prefixes of module paths).
 FENCES: dict[str, tuple[str, ...]] = {
@@ -73,7 +73,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "gensim": ("perturb/lexicon/word_sources", "trackers/trade"),
     "jellyfish": ("perturb/rates",),
     "httpx": ("trackers/web/",),
-    "httpcore": ("trackers/web/bounded",),
+    "httpcore": ("trackers/web/client",),
     "starlette": ("trackers/web/server",),
     "uvicorn": ("trackers/web/server",),
     "numpy": (

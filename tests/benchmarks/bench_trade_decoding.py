@@ -20,8 +20,6 @@ from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Context  # 
 from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: E402
 from pytest_dstfuzz.dialogue.normalise import normalise_state  # noqa: E402
 from pytest_dstfuzz.trackers.trade.decode import gini_rows, mix  # noqa: E402
-from pytest_dstfuzz.trackers.trade.encode import history_words  # noqa: E402
-from pytest_dstfuzz.trackers.trade.load import load_trade  # noqa: E402
 from pytest_dstfuzz.trackers.trade.network import (  # noqa: E402
     GATE_DONTCARE,
     GATE_POINTER,
@@ -29,8 +27,15 @@ from pytest_dstfuzz.trackers.trade.network import (  # noqa: E402
     TradeNetwork,
 )
 from pytest_dstfuzz.trackers.trade.rows import pad  # noqa: E402
-from pytest_dstfuzz.trackers.trade.tracker import TradeTracker  # noqa: E402
-from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD  # noqa: E402
+from pytest_dstfuzz.trackers.trade.tracker import (  # noqa: E402
+    TradeTracker,
+    load_trade,
+)
+from pytest_dstfuzz.trackers.trade.vocabulary import (  # noqa: E402
+    END,
+    PAD,
+    history_words,
+)
 
 BATCH = 64
 #: Steps that the published code runs for every slot when it predicts.

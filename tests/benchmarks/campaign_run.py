@@ -19,9 +19,9 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.trackers.tokenise import tokenise
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.trade import create
-from pytest_dstfuzz.trackers.trade.encode import tokenise
 
 BATCH = 64
 #: Plugins that are there for other tests, and that import a lot.

@@ -20,8 +20,8 @@ from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, 
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
-from pytest_dstfuzz.trackers.checks import describe_error
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.validation import describe_error
 
 #: What ends a test or the run, and is no failure of the tracker.
 STOPS = [

@@ -19,9 +19,9 @@ from pytest_dstfuzz.trackers.adapters import (
     StatefulAdapter,
     as_tracker,
 )
-from pytest_dstfuzz.trackers.checks import check_prediction
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Prediction, gini_impurity, notes_of
+from pytest_dstfuzz.trackers.validation import check_prediction
 
 CONTEXT = Context((Exchange("", "a Large pizza"), Exchange("ok", "make it small")))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.trackers.fingerprint import files_fingerprint
+from pytest_dstfuzz.trackers.neural import files_fingerprint
 from pytest_dstfuzz.trackers.tracker import fingerprint_of
-from pytest_dstfuzz.trackers.trade.load import SHIPPED, load_trade
+from pytest_dstfuzz.trackers.trade.tracker import SHIPPED, load_trade
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange, Ontology
 from pytest_dstfuzz.errors import OutOfReachError, TrackerError, UserError
 from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.asking import in_training_mode
-from pytest_dstfuzz.trackers.checks import check_predictions
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.validation import check_predictions, in_training_mode
 
 CONTEXTS = [Context((Exchange("", "word " * number),)) for number in range(1, 6)]
 ONTOLOGY = Ontology({"size": ("large",)})

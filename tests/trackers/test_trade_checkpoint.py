@@ -17,9 +17,9 @@ from trade_data import dialogues  # noqa: E402
 
 from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.trade import create  # noqa: E402
-from pytest_dstfuzz.trackers.trade.load import SHIPPED, load_trade  # noqa: E402
-from pytest_dstfuzz.trackers.trade.storage import TradeReading, build_network, save_model  # noqa: E402
-from pytest_dstfuzz.trackers.trade.train import training_vocabulary  # noqa: E402
+from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network, save_model  # noqa: E402
+from pytest_dstfuzz.trackers.trade.tracker import SHIPPED, load_trade  # noqa: E402
+from pytest_dstfuzz.trackers.trade.training import training_vocabulary  # noqa: E402
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.json", "vocabulary.json"
 

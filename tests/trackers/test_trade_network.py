@@ -12,13 +12,13 @@ pytest.importorskip("safetensors")
 
 from trade_data import dialogues  # noqa: E402
 
+from pytest_dstfuzz.trackers.trade.checkpoint import build_network  # noqa: E402
 from pytest_dstfuzz.trackers.trade.decode import decode, mix  # noqa: E402
 from pytest_dstfuzz.trackers.trade.gru import run_bidirectional  # noqa: E402
 from pytest_dstfuzz.trackers.trade.loss import batch_loss  # noqa: E402
 from pytest_dstfuzz.trackers.trade.network import GATE_POINTER, TradeNetwork  # noqa: E402
 from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, bucket, collate, make_rows  # noqa: E402
-from pytest_dstfuzz.trackers.trade.storage import build_network  # noqa: E402
-from pytest_dstfuzz.trackers.trade.train import training_vocabulary  # noqa: E402
+from pytest_dstfuzz.trackers.trade.training import training_vocabulary  # noqa: E402
 from pytest_dstfuzz.trackers.trade.vocabulary import END, UNKNOWN  # noqa: E402
 
 

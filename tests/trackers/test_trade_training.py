@@ -21,10 +21,12 @@ from trade_data import dialogues, small_config, write_folder  # noqa: E402
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.runs import learning_rate  # noqa: E402
-from pytest_dstfuzz.trackers.trade import train  # noqa: E402
-from pytest_dstfuzz.trackers.trade.load import load_trade  # noqa: E402
-from pytest_dstfuzz.trackers.trade.tracker import TradeTracker  # noqa: E402
-from pytest_dstfuzz.trackers.trade.train import train_trade  # noqa: E402
+from pytest_dstfuzz.trackers.trade import training  # noqa: E402
+from pytest_dstfuzz.trackers.trade.tracker import (  # noqa: E402
+    TradeTracker,
+    load_trade,
+)
+from pytest_dstfuzz.trackers.trade.training import train_trade  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -171,7 +173,7 @@ def test_the_model_tells_the_settings_of_each_part_of_its_run(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     better = iter([0.1, 0.2, 0.3])
-    monkeypatch.setattr(train, "row_accuracy", lambda *_: (next(better), 0.5))
+    monkeypatch.setattr(training, "row_accuracy", lambda *_: (next(better), 0.5))
 
     def trained_on(**changes: object) -> dict[str, Any]:
         train_trade(small_config(data, tmp_path, max_minutes=1e-9, **changes), silent)

@@ -6,11 +6,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.trackers.chat.models import model_name
-from pytest_dstfuzz.trackers.chat.prompt import Prompt, prompt_slots
-from pytest_dstfuzz.trackers.chat.schema import answer_formats
-from pytest_dstfuzz.trackers.chat.tracker import ChatTracker
-from pytest_dstfuzz.trackers.chat.usage import Meter
+from pytest_dstfuzz.trackers.chat.prompt import Prompt, answer_formats, prompt_slots
+from pytest_dstfuzz.trackers.chat.tracker import ChatTracker, Meter, model_name
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import Transport
 

@@ -8,14 +8,93 @@ from functools import partial
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
-from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError
 from pytest_dstfuzz.trackers.chat.parse import NoStateError, parse_answer
-from pytest_dstfuzz.trackers.chat.prompt import Prompt
-from pytest_dstfuzz.trackers.chat.schema import AnswerFormat
-from pytest_dstfuzz.trackers.chat.usage import Meter
-from pytest_dstfuzz.trackers.checks import describe
+from pytest_dstfuzz.trackers.chat.prompt import AnswerFormat, Prompt
 from pytest_dstfuzz.trackers.tracker import Prediction, Usage
+from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
+
+
+class Meter:
+    """Adds up tokens, and what they cost.
+
+    Args:
+        prices: money for a million tokens of prompts, and of answers; ``None`` = not known.
+    """
+
+    def __init__(self, prices: tuple[float, float] | None = None) -> None:
+        self._prices = prices
+        self._lock = threading.Lock()
+        self._answers = self._uncounted = self._prompt = self._completion = 0
+
+    def add(self, counts: object) -> None:
+        """Count one answer.
+
+        Args:
+            counts: its ``usage`` (``prompt_tokens``, ``completion_tokens``); anything else is
+                an answer for which the service gave no counts.
+        """
+        prompt, completion = _tokens(counts, "prompt_tokens"), _tokens(counts, "completion_tokens")
+        with self._lock:
+            self._answers += 1
+            if prompt is None or completion is None:
+                self._uncounted += 1
+            else:
+                self._prompt += prompt
+                self._completion += completion
+
+    @property
+    def usage(self) -> Usage:
+        """What was counted so far."""
+        with self._lock:
+            cost = None
+            if self._prices is not None:
+                per_prompt, per_answer = self._prices
+                cost = (self._prompt * per_prompt + self._completion * per_answer) / 1e6
+            return Usage(self._answers, self._uncounted, self._prompt, self._completion, cost)
+
+
+def _tokens(counts: object, name: str) -> int | None:
+    value = counts.get(name) if isinstance(counts, Mapping) else None
+    # True is an int to Python, but it is no number of tokens.
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+#: Names of models that a message lists.
+_LISTED: Final = 10
+
+
+def model_name(transport: Transport) -> str:
+    """Return the name of the service's only model.
+
+    Raises:
+        NoAnswerError: nobody answers.
+        UserError: it has none or several, or does not say.
+    """
+    which = "name the model with --dst-service-model"
+    try:
+        names = transport.ask("GET", "models", read=_names)
+    except GivenUpError:
+        raise
+    except TrackerError as error:
+        if isinstance(error, ServiceError) and error.status is None:
+            raise NoAnswerError(str(error)) from None
+        raise UserError(f"{which}: the service does not list its models ({error})") from None
+    if len(names) == 1:
+        return names[0]
+    shown = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+    listed = transport.secrets.redact(shown) or "none"
+    raise UserError(f"{which}: the service at {transport.address} lists {listed}")
+
+
+def _names(reply: Reply) -> list[str]:
+    body = reply.json()
+    listed = body.get("data") if isinstance(body, Mapping) else None
+    entries = listed if isinstance(listed, list) else []
+    names = (entry.get("id") for entry in entries if isinstance(entry, Mapping))
+    return sorted(name for name in names if isinstance(name, str))
+
 
 #: Statuses with which a service refuses a request for what it asks.
 _REFUSED: Final = (400, 422)

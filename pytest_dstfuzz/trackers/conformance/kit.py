@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.trackers.conformance.accuracy import accuracy, evaluation
 from pytest_dstfuzz.trackers.conformance.contract import (
     batch_sizes,
     clean_turns,
     eval_mode,
     input_kept,
+    odd_utterances,
     own_states,
 )
 from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome, Conformance, Finding
-from pytest_dstfuzz.trackers.conformance.odd import odd_utterances
 from pytest_dstfuzz.trackers.conformance.probe import TrackerProbe
 from pytest_dstfuzz.trackers.conformance.repeating import (
     batch_alone,
@@ -25,7 +24,43 @@ from pytest_dstfuzz.trackers.conformance.repeating import (
     memory,
 )
 from pytest_dstfuzz.trackers.conformance.values import slots, values
+from pytest_dstfuzz.trackers.evaluate import Evaluation, score
 from pytest_dstfuzz.trackers.tracker import Tracker
+
+_READS = (
+    "Look at what it is given (context.user is the newest utterance, context.exchanges all of "
+    "them) and at the slots that it returns; or name other data with --data."
+)
+
+
+def evaluation(probe: TrackerProbe) -> Evaluation | None:
+    """Return the accuracy on the turns with labels, where every turn has an answer."""
+    if not _has_labels(probe) or len(probe.answers) < len(probe.turns):
+        return None
+    return score(probe.data, [answer.prediction for answer in probe.answers.values()])
+
+
+def accuracy(probe: TrackerProbe) -> CheckOutcome:
+    """The tracker predicts something, not always the same, and is right now and then."""
+    states = {answer.prediction.state for answer in probe.answers.values()}
+    turns = f"{len(probe.answers)} turns"
+    if not any(states):
+        return CheckOutcome("warned", f"the tracker predicts no slot at any of {turns}", _READS)
+    if len(states) == 1 and len(probe.answers) > 1:
+        return CheckOutcome("warned", f"the tracker says the same to all of {turns}", _READS)
+    found = evaluation(probe)
+    if found is None:
+        why = "some turns have no answer" if _has_labels(probe) else "the data has no labels"
+        return CheckOutcome("skipped", f"{why}; {len(states)} different states at {turns}")
+    of = f"{found.turns} turns"
+    if found.unlabelled:
+        of = f"the {of} that have labels ({found.unlabelled} have none)"
+    right = f"{found.right} of {of} are right"
+    return CheckOutcome("passed", right) if found.right else CheckOutcome("warned", right, _READS)
+
+
+def _has_labels(probe: TrackerProbe) -> bool:
+    return any(turn.state is not None for d in probe.data.dialogues for turn in d.turns)
 
 
 @dataclass(frozen=True, slots=True)

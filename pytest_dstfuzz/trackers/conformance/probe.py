@@ -10,10 +10,9 @@ from typing import NamedTuple, TypeVar, cast
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.seeding import stream
-from pytest_dstfuzz.trackers.asking import ask_raw
-from pytest_dstfuzz.trackers.checks import check_prediction
 from pytest_dstfuzz.trackers.evaluate import similar_lengths
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, is_repeatable
+from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction
 
 #: Batch sizes that are tried, beside that of the run; 7 fills no batch of a usual size.
 SIZES = (1, 2, 7, 64)

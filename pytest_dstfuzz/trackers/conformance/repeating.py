@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import DstFuzzError
-from pytest_dstfuzz.trackers.asking import difference
+from pytest_dstfuzz.trackers.conformance.contract import LONG
 from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
-from pytest_dstfuzz.trackers.conformance.odd import LONG
 from pytest_dstfuzz.trackers.conformance.probe import ProbeTurn, Sized, TrackerProbe
 from pytest_dstfuzz.trackers.tracker import VOTE, Prediction
+from pytest_dstfuzz.trackers.validation import difference
 
 
 def deterministic(probe: TrackerProbe) -> CheckOutcome:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_value
-from pytest_dstfuzz.trackers.checks import unknown_slot
 from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
 from pytest_dstfuzz.trackers.conformance.probe import TrackerProbe
+from pytest_dstfuzz.trackers.validation import unknown_slot
 
 #: In fewer letters two words that are alike are two words (``east``, ``west``).
 _LETTERS = 5

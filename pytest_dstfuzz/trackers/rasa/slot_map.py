@@ -29,7 +29,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
-from pytest_dstfuzz.trackers.checks import describe, unknown_slot
+from pytest_dstfuzz.trackers.validation import describe, unknown_slot
 
 #: How messages name the option.
 _OPTION = "--dst-slot-map=FILE (TOML or JSON; dstfuzz: --slot-map)"

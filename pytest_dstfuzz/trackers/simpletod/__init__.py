@@ -20,7 +20,7 @@ def create(
     """Return the SimpleTOD tracker; what ``--dst-model=simpletod`` calls.
 
     Args:
-        checkpoint: see ``load.load_simpletod``; ``None`` is the shipped model.
+        checkpoint: see ``tracker.load_simpletod``; ``None`` is the shipped model.
         device: where to compute.
         batch_size: contexts that are computed together.
 
@@ -30,7 +30,7 @@ def create(
     """
     needed = ("torch", "transformers", "tokenizers", "safetensors")
     with needs_extra("the tracker 'simpletod'", "simpletod", *needed):
-        from pytest_dstfuzz.trackers.simpletod.load import (  # noqa: PLC0415 - needs torch
+        from pytest_dstfuzz.trackers.simpletod.tracker import (  # noqa: PLC0415 - needs torch
             load_simpletod,
         )
     return load_simpletod(checkpoint, device, batch_size)

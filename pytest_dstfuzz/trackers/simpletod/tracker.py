@@ -5,20 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 
+import torch
+import transformers
 from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBase
 
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.multiwoz import SLOTS
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.devices import fair_threads
+from pytest_dstfuzz.errors import TrackerError, UserError, nearest
+from pytest_dstfuzz.trackers.neural import fair_threads, files_fingerprint, move
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
 from pytest_dstfuzz.trackers.simpletod.decoder import SpeculativeDecoder
 from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written
-from pytest_dstfuzz.trackers.simpletod.model import SimpleTodReading, positions_of
+from pytest_dstfuzz.trackers.simpletod.model import (
+    SimpleTodReading,
+    positions_of,
+    read_pretrained,
+    read_reading,
+)
 from pytest_dstfuzz.trackers.simpletod.texts import (
     END_OF_BELIEF,
     END_OF_CONTEXT,
+    MARKS,
     OPENING,
     SEPARATOR,
     SYSTEM,
@@ -29,12 +39,71 @@ from pytest_dstfuzz.trackers.simpletod.texts import (
 )
 from pytest_dstfuzz.trackers.tracker import Prediction
 
+#: The model that ships with the package.
+SHIPPED = Path(__file__).parents[2] / "resources" / "simpletod"
+#: How models are read that were not trained by `training.train_simpletod`: as the paper's.
+_PUBLISHED = SimpleTodReading(common=False, slots=SLOTS, normalisation="multiwoz", spellings={})
+
+
+def load_simpletod(
+    checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
+) -> SimpleTodTracker:
+    """Return the tracker of a causal language model in SimpleTOD's format.
+
+    Args:
+        checkpoint: a folder as transformers saves it, or a name on the hub; ``None`` is the
+            shipped model. Without our own ``simpletod.json`` beside the weights, utterances
+            are read in lower case and slots are MultiWOZ's.
+        device: where to compute, as torch names it.
+        batch_size: contexts that are computed together.
+
+    Raises:
+        UserError: there is no such model, it is damaged, holds weights that are not finite or
+            knows no SimpleTOD marks, or there is no such device. Nothing is ever
+            unpickled, and no code of a hub is run.
+    """
+    name = str(SHIPPED if checkpoint is None else checkpoint)
+    reading = read_reading(Path(name)) or _PUBLISHED
+    model, tokeniser = read_pretrained(name)
+    known = tokeniser.get_vocab()
+    if missing := [mark for mark in MARKS if mark not in known]:
+        guess = nearest(missing[0], [token for token in known if token.startswith("<|")])
+        hint = f" (it has {guess!r})" if guess else ""
+        raise UserError(
+            f"{name!r} is no SimpleTOD model: its vocabulary lacks {', '.join(missing)}{hint}"
+        )
+    for weight, values in model.state_dict().items():
+        if not values.isfinite().all():
+            raise UserError(f"{name!r}: {weight} holds numbers that are not finite")
+    model = move(model, device, "SimpleTOD")
+    return SimpleTodTracker(
+        model,
+        tokeniser,
+        reading,
+        batch_size=batch_size,
+        fingerprint=_fingerprint(Path(name), device),
+    )
+
+
+def _fingerprint(folder: Path, device: str) -> str | None:
+    """Return the fingerprint of a model in a folder; what a name on the hub means may change."""
+    if not folder.is_dir():
+        return None
+    return files_fingerprint(
+        [path for path in folder.iterdir() if path.is_file()],
+        Path(__file__).parent,
+        torch.__version__,
+        transformers.__version__,
+        torch.device(device).type,
+    )
+
+
 #: Malformed parts of beliefs that are kept to be looked at.
 _KEPT = 20
 
 
 class SimpleTodTracker:
-    """Predicts belief states with a causal language model; see `load.load_simpletod`.
+    """Predicts belief states with a causal language model; see `load_simpletod`.
 
     The impurity of a slot is the mean over the tokens of its part of the belief, domain and
     slot words and the separator that ends it included; a slot that is not generated has none.

@@ -20,7 +20,7 @@ def create(
     """Return the TRADE tracker; what ``--dst-model=trade`` calls.
 
     Args:
-        checkpoint: see ``load.load_trade``; ``None`` is the shipped model.
+        checkpoint: see ``tracker.load_trade``; ``None`` is the shipped model.
         device: where to compute.
         batch_size: contexts that are computed together.
 
@@ -29,5 +29,5 @@ def create(
         UserError: the checkpoint or the device is not usable.
     """
     with needs_extra("the tracker 'trade'", "trade", "torch", "safetensors"):
-        from pytest_dstfuzz.trackers.trade.load import load_trade  # noqa: PLC0415 - needs torch
+        from pytest_dstfuzz.trackers.trade.tracker import load_trade  # noqa: PLC0415 - needs torch
     return load_trade(checkpoint, device, batch_size)

@@ -1,15 +1,18 @@
-"""The training loss: negative log-likelihood of the whole belief state."""
+"""The training loss, -log p of the whole belief state, and accuracy on labelled rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
 from pytest_dstfuzz.trackers.trade.network import Encoded, FirstStep, TradeNetwork
-from pytest_dstfuzz.trackers.trade.rows import TurnBatch
+from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, TurnBatch, bucket, collate
+from pytest_dstfuzz.trackers.trade.vocabulary import END
 
 #: Keeps the logarithm of a word that can be neither generated nor copied finite.
 _TINY = 1e-9
@@ -86,3 +89,35 @@ def _teacher_forced(
     later = torch.stack(steps, 1)[back] if steps else states[0][:, None, :][:, :0]
     all_states = torch.cat([states[0][:, None], later], 1)
     return all_states, torch.cat([inputs[slot][:, None], embedded], 1)
+
+
+def row_accuracy(
+    network: TradeNetwork, rows: Sequence[LabelledTurn], batch_size: int, device: str
+) -> tuple[float, float]:
+    """Return joint goal accuracy and slot accuracy on ``rows``, both in [0, 1]."""
+    joint = slots = 0
+    with torch.inference_mode():
+        for chosen in bucket([len(row.words) for row in rows], batch_size, None):
+            part = [rows[number] for number in chosen]
+            batch = collate(part).to(device)
+            decoded = decode(network, batch.words, batch.copies, batch.lengths)
+            for wrong in _wrong_slots(decoded, part):
+                joint += not wrong
+                slots += len(part[0].gates) - wrong
+    return joint / len(rows), slots / (len(rows) * len(rows[0].gates))
+
+
+def _wrong_slots(decoded: Decoded, rows: Sequence[LabelledTurn]) -> list[int]:
+    """Return for each row the number of slots whose value is wrong."""
+    gates = decoded.gates.cpu().numpy()
+    values: dict[tuple[int, int], list[int]] = {}
+    for (row, slot), words in zip(decoded.pairs.tolist(), decoded.words.tolist(), strict=True):
+        values[row, slot] = words[: words.index(END) + 1] if END in words else words
+    wrong = []
+    for number, row in enumerate(rows):
+        count = int((gates[number] != row.gates).sum())
+        for slot, target, _ in row.targets:
+            found = values.get((number, slot))
+            count += found is not None and found != target
+        wrong.append(count)
+    return wrong

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue
-from pytest_dstfuzz.trackers.trade.encode import history_words, tokenise
+from pytest_dstfuzz.trackers.tokenise import tokenise
 from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, GATE_NONE, GATE_POINTER
-from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, Vocabulary
+from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, Vocabulary, history_words
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -12,14 +13,30 @@ import torch
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.neural import files_fingerprint, move
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.trade.checkpoint import (
+    CONFIG_FILE,
+    MODEL_FILE,
+    VOCABULARY_FILE,
+    TradeReading,
+    build_network,
+    fill_network,
+    read_config,
+    read_vocabulary,
+    read_weights,
+)
 from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
-from pytest_dstfuzz.trackers.trade.encode import history_words
 from pytest_dstfuzz.trackers.trade.gru import LEAST_ROWS
 from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, TradeNetwork
 from pytest_dstfuzz.trackers.trade.rows import pad
-from pytest_dstfuzz.trackers.trade.storage import TradeReading
-from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, SPECIAL_WORDS, Vocabulary
+from pytest_dstfuzz.trackers.trade.vocabulary import (
+    END,
+    PAD,
+    SPECIAL_WORDS,
+    Vocabulary,
+    history_words,
+)
 
 #: Histories are padded to so many words, for the reason of ``LEAST_ROWS``.
 _LEAST_WORDS = 16
@@ -45,6 +62,49 @@ def _one_thread_each(device: str) -> Iterator[int]:
         yield threads
     finally:
         torch.set_num_threads(threads)
+
+
+#: The model that ships with the package.
+SHIPPED = Path(__file__).parents[2] / "resources" / "trade"
+
+
+def load_trade(
+    checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
+) -> TradeTracker:
+    """Return the tracker saved in folder ``checkpoint``.
+
+    Args:
+        checkpoint: folder with ``model.safetensors``, ``config.json`` and
+            ``vocabulary.json`` (or the path of one of them); ``None`` is the shipped model.
+        device: where to compute, as torch names it.
+        batch_size: contexts that are computed together.
+
+    Raises:
+        UserError: something is missing, damaged, of another version, or does not fit
+            together; or there is no such device. Nothing is ever unpickled.
+    """
+    folder = SHIPPED if checkpoint is None else Path(checkpoint)
+    if folder.name in {MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE}:
+        folder = folder.parent
+    config = read_config(folder)
+    vocabulary = read_vocabulary(folder, config)
+    network = build_network(vocabulary, config["embedding"], config["hidden"])
+    fill_network(network, read_weights(folder / MODEL_FILE), folder / MODEL_FILE)
+    reading = TradeReading(config["history_limit"], config["normalisation"])
+    network = move(network, device, "TRADE")
+    return TradeTracker(
+        network,
+        vocabulary,
+        reading,
+        device=device,
+        batch_size=batch_size,
+        fingerprint=files_fingerprint(
+            [folder / name for name in (MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE)],
+            Path(__file__).parent,
+            torch.__version__,
+            torch.device(device).type,
+        ),
+    )
 
 
 class TradeTracker:

@@ -9,8 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pytest_dstfuzz.trackers.trade.encode import SYSTEM_MARK, USER_MARK, tokenise
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.trackers.tokenise import tokenise
 
+#: Marks put before each utterance of a history.
+SYSTEM_MARK = "<sys>"
+USER_MARK = "<usr>"
 PAD, UNKNOWN, END = 0, 1, 2
 SPECIAL_WORDS = ("<pad>", "<unk>", "<end>", SYSTEM_MARK, USER_MARK)
 
@@ -117,3 +121,18 @@ def build_vocabulary(
         slots=ordered,
         spellings={joined: value for joined, value in changed.items() if joined != value},
     )
+
+
+def history_words(context: Context, limit: int) -> tuple[str, ...]:
+    """Return the words of all utterances, each after its speaker's mark.
+
+    Args:
+        context: the dialogue so far.
+        limit: most words to return; the newest are kept.
+    """
+    words: list[str] = []
+    for system, user in context.exchanges:
+        if system:
+            words += (SYSTEM_MARK, *tokenise(system))
+        words += (USER_MARK, *tokenise(user))
+    return tuple(words[-limit:])

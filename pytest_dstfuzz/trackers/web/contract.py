@@ -46,8 +46,8 @@ from typing import Any, Final
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.dialogue.normalise import value_text
 from pytest_dstfuzz.errors import DataError, DstFuzzError, nearest
-from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.validation import describe
 
 #: Of the contract. It grows when a key changes its meaning; keys may be added at any time.
 VERSION: Final = 1

@@ -22,8 +22,8 @@ from typing import Any, Final, TypeAlias
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError
-from pytest_dstfuzz.trackers.checks import describe
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.contract import (
     VERSION,
     ContractError,

@@ -1,12 +1,86 @@
-"""How long to wait before a request is made again."""
+"""An attempt that gave no answer: whether and when it is made again, and when to give up."""
 
 from __future__ import annotations
 
 import math
 import random
+import threading
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, NamedTuple
+
+#: Attempts where a service answers with something else: it may be an accident, as of a gateway
+#: that shows a page for a moment, but mostly it is what the service means to say.
+ONCE_MORE: Final = 2
+#: Statuses below 500 that say "later".
+LATER: Final = (408, 425, 429)
+#: Statuses with which the service, or whoever stands before it, says that it cannot be had.
+AWAY: Final = (*LATER, 502, 503, 504)
+
+
+class FailedAttempt(NamedTuple):
+    """What came of an attempt that gave no answer."""
+
+    what: str
+    status: int | None = None
+    text: str = ""
+    #: Seconds that the service asks to wait.
+    after: float = 0.0
+    #: How many attempts are made at most where this is what comes of them.
+    tries: float = math.inf
+
+    @property
+    def away(self) -> bool:
+        """Whether nobody was there who could answer."""
+        return self.status is None or self.status in AWAY
+
+
+class Failed(Exception):  # noqa: N818 - carries a failure out of an attempt
+    """An attempt gave no answer, for the reason in ``failure``."""
+
+    def __init__(self, failure: FailedAttempt) -> None:
+        super().__init__(failure.what)
+        self.failure = failure
+
+
+class Breaker:
+    """Counts the requests in a row that nobody answered, from all threads.
+
+    Any answer of a service that works begins the count anew. One that refuses a dialogue, or
+    fails on it (500), works.
+
+    Args:
+        most: requests that may fail so; 0 = any number.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._failed = 0
+        self._why = ""
+
+    def answered(self) -> None:
+        """Note that there was an answer."""
+        with self._lock:
+            self._failed = 0
+
+    def failed(self, what: str) -> None:
+        """Note that a request was not answered, for all its attempts.
+
+        Args:
+            what: happened the last time, said of the service.
+        """
+        with self._lock:
+            self._failed += 1
+            if self._failed == self._most and not self._why:
+                count = f"{self._most} request{'' if self._most == 1 else 's'} in a row"
+                self._why = f"nobody answered {count}, the last time it {what}"
+
+    @property
+    def opened(self) -> str:
+        """Why the service is taken for dead, or ``""``."""
+        return self._why
+
 
 #: Seconds: the longest wait before the second attempt; each further one doubles it.
 _FIRST: Final = 0.25

@@ -32,13 +32,26 @@ import httpx
 from pytest_dstfuzz.config import masked, revealed
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.tracker import Interrupted
-from pytest_dstfuzz.trackers.web.body import BodyError, read_body
-from pytest_dstfuzz.trackers.web.bounded import Attempts
-from pytest_dstfuzz.trackers.web.breaker import Breaker
-from pytest_dstfuzz.trackers.web.client import make_client, masking, service_url
-from pytest_dstfuzz.trackers.web.failure import AWAY, LATER, ONCE_MORE, Failed, FailedAttempt
-from pytest_dstfuzz.trackers.web.reply import MalformedReply, Reply, ServiceError
-from pytest_dstfuzz.trackers.web.retry import LONGEST_WAIT, backoff, retry_after, worth_waiting
+from pytest_dstfuzz.trackers.web.client import Attempts, make_client, masking, service_url
+from pytest_dstfuzz.trackers.web.reply import (
+    BodyError,
+    MalformedReply,
+    Reply,
+    ServiceError,
+    read_body,
+)
+from pytest_dstfuzz.trackers.web.retry import (
+    AWAY,
+    LATER,
+    LONGEST_WAIT,
+    ONCE_MORE,
+    Breaker,
+    Failed,
+    FailedAttempt,
+    backoff,
+    retry_after,
+    worth_waiting,
+)
 from pytest_dstfuzz.trackers.web.secrets import Secrets, header_values, secrets_of
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 

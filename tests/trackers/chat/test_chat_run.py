@@ -22,7 +22,7 @@ from chat_server import (
     state,
 )
 from loopback import FAULTS, Asked, Says
-from loopback import TrackerPool as ChatService
+from loopback import Service as ChatService
 
 from pytest_dstfuzz.config import build_settings
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool

@@ -14,6 +14,7 @@ from trade_data import dialogues  # noqa: E402
 from transformers import GPT2Config, GPT2LMHeadModel  # noqa: E402
 
 from pytest_dstfuzz.trackers.simpletod.augment import SlotValueAugmenter, Spoken, spoken  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.model import learn_subwords  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.sequences import (  # noqa: E402
     IGNORED,
     Encoder,
@@ -21,7 +22,6 @@ from pytest_dstfuzz.trackers.simpletod.sequences import (  # noqa: E402
     batches,
     collate,
 )
-from pytest_dstfuzz.trackers.simpletod.subwords import learn_subwords  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.texts import (  # noqa: E402
     OPENING,
     TURNOVER,

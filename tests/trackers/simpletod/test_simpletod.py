@@ -20,9 +20,11 @@ from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.preflight import preflight  # noqa: E402
 from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.generator import Written  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.load import load_simpletod  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.tracker import SimpleTodTracker  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.train import train_simpletod  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.tracker import (  # noqa: E402
+    SimpleTodTracker,
+    load_simpletod,
+)
+from pytest_dstfuzz.trackers.simpletod.training import train_simpletod  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 

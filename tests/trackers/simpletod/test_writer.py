@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from pytest_dstfuzz.trackers.simpletod.decoder import SpeculativeDecoder  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.drafts import TokenDraft  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.decoder import (  # noqa: E402
+    SpeculativeDecoder,
+    TokenDraft,
+)
 from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.prefix_cache import History, PrefixCache  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.kv_cache import History, PrefixCache  # noqa: E402
 
 END, USER, SYSTEM, BELIEF = 0, 1, 2, 3
 WORDS = st.integers(4, 11)

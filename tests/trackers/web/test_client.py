@@ -17,7 +17,7 @@ import pytest
 from loopback import Asked, Says, Service, send
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.web.body import LONGEST, BodyError, decompressed
+from pytest_dstfuzz.trackers.web.reply import LONGEST, BodyError, decompressed
 from pytest_dstfuzz.trackers.web.secrets import Secrets
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import Reply, ServiceError, Transport

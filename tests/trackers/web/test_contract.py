@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.adapters import as_prediction
-from pytest_dstfuzz.trackers.checks import check_prediction
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.trackers.validation import check_prediction
 from pytest_dstfuzz.trackers.web.contract import (
     About,
     ContractError,

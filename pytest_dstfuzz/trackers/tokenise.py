@@ -1,4 +1,4 @@
-"""Text as typed -> the words TRADE reads; one function for training and for prediction.
+"""Text as typed -> the words that TRADE and SimpleTOD read, in training and in prediction.
 
 The TRADE layout of MultiWOZ is lower-cased, with spelled-out contractions, times as
 ``HH:MM``, numbers as digits and some endings split off (``place -s``). Undoing the last
@@ -13,12 +13,6 @@ import re
 import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
-
-from pytest_dstfuzz.dialogue.dialogues import Context
-
-#: Marks put before each utterance of a history.
-SYSTEM_MARK = "<sys>"
-USER_MARK = "<usr>"
 
 _Rule = tuple[re.Pattern[str], "str | Callable[[re.Match[str]], str]"]
 
@@ -156,18 +150,3 @@ def tokenise(text: str) -> tuple[str, ...]:
             break
         before, after = after, _apply(after)
     return tuple(after.split())
-
-
-def history_words(context: Context, limit: int) -> tuple[str, ...]:
-    """Return the words of all utterances, each after its speaker's mark.
-
-    Args:
-        context: the dialogue so far.
-        limit: most words to return; the newest are kept.
-    """
-    words: list[str] = []
-    for system, user in context.exchanges:
-        if system:
-            words += (SYSTEM_MARK, *tokenise(system))
-        words += (USER_MARK, *tokenise(user))
-    return tuple(words[-limit:])

@@ -1,8 +1,10 @@
-"""Reading a model from disk, with one clear message for everything that may be wrong."""
+"""The files of a TRADE model, with one clear message for everything that may be wrong."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -13,61 +15,88 @@ from torch import Tensor
 
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.devices import move
-from pytest_dstfuzz.trackers.fingerprint import files_fingerprint
-from pytest_dstfuzz.trackers.trade.network import TradeNetwork
-from pytest_dstfuzz.trackers.trade.storage import (
-    CONFIG_FILE,
-    FORMAT_VERSION,
-    MODEL_FILE,
-    VOCABULARY_FILE,
-    TradeReading,
-    build_network,
-)
-from pytest_dstfuzz.trackers.trade.tracker import TradeTracker
+from pytest_dstfuzz.files import write_json
+from pytest_dstfuzz.trackers.neural import write_tensors
+from pytest_dstfuzz.trackers.trade.network import Shape, TradeNetwork
 from pytest_dstfuzz.trackers.trade.vocabulary import SPECIAL_WORDS, Vocabulary
 
-#: The model that ships with the package.
-SHIPPED = Path(__file__).parents[2] / "resources" / "trade"
+#: Raised when the files of a model change their meaning.
+FORMAT_VERSION = 1
+MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = "model.safetensors", "config.json", "vocabulary.json"
 
 
-def load_trade(
-    checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
-) -> TradeTracker:
-    """Return the tracker saved in folder ``checkpoint``.
+@dataclass(frozen=True)
+class TradeReading:
+    """What a model was trained with and has to be used with."""
+
+    #: Words of history that are read; older ones are cut.
+    history_limit: int
+    #: Name of the normalisation of the labels, and so of the predictions.
+    normalisation: str
+
+
+def save_model(
+    folder: Path,
+    weights: Mapping[str, Tensor],
+    shape: Shape,
+    vocabulary: Vocabulary,
+    reading: TradeReading,
+    about: Mapping[str, Any],
+) -> None:
+    """Write a model: weights in 16 bits, vocabulary, sizes and what is to say about it.
 
     Args:
-        checkpoint: folder with ``model.safetensors``, ``config.json`` and
-            ``vocabulary.json`` (or the path of one of them); ``None`` is the shipped model.
-        device: where to compute, as torch names it.
-        batch_size: contexts that are computed together.
-
-    Raises:
-        UserError: something is missing, damaged, of another version, or does not fit
-            together; or there is no such device. Nothing is ever unpickled.
+        folder: made when missing.
+        weights: state dictionary of the network.
+        shape: sizes of the network.
+        vocabulary: its words and slots.
+        reading: how histories are read and values written.
+        about: data, settings and figures; kept under the configuration's ``about``.
     """
-    folder = SHIPPED if checkpoint is None else Path(checkpoint)
-    if folder.name in {MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE}:
-        folder = folder.parent
-    config = _config(folder)
-    vocabulary = _vocabulary(folder, config)
-    network = build_network(vocabulary, config["embedding"], config["hidden"])
-    _fill(network, _weights(folder / MODEL_FILE), folder / MODEL_FILE)
-    reading = TradeReading(config["history_limit"], config["normalisation"])
-    network = move(network, device, "TRADE")
-    return TradeTracker(
-        network,
-        vocabulary,
-        reading,
-        device=device,
-        batch_size=batch_size,
-        fingerprint=files_fingerprint(
-            [folder / name for name in (MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE)],
-            Path(__file__).parent,
-            torch.__version__,
-            torch.device(device).type,
-        ),
+    write_tensors(folder / MODEL_FILE, weights, half=True)
+    write_json(
+        folder / VOCABULARY_FILE,
+        {
+            "words": list(vocabulary.words),
+            "outputs": vocabulary.outputs,
+            "spellings": dict(vocabulary.spellings),
+        },
     )
+    write_json(
+        folder / CONFIG_FILE,
+        {
+            "format": "trade",
+            "version": FORMAT_VERSION,
+            "embedding": shape.embedding,
+            "hidden": shape.hidden,
+            "history_limit": reading.history_limit,
+            "normalisation": reading.normalisation,
+            "slots": list(vocabulary.slots),
+            "about": dict(about),
+        },
+    )
+
+
+def build_network(
+    vocabulary: Vocabulary,
+    embedding: int,
+    hidden: int,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> TradeNetwork:
+    """Build a network for ``vocabulary`` with weights drawn from ``generator``."""
+    domains, names = vocabulary.domains, vocabulary.names
+    parts = [slot.partition("-") for slot in vocabulary.slots]
+    shape = Shape(
+        words=len(vocabulary.words),
+        outputs=vocabulary.outputs,
+        domains=len(domains),
+        names=len(names),
+        embedding=embedding,
+        hidden=hidden,
+    )
+    slots = [(domains.index(domain), names.index(name)) for domain, _, name in parts]
+    return TradeNetwork(shape, slots, dropout, generator or torch.Generator().manual_seed(0))
 
 
 def _bad(path: Path, reason: str) -> UserError:
@@ -89,7 +118,8 @@ def _json(path: Path) -> dict[str, Any]:
     return value
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return the checked configuration of the model in a folder."""
     path = folder / CONFIG_FILE
     config = _json(path)
     if config.get("format") != "trade":
@@ -106,7 +136,8 @@ def _config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _vocabulary(folder: Path, config: dict[str, Any]) -> Vocabulary:
+def read_vocabulary(folder: Path, config: dict[str, Any]) -> Vocabulary:
+    """Return the vocabulary of the model in a folder."""
     path = folder / VOCABULARY_FILE
     value = _json(path)
     words, outputs, spellings = value.get("words"), value.get("outputs"), value.get("spellings")
@@ -123,7 +154,8 @@ def _strings(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and bool(value) and all(isinstance(v, str) for v in value)
 
 
-def _weights(path: Path) -> dict[str, Tensor]:
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a file; nothing is ever unpickled."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -139,7 +171,7 @@ def _weights(path: Path) -> dict[str, Tensor]:
         raise _bad(path, f"truncated or no safetensors file ({error})") from error
 
 
-def _fill(network: TradeNetwork, weights: dict[str, Tensor], path: Path) -> None:
+def fill_network(network: TradeNetwork, weights: dict[str, Tensor], path: Path) -> None:
     """Copy the weights into the network, as 32-bit numbers."""
     expected = network.state_dict()
     for name, tensor in expected.items():
