@@ -384,5 +384,5 @@ def test_trade_without_torch_names_the_extra(monkeypatch: pytest.MonkeyPatch) ->
     for name in [name for name in sys.modules if name.startswith("pytest_dstfuzz.trackers.trade.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(UserError, match=r'pip install "pytest-dstfuzz\[models\]"'):
+    with pytest.raises(UserError, match=r'pip install "pytest-dstfuzz\[trade\]"'):
         resolve_tracker("trade")
