@@ -220,7 +220,7 @@ def _recorded() -> dict[Path, str]:
 
 def _registered(problems: list[str]) -> list[dict[str, str]]:
     """Return what packages register with this one, each loaded to see whether it can be."""
-    from pytest_dstfuzz.trackers.checks import passes_through, raised_at  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.validation import passes_through, raised_at  # noqa: PLC0415
 
     found = []
     points = metadata.entry_points()
