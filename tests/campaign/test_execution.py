@@ -132,15 +132,15 @@ def test_a_dialogue_that_fails_takes_no_other_with_it(
     lexicon: Lexicon, plain: list[TurnResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = TALKS[2].id
-    real = campaign_module.walk
+    real = campaign_module.run_dialogue
 
-    def walk(rules: Any, dialogue: Any, last: int) -> Any:
+    def run_dialogue(rules: Any, dialogue: Any, last: int) -> Any:
         if dialogue.id != wrong:
             return (yield from real(rules, dialogue, last))
         yield [dialogue.context(0)]
         raise ValueError("of this dialogue")
 
-    monkeypatch.setattr(campaign_module, "walk", walk)
+    monkeypatch.setattr(campaign_module, "run_dialogue", run_dialogue)
     run = campaign(lexicon)
     for _ in range(3):
         with pytest.raises(ValueError, match="of this dialogue"):

@@ -156,7 +156,7 @@ def test_ctrl_c_says_how_to_go_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(AgentTrainer, "play", interrupted)
+        patch.setattr(AgentTrainer, "run_round", interrupted)
         assert cli.main([*RUN.split(), "--calls", "60"]) == 130
     assert "the same command with --resume goes on from there" in capsys.readouterr().err
     assert cli.main([*RUN.split(), "--calls", "60", "--resume"]) == 0
