@@ -33,8 +33,15 @@ _HOMES = {
     "DstReport": "plugin.turn",
     # Extending: who chooses, what must hold, what words there are.
     "Search": "search.protocol",
-    "Relation": "relations.protocol",
-    "Verdict": "relations.protocol",
+    "SearchTask": "search.protocol",
+    "Proposal": "search.protocol",
+    "Feedback": "search.protocol",
+    "register_search": "search.registry",
+    "Relation": "relations.relation",
+    "Verdict": "relations.relation",
+    "SlotChange": "dialogue.dialogues",
+    "diff_states": "dialogue.dialogues",
+    "register_relation": "relations.relation",
     "load_lexicon": "perturb.lexicon.lexicon",
     # What goes wrong.
     "DstFuzzError": "errors",

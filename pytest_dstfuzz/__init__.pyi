@@ -9,7 +9,9 @@ from pytest_dstfuzz.dialogue.dialogues import Context as Context
 from pytest_dstfuzz.dialogue.dialogues import Dialogue as Dialogue
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet as DialogueSet
 from pytest_dstfuzz.dialogue.dialogues import Exchange as Exchange
+from pytest_dstfuzz.dialogue.dialogues import SlotChange as SlotChange
 from pytest_dstfuzz.dialogue.dialogues import Turn as Turn
+from pytest_dstfuzz.dialogue.dialogues import diff_states as diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues as load_dialogues
 from pytest_dstfuzz.errors import DataError as DataError
 from pytest_dstfuzz.errors import DstfuzzDeprecationWarning as DstfuzzDeprecationWarning
@@ -19,9 +21,14 @@ from pytest_dstfuzz.errors import UserError as UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon as load_lexicon
 from pytest_dstfuzz.plugin.turn import DstReport as DstReport
 from pytest_dstfuzz.plugin.turn import DstTurn as DstTurn
-from pytest_dstfuzz.relations.protocol import Relation as Relation
-from pytest_dstfuzz.relations.protocol import Verdict as Verdict
+from pytest_dstfuzz.relations.relation import Relation as Relation
+from pytest_dstfuzz.relations.relation import Verdict as Verdict
+from pytest_dstfuzz.relations.relation import register_relation as register_relation
+from pytest_dstfuzz.search.protocol import Feedback as Feedback
+from pytest_dstfuzz.search.protocol import Proposal as Proposal
 from pytest_dstfuzz.search.protocol import Search as Search
+from pytest_dstfuzz.search.protocol import SearchTask as SearchTask
+from pytest_dstfuzz.search.registry import register_search as register_search
 from pytest_dstfuzz.trackers.tracker import Prediction as Prediction
 from pytest_dstfuzz.trackers.tracker import StatefulTracker as StatefulTracker
 from pytest_dstfuzz.trackers.tracker import Tracker as Tracker

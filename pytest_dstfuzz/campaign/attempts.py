@@ -14,8 +14,7 @@ from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Variant
-from pytest_dstfuzz.relations.builtin import relation_for
-from pytest_dstfuzz.relations.protocol import Relation
+from pytest_dstfuzz.relations.relation import Relation, relation_for
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -43,6 +42,7 @@ class CampaignSpec:
         lexicon: Lexicon,
         search: Search | None = None,
         *,
+        relation: Relation | None = None,
         votes: int = 1,
         repeats: bool = False,
     ) -> CampaignSpec:
@@ -53,6 +53,7 @@ class CampaignSpec:
             data: the data set: its name, ontology and cue words.
             lexicon: words for the perturbations.
             search: who chooses the variants, in the place of the search that is named.
+            relation: what must hold, in the place of the relation that is named.
             votes: answers of a vote on what breaks the relation once; 1 = there is no vote.
             repeats: ask for a few contexts once more.
 
@@ -77,7 +78,7 @@ class CampaignSpec:
         return cls(
             settings=settings,
             data=data,
-            relation=relation_for(settings.relation, data),
+            relation=relation_for(relation or settings.relation, data),
             search=search,
             perturber=perturber,
             votes=votes,

@@ -301,7 +301,7 @@ def _turn_result(
     if isinstance(clean, TrackerFailure):
         reason = clean.reason
     elif outcome == "inapplicable":
-        reason = "the clean prediction is wrong by the label, or the turn has none"
+        reason = rules.relation.inapplicable
     elif outcome == "untested" and len(turn.user) > LONGEST_EDITED:
         reason = (
             f"the utterance has {len(turn.user):,} characters, and only those of at most "

@@ -16,9 +16,8 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.campaign.voting import settled
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, SlotChange
-from pytest_dstfuzz.relations.difference import impurity_difference
-from pytest_dstfuzz.relations.protocol import Relation
-from pytest_dstfuzz.search.protocol import Feedback
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 

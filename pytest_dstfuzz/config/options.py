@@ -12,7 +12,6 @@ from pytest_dstfuzz.config.settings import (
     ATTACKS,
     FAIL_ON,
     INCONCLUSIVE,
-    RELATIONS,
     SUITE,
     TRANSFORMATIONS,
     VALIDITIES,
@@ -112,8 +111,9 @@ OPTIONS: tuple[Option, ...] = (
         parsers.text,
         "NAME",
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
-        "the shipped trade), agent:simpletod (on the shipped simpletod) or agent:PATH, a policy of "
-        "your own (default: their own agents for the shipped two in strict, random for all else)",
+        "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
+        "your own, or a search of a package or of your suite (default: their own agents for the "
+        "shipped two in strict, random for all else)",
         per_test=True,
     ),
     Option(
@@ -156,10 +156,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "relation",
-        parsers.choice("relation", RELATIONS),
+        parsers.text,
         "NAME",
-        "metamorphic (prediction stays as on the clean turn; default) or gold (a right "
-        "prediction stays right)",
+        "metamorphic (prediction stays as on the clean turn; default), gold (a right "
+        "prediction stays right), or one of a package or of your suite",
         per_test=True,
     ),
     Option(

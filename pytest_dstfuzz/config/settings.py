@@ -20,7 +20,6 @@ TRANSFORMATIONS = (
 )
 ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 VALIDITIES = ("strict", "edit-rate")
-RELATIONS = ("metamorphic", "gold")
 FAIL_ON = ("violation", "gate")
 INCONCLUSIVE = ("warn", "fail")
 ANNOTATIONS = ("auto", "yes", "no")

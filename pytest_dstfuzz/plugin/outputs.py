@@ -20,7 +20,7 @@ from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
 from pytest_dstfuzz.report.markdown import append_summary
 from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.search.policy_file import is_agent
+from pytest_dstfuzz.search.policy import is_agent
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.memory import RegressionCorpus

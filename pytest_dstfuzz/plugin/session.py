@@ -44,8 +44,7 @@ from pytest_dstfuzz.plugin.result_collector import ResultCollector, problem_payl
 from pytest_dstfuzz.plugin.suite import builtin_items
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
-from pytest_dstfuzz.search.policy import AgentSearch
-from pytest_dstfuzz.search.policy_file import describe_policy, is_agent
+from pytest_dstfuzz.search.policy import AgentSearch, describe_policy, is_agent
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 from pytest_dstfuzz.trackers.registry import tracker_for

@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.relations.builtin import relation_by_name
+from pytest_dstfuzz.relations.relation import relation_by_name
 
 #: ``accepted``: it is known, and fails no build.
 Status = Literal["open", "accepted"]

@@ -22,7 +22,7 @@ from pytest_dstfuzz.research.campaign_figures import (
     StrictVeto,
     all_turn_figures,
 )
-from pytest_dstfuzz.search.policy_file import is_agent, named_policy
+from pytest_dstfuzz.search.policy import is_agent, named_policy
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.evaluate import Evaluation

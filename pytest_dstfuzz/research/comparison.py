@@ -16,7 +16,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
 from pytest_dstfuzz.research.campaigns import Campaigns
 from pytest_dstfuzz.research.resampling import Resamples
-from pytest_dstfuzz.search.policy_file import is_agent, named_policy
+from pytest_dstfuzz.search.policy import is_agent, named_policy
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.training.right_dialogues import (

@@ -39,7 +39,7 @@ from pytest_dstfuzz.research.formatting import (
     share,
 )
 from pytest_dstfuzz.research.resampling import Rate
-from pytest_dstfuzz.search.uniform import RandomSearch
+from pytest_dstfuzz.search.draws import RandomSearch
 
 #: The thesis on TRADE, MultiWOZ 2.1 (figures 4.1 and 4.2, appendix A; table 4.6): k, then
 #: failure and valid rate of its agent, inertia of its agent and of random sampling. It has

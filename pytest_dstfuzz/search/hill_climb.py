@@ -20,8 +20,7 @@ from pytest_dstfuzz.perturb.draft import pick
 from pytest_dstfuzz.perturb.engine import PartialVariant
 from pytest_dstfuzz.perturb.operators import OPERATORS
 from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
-from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ GREEDY: Final = HillClimb("greedy", _EVERYTHING, steps=8, kept=8, threshold=0.0)
 DIALTEST: Final = HillClimb("dialtest", _SYNONYMS_AND_WORDS, steps=8, kept=5, threshold=0.001)
 
 
-class HillClimbSearch:
+class HillClimbSearch(Search):
     """Climbs by the rules of a `HillClimb`.
 
     Args:
@@ -62,13 +61,16 @@ class HillClimbSearch:
         seed: seed of the campaign.
     """
 
-    order = "reading"
     adaptive = True
 
     def __init__(self, rules: HillClimb, seed: int) -> None:
         self.rules = rules
-        self.name = rules.name
         self.seed = seed
+
+    @property
+    def name(self) -> str:
+        """The name of the rules."""
+        return self.rules.name
 
     def context_variant(self, number: int) -> int:
         """Return the number of the first step of the climb."""
@@ -91,8 +93,7 @@ class HillClimbTurn:
         rules, task = self._search.rules, self._task
         start = self._search.context_variant(number)
         base = self._base(seen[start:number])
-        names = ("search", rules.name, task.dialogue.id, task.turn_index, number, draw)
-        rng = stream(self._search.seed, *names)
+        rng = task.stream(rules.name, self._search.seed, number, draw)
         action = task.perturber.space.sample(rng, 1)
         step = self._step(action, rng, base)
         if step is None:

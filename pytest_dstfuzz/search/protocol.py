@@ -8,13 +8,17 @@ the tracker is still asked for many turns at once.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from pytest_dstfuzz.dialogue.dialogues import Dialogue
+import numpy as np
+
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, diff_states
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 
@@ -29,6 +33,20 @@ class SearchTask(NamedTuple):
     perturber: Perturber
     #: The clean utterance, prepared by ``perturber``.
     source: Source
+
+    def stream(self, search: str, seed: int, *names: int | str) -> np.random.Generator:
+        """Return random numbers that are the search's own at this turn.
+
+        Args:
+            search: its name.
+            seed: of the campaign.
+            names: what else they are for, such as the numbers of variant and draw.
+        """
+        return stream(seed, "search", search, self.dialogue.id, self.turn_index, *names)
+
+    def proposal(self, action: Action) -> Proposal:
+        """Return the variant that an action makes of the utterance, as a proposal."""
+        return Proposal(self.perturber.apply(self.source, action), action)
 
 
 class Proposal(NamedTuple):
@@ -56,6 +74,7 @@ class Feedback(NamedTuple):
 class TurnSearch(Protocol):
     """The attempts of a search at one turn."""
 
+    @abstractmethod
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return variant ``number`` of the turn.
 
@@ -69,26 +88,29 @@ class TurnSearch(Protocol):
             seen: what the variants ``0`` to ``number - 1`` showed, where the search is
                 adaptive; otherwise only what they were.
         """
-        ...
 
 
 class Search(Protocol):
-    """Chooses the points of the action space to try."""
+    """Chooses the points of the action space to try.
+
+    A class that inherits from it writes ``name`` and ``turn``, and the rest where it is to be
+    otherwise.
+    """
 
     @property
+    @abstractmethod
     def name(self) -> str:
-        """The name that the option ``search`` takes."""
-        ...
+        """The name that the option ``search`` takes, and that reports show."""
 
     @property
     def order(self) -> str:
         """What its position parameters count through: ``reading`` or ``distance``."""
-        ...
+        return "reading"
 
     @property
     def adaptive(self) -> bool:
         """Whether it wants to know what earlier attempts showed."""
-        ...
+        return False
 
     def context_variant(self, number: int) -> int:
         """Return the number of the variants of earlier turns that a variant is seen with.
@@ -96,8 +118,27 @@ class Search(Protocol):
         ``number`` itself, or a lower one where several attempts are steps of one search
         and have to be compared in the same context.
         """
-        ...
+        return number
 
+    @abstractmethod
     def turn(self, task: SearchTask) -> TurnSearch:
         """Begin a turn."""
-        ...
+
+
+def impurity_difference(clean: Prediction, perturbed: Prediction) -> float:
+    """Return how much less sure the tracker is of the variant than of the clean turn.
+
+    The mean impurity over slots of the one minus that of the other, in (-1, 1); positive
+    where the variant is closer to a change of mind (``gini_dif`` of the thesis). Where the
+    tracker has no probabilities, the share of slots in which the states disagree, in [0, 1].
+    """
+    before, after = _mean_impurity(clean), _mean_impurity(perturbed)
+    if before is not None and after is not None:
+        return after - before
+    slots = {*clean.state, *perturbed.state}
+    return len(diff_states(clean.state, perturbed.state)) / len(slots) if slots else 0.0
+
+
+def _mean_impurity(prediction: Prediction) -> float | None:
+    values = prediction.impurities
+    return sum(values.values()) / len(values) if values else None

@@ -1,23 +1,48 @@
-"""Searches by name."""
+"""Searches by name: those that ship, those of packages, those of a suite, and the agents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.engine import ORDERS
+from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.search.draws import NearValueSearch, RandomSearch
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimbSearch
-from pytest_dstfuzz.search.near_value import NearValueSearch
-from pytest_dstfuzz.search.policy_file import agent_search, is_agent
-from pytest_dstfuzz.search.protocol import Search
-from pytest_dstfuzz.search.uniform import RandomSearch
+from pytest_dstfuzz.search.policy import AGENTS, AgentSearch, agent_search, is_agent
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 
-#: Name -> constructor that takes the seed and the number of associated transformations.
-_SEARCHES: dict[str, Callable[[int, int], Search]] = {
-    RandomSearch.name: RandomSearch,
-    NearValueSearch.name: NearValueSearch,
-    GREEDY.name: lambda seed, k: HillClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit a step
-    DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
-}
+#: Called as ``factory(seed=..., k=...)``: the seed of the campaign, and how many transformations
+#: one variant associates, 1 to 6.
+SearchFactory = Callable[..., object]
+#: A package brings a search by an entry point of this group that names its factory.
+ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
+_SHIPPED: Final = (RandomSearch, NearValueSearch, HillClimbSearch, AgentSearch)
+SEARCHES: Final[Registry[SearchFactory]] = Registry(
+    "search",
+    ENTRY_POINT_GROUP,
+    {
+        RandomSearch.name: RandomSearch,
+        NearValueSearch.name: NearValueSearch,
+        GREEDY.name: lambda seed, k: HillClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit a step
+        DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
+    },
+    AGENTS,
+)
+
+
+def register_search(name: str, factory: SearchFactory) -> None:
+    """Make a search known by a name, such as in a ``conftest.py``.
+
+    Args:
+        name: that the option ``search`` takes.
+        factory: called as ``factory(seed=..., k=...)``, returns a `Search`; a class will do.
+
+    Raises:
+        UserError: one that ships has this name, or it is none.
+    """
+    SEARCHES.register(name, factory)
 
 
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
@@ -30,10 +55,133 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
         k: number of transformations that one variant associates, 1 to 6.
 
     Raises:
-        UserError: there is no such search, or the agent's policy will not do.
+        UserError: there is no such search, the agent's policy will not do, or what a package
+            brings is no search.
     """
     if is_agent(name):
         return agent_search(name, seed, k)
-    if name not in _SEARCHES:
-        raise unknown_name("search", name, (*_SEARCHES, "agent", "agent:PATH"))
-    return _SEARCHES[name](seed, k)
+    factory, where = SEARCHES.find(name), f"the search {name!r}"
+    with blamed(f"the factory of {where}, called with seed= and k=,"):
+        made = factory(seed=seed, k=k)
+    found = as_search(made, where)
+    if found.name != name:
+        raise UserError(f"{where} says that its name is {found.name!r}: give it the name {name!r}")
+    return found
+
+
+def as_search(given: object, where: str) -> Search:
+    """Return a search that is safe to ask: somebody else's is checked whenever it proposes.
+
+    Args:
+        given: the search.
+        where: it comes from, as a message begins.
+
+    Raises:
+        UserError: it is none.
+    """
+    if isinstance(given, CheckedSearch) or type(given) in _SHIPPED:
+        return given  # type: ignore[return-value]  # all of them are searches
+    return CheckedSearch(given, where)
+
+
+class CheckedSearch(Search):
+    """Somebody else's search; what it proposes is checked.
+
+    Args:
+        search: the search.
+        where: it comes from, as a message begins.
+
+    Raises:
+        UserError: it has not the shape of one.
+    """
+
+    def __init__(self, search: object, where: str) -> None:
+        name = getattr(search, "name", None)
+        lacks = [] if isinstance(name, str) and name.strip() else ["a name"]
+        lacks += [] if callable(getattr(search, "turn", None)) else ["a method turn()"]
+        kind = type(search).__name__
+        if lacks:
+            raise UserError(
+                f"{where}: {kind} is no search, it lacks {' and '.join(lacks)}. A search has a "
+                "name and turn(task), which returns an object with propose(number, draw, seen); "
+                "inherit from pytest_dstfuzz.Search for the rest"
+            )
+        self.wrapped = search
+        if self.order not in ORDERS:
+            raise UserError(
+                f"{where}: order of {kind} is {self.order!r}: it must be {' or '.join(ORDERS)}"
+            )
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return str(self.wrapped.name)  # type: ignore[attr-defined]  # checked above
+
+    @property
+    def order(self) -> str:
+        """Its order; that of reading where it does not say."""
+        return str(getattr(self.wrapped, "order", super().order))
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it learns; not where it does not say."""
+        return bool(getattr(self.wrapped, "adaptive", super().adaptive))
+
+    def context_variant(self, number: int) -> int:
+        """Return the number of the context, see `Search.context_variant`.
+
+        Raises:
+            UserError: it raised, or returned no number of an attempt made so far.
+        """
+        ask = getattr(self.wrapped, "context_variant", super().context_variant)
+        with blamed(f"context_variant() of the search {self.name!r}"):
+            found: object = ask(number)
+        if not isinstance(found, int) or not 0 <= found <= number:
+            raise UserError(
+                f"context_variant({number}) of the search {self.name!r} returned {found!r}: it "
+                f"must return a number from 0 to {number}"
+            )
+        return found
+
+    def turn(self, task: SearchTask) -> TurnSearch:
+        """Begin a turn.
+
+        Raises:
+            UserError: it raised, or returned something that cannot propose.
+        """
+        with blamed(f"turn() of the search {self.name!r}"):
+            begun: object = self.wrapped.turn(task)  # type: ignore[attr-defined]
+        if not callable(getattr(begun, "propose", None)):
+            raise UserError(
+                f"turn() of the search {self.name!r} returned {type(begun).__name__}: it must "
+                "return an object with propose(number, draw, seen)"
+            )
+        return CheckedTurn(self.name, begun)
+
+
+class CheckedTurn(TurnSearch):
+    """The attempts of somebody else's search at one turn.
+
+    Args:
+        search: its name.
+        begun: what it returned.
+    """
+
+    def __init__(self, search: str, begun: object) -> None:
+        self._search = search
+        self._begun = begun
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
+        """Return what it proposes.
+
+        Raises:
+            UserError: it raised, or proposed something else.
+        """
+        with blamed(f"propose() of the search {self._search!r}"):
+            found: object = self._begun.propose(number, draw, seen)  # type: ignore[attr-defined]
+        if not isinstance(found, Proposal):
+            raise UserError(
+                f"propose() of the search {self._search!r} returned {type(found).__name__}: it "
+                "must return a Proposal, such as task.proposal(action)"
+            )
+        return found

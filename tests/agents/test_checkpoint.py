@@ -26,7 +26,7 @@ from pytest_dstfuzz.agents.checkpoint import (
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.search import policy_file
+from pytest_dstfuzz.search import policy as policy_file
 from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.registry import search_by_name
 
@@ -292,7 +292,10 @@ def test_each_shipped_policy_was_trained_on_its_tracker(tracker: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("agnet", r"unknown search 'agnet'. Did you mean 'agent'\? Valid: agent, agent:PATH, d"),
+        (
+            "agnet",
+            r"unknown search 'agnet'. Did you mean 'agent'\? Valid: agent, agent:PATH, ",
+        ),
         ("agents:x", "unknown search 'agents:x'. Did you mean 'agent"),
         ("agent:", "the search 'agent:' names no file: write agent:PATH, or agent"),
         ("agent:nowhere", "no policy of the agent at 'nowhere'"),

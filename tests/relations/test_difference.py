@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.relations.difference import impurity_difference
+from pytest_dstfuzz.search.protocol import impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 SLOTS = st.sampled_from(["a-x", "a-y", "b-x", "b-y"])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dstfuzz.config import RELATIONS
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, SlotChange, Turn
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.relations.builtin import relation_by_name, relation_for
+from pytest_dstfuzz.relations.relation import RELATIONS, relation_by_name, relation_for
 
 NORTH, SOUTH, EMPTY = BeliefState({"a": "north"}), BeliefState({"a": "south"}), BeliefState()
 CHANGE = (SlotChange("a", "north", "south"),)
@@ -45,7 +44,7 @@ def test_dontcare_is_a_value_and_absence_is_none() -> None:
 
 
 def test_names_are_those_of_the_option() -> None:
-    assert {relation_by_name(name).name for name in RELATIONS} == set(RELATIONS)
+    assert {relation_by_name(name).name for name in RELATIONS.names} == set(RELATIONS.names)
     with pytest.raises(UserError, match=r"unknown relation 'golden'. Did you mean 'gold'"):
         relation_by_name("golden")
 

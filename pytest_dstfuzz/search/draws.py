@@ -1,6 +1,7 @@
-"""The search ``near-value``: no learning, but it knows where trackers tend to break.
+"""Searches that draw and do not learn: ``random``, and ``near-value``.
 
-Each variant is the most promising of a few uniform draws. A draw is worth the sum over
+``random`` draws uniform points of the action space. ``near-value`` knows where trackers tend to
+break: each variant is the most promising of a few uniform draws. A draw is worth the sum over
 its edits of how often such an edit changed the prediction of an early TRADE (percent of
 9,959 variants): most for typing errors in the words that say what a value is for, right
 beside the value, and least far from any value.
@@ -17,8 +18,7 @@ from pytest_dstfuzz.perturb.draft import TYPO
 from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Edit, Variant
-from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
-from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 
 #: Draws of which the best is taken.
 DRAWS: Final = 8
@@ -31,7 +31,41 @@ _CUE_PUNCTUATION: Final = 10.6
 _FAR: Final = 4
 
 
-class NearValueSearch:
+class RandomSearch(Search):
+    """Draws every action uniformly from a stream of its own.
+
+    Args:
+        seed: seed of the campaign.
+        k: number of transformations that one variant associates, 1 to 6.
+    """
+
+    name = "random"
+
+    def __init__(self, seed: int, k: int) -> None:
+        self.seed = seed
+        self.k = k
+
+    def turn(self, task: SearchTask) -> TurnSearch:
+        """Begin a turn."""
+        return RandomTurn(self, task)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomTurn:
+    """The attempts of `RandomSearch` at one turn."""
+
+    search: RandomSearch
+    task: SearchTask
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - it does not learn
+        """Return the variant that a uniform action makes."""
+        # The stream of the first draw is that of the variant itself.
+        redraw = (draw,) if draw else ()
+        rng = self.task.stream(self.search.name, self.search.seed, number, *redraw)
+        return self.task.proposal(self.task.perturber.space.sample(rng, self.search.k))
+
+
+class NearValueSearch(RandomSearch):
     """Takes the draw whose edits are nearest to slot values.
 
     Args:
@@ -43,17 +77,8 @@ class NearValueSearch:
     #: The order does not matter to a search that looks at what its draws did; it needs
     #: the distances, though.
     order = "distance"
-    adaptive = False
 
-    def __init__(self, seed: int, k: int) -> None:
-        self.seed = seed
-        self.k = k
-
-    def context_variant(self, number: int) -> int:
-        """Return ``number``: every variant stands for itself."""
-        return number
-
-    def turn(self, task: SearchTask) -> NearValueTurn:
+    def turn(self, task: SearchTask) -> TurnSearch:
         """Begin a turn."""
         return NearValueTurn(self, task)
 
@@ -68,16 +93,15 @@ class NearValueTurn:
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return the most promising of a few variants that is not there yet."""
         task = self.task
-        names = ("search", self.search.name, task.dialogue.id, task.turn_index, number, draw)
-        rng = stream(self.search.seed, *names)
+        rng = task.stream(self.search.name, self.search.seed, number, draw)
         known = {earlier.proposal.variant.text for earlier in seen}
         drawn = []
         for _ in range(DRAWS):
-            action = task.perturber.space.sample(rng, self.search.k)
-            variant = task.perturber.apply(task.source, action)
+            proposal = task.proposal(task.perturber.space.sample(rng, self.search.k))
+            variant = proposal.variant
             new = variant.valid and variant.text not in known
-            worth = heuristic_score(task.source, variant) if new else -1.0
-            drawn.append((worth, Proposal(variant, action)))
+            score = heuristic_score(task.source, variant) if new else -1.0
+            drawn.append((score, proposal))
         # Of equally promising ones, the first.
         return max(drawn, key=lambda item: item[0])[1]
 

@@ -1,0 +1,98 @@
+"""Things of one kind by name: those that ship, those that packages bring, those of a suite.
+
+A package brings one by an entry point of the kind's group; a suite registers one in its
+``conftest.py``, which is read before any option is looked at, in every worker of xdist too.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import metadata
+from typing import Generic, TypeVar
+
+from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, unknown_name
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """The things of one kind.
+
+    Args:
+        kind: what one of them is, as messages call it.
+        group: of the entry points.
+        shipped: name -> thing.
+        families: what else may be written in the place of a name, for messages.
+    """
+
+    def __init__(
+        self, kind: str, group: str, shipped: Mapping[str, T], families: Sequence[str] = ()
+    ) -> None:
+        self._kind = kind
+        self._group = group
+        self._shipped = dict(shipped)
+        self._families = tuple(families)
+        self._registered: dict[str, T] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that may be written: shipped ones first, then those of packages and suites."""
+        others = sorted({*self._points(), *self._registered} - set(self._shipped))
+        return (*self._shipped, *self._families, *others)
+
+    def register(self, name: str, thing: T) -> None:
+        """Add one; a later one takes the place of an earlier one of its name.
+
+        Raises:
+            UserError: one that ships has this name, or it is none.
+        """
+        if not isinstance(name, str) or not name.strip() or ":" in name:
+            raise UserError(f"{name!r} is no name of a {self._kind}: write a word without a colon")
+        if name in (*self._shipped, *self._families):
+            raise UserError(
+                f"the {self._kind} {name!r} ships with pytest-dstfuzz: give yours another name"
+            )
+        self._registered[name] = thing
+
+    def find(self, name: str) -> T:
+        """Return the thing of a name.
+
+        Raises:
+            UserError: there is none, or the package that brings it cannot be loaded.
+        """
+        for known in (self._shipped, self._registered):
+            if name in known:
+                return known[name]
+        point = self._points().get(name)
+        if point is None:
+            raise unknown_name(self._kind, name, self.names)
+        with blamed(f"the {self._kind} {name!r} cannot be loaded: {point.value}"):
+            loaded: T = point.load()
+        return loaded
+
+    def _points(self) -> dict[str, metadata.EntryPoint]:
+        return {point.name: point for point in metadata.entry_points(group=self._group)}
+
+
+@contextmanager
+def blamed(who: str) -> Iterator[None]:
+    """Turn an exception of somebody else's code into one message that says where it was raised.
+
+    Args:
+        who: whose code is run, as the message begins.
+
+    Raises:
+        UserError: the code raised.
+    """
+    try:
+        yield
+    except DstFuzzError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        kind = type(error).__name__
+        raise UserError(
+            f"{who} raised {kind}: {message_of(error)} ({frame.filename}:{frame.lineno})"
+        ) from error

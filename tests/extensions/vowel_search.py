@@ -1,0 +1,27 @@
+"""A search of one's own: of four draws the one with the most vowels."""
+
+from dataclasses import dataclass
+
+from pytest_dstfuzz import Proposal, Search, SearchTask
+
+
+@dataclass
+class VowelSearch(Search):
+    seed: int
+    k: int
+    name = "vowels"
+
+    def turn(self, task: SearchTask) -> "VowelTurn":
+        return VowelTurn(self, task)
+
+
+@dataclass
+class VowelTurn:
+    search: VowelSearch
+    task: SearchTask
+
+    def propose(self, number: int, draw: int, seen: object) -> Proposal:  # noqa: ARG002 - not used
+        rng = self.task.stream(self.search.name, self.search.seed, number, draw)
+        space = self.task.perturber.space
+        made = [self.task.proposal(space.sample(rng, self.search.k)) for _ in range(4)]
+        return max(made, key=lambda one: sum(map(one.variant.text.count, "aeiou")))
