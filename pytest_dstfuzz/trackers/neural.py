@@ -1,11 +1,12 @@
-"""What trackers that are networks share: devices, threads, files and fingerprints."""
+"""What trackers that are networks share: devices, threads, files, fingerprints, averages."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -36,18 +37,24 @@ def move(network: Network, device: str, name: str) -> Network:
 
 
 @contextmanager
-def fair_threads() -> Iterator[None]:
-    """Compute in as many threads as one of several workers of pytest-xdist may have.
+def threads(count: int) -> Iterator[int]:
+    """Let torch share an operation among so many threads; yields how many it was before.
 
-    Each would take all cores otherwise, and threads that share an operation wait for each
-    other: with more threads than cores a run takes many times as long.
+    Threads that share an operation wait for each other: for small products, or with more
+    threads than idle cores, a run takes many times as long.
     """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(max(1, threads // max(1, int(os.environ.get(_WORKERS, "1")))))
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
-        yield
+        yield before
     finally:
-        torch.set_num_threads(threads)
+        torch.set_num_threads(before)
+
+
+def fair_threads() -> AbstractContextManager[int]:
+    """Compute in as many threads as one of several workers of pytest-xdist may have."""
+    workers = max(1, int(os.environ.get(_WORKERS, "1")))
+    return threads(max(1, torch.get_num_threads() // workers))
 
 
 def write_tensors(
@@ -94,3 +101,30 @@ def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
     for text in more:
         digest.update(text.encode("utf-8") + b"\0")
     return digest.hexdigest()
+
+
+class EMA:
+    """Exponential moving average of weights; young averages forget faster."""
+
+    def __init__(self, parameters: Sequence[Tensor], decay: float) -> None:
+        """Start from the present values."""
+        self.values = [parameter.detach().clone() for parameter in parameters]
+        self.decay = decay
+
+    def restart(self, parameters: Sequence[Tensor]) -> None:
+        """Forget what was, and start from ``parameters``."""
+        for value, parameter in zip(self.values, parameters, strict=True):
+            value.copy_(parameter.detach())
+
+    def update(self, parameters: Sequence[Tensor], step: int) -> None:
+        """Move towards ``parameters`` after optimiser step number ``step`` (from 1)."""
+        weight = 1 - min(self.decay, (1 + step) / (10 + step))
+        torch._foreach_lerp_(self.values, [p.detach() for p in parameters], weight)
+
+
+def learning_rate(step: int, total: int, highest: float, warmup_steps: int) -> float:
+    """Return the rate of step number ``step`` (from 0) of ``total``: linear rise, cosine fall."""
+    warmup = min(warmup_steps, max(1, total // 10))
+    if step < warmup:
+        return highest * (step + 1) / warmup
+    return highest * 0.5 * (1 + math.cos(math.pi * (step - warmup) / (total - warmup)))

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
 _Rule = tuple[re.Pattern[str], "str | Callable[[re.Match[str]], str]"]
@@ -150,3 +151,22 @@ def tokenise(text: str) -> tuple[str, ...]:
             break
         before, after = after, _apply(after)
     return tuple(after.split())
+
+
+def usual_spellings(
+    values: Mapping[str, int], words: Callable[[str], Iterable[str]] = tokenise
+) -> dict[str, str]:
+    """Return how values are mostly written, where that is not what their words come to.
+
+    Args:
+        values: value -> how often labels have it.
+        words: of a value.
+
+    Returns:
+        The words joined by blanks -> the value.
+    """
+    found: dict[str, Counter[str]] = {}
+    for value, count in values.items():
+        found.setdefault(" ".join(words(value)), Counter())[value] += count
+    usual = {joined: max(sorted(of), key=of.__getitem__) for joined, of in sorted(found.items())}
+    return {joined: value for joined, value in usual.items() if joined != value}

@@ -8,18 +8,17 @@ with the state of the trainer (`resume`) a round is a function of what came befo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 import numpy as np
-import torch
 
 from pytest_dstfuzz.agents.policy import COUNT, Exploration, PolicyChoice
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import derive, stream
+from pytest_dstfuzz.trackers.neural import threads
 from pytest_dstfuzz.training.environment import Environment, EnvironmentStep, Observation
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig, MultiPDQN
 from pytest_dstfuzz.training.replay import Replay, ReplayBatch
@@ -276,22 +275,8 @@ class AgentTrainer:
         config = self.config
         due = (self.steps - config.learning_starts) // config.train_frequency
         losses = []
-        with _one_thread():
+        with threads(1):
             while self.updates < due:
                 losses.append(self.learner.update(self.replay.draw(rng, config.batch)))
                 self.updates += 1
         return losses
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compute without parting products among threads; on a busy machine those wait for each other.
-
-    The products of an update are so small that this is as fast on an idle one.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -20,7 +20,7 @@ from trade_data import dialogues, small_config, write_folder  # noqa: E402
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # noqa: E402
 from pytest_dstfuzz.errors import UserError  # noqa: E402
-from pytest_dstfuzz.trackers.runs import learning_rate  # noqa: E402
+from pytest_dstfuzz.trackers.neural import learning_rate  # noqa: E402
 from pytest_dstfuzz.trackers.trade import training  # noqa: E402
 from pytest_dstfuzz.trackers.trade.tracker import (  # noqa: E402
     TradeTracker,
@@ -231,7 +231,7 @@ def damage(folder: Path, change: Callable[[dict[str, Any], dict[str, str]], obje
             lambda _, about: about.update(
                 {"dstfuzz.run": '{"identity": {"seed": 0}, "parts": [], "history": []}'}
             ),
-            "does not say what batch_size was",
+            "does not say what learning_rate was",
         ),
         (
             lambda _, about: about.update(

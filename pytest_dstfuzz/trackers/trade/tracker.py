@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ import torch
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.neural import files_fingerprint, move
+from pytest_dstfuzz.trackers.neural import files_fingerprint, move, threads
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.trade.checkpoint import (
     CONFIG_FILE,
@@ -43,25 +43,6 @@ _LEAST_WORDS = 16
 
 #: A batch is not split into smaller ones than this for the sake of another thread.
 _LEAST_SHARE = 16
-
-
-@contextmanager
-def _one_thread_each(device: str) -> Iterator[int]:
-    """Let every operation run in the thread that calls it; yields how many may call.
-
-    The products of one step are too small to share: threads would wait for each other
-    some thousand times a batch, and very long where the machine has other work too
-    (several pytest workers). Batches are what threads can share without waiting.
-    """
-    if torch.device(device).type != "cpu":
-        yield 1
-        return
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield threads
-    finally:
-        torch.set_num_threads(threads)
 
 
 #: The model that ships with the package.
@@ -143,7 +124,10 @@ class TradeTracker:
         """Return one prediction for each context; equal histories are computed once."""
         histories = [history_words(context, self.reading.history_limit) for context in contexts]
         distinct = sorted(set(histories), key=lambda words: (len(words), words))
-        with _one_thread_each(self.device) as workers:
+        # The products of one step are too small to share: threads would wait for each other some
+        # thousand times a batch. Batches are what threads can share without waiting.
+        on_cpu = torch.device(self.device).type == "cpu"
+        with threads(1) if on_cpu else nullcontext(1) as workers:
             share = max(_LEAST_SHARE, -(-len(distinct) // workers))
             size = min(self.batch_size, share)
             # Longest first, so that the workers end at about the same time.

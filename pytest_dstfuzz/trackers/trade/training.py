@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Dialogue
-from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.errors import DataError, needs_extra
-from pytest_dstfuzz.seeding import derive, stream
+from pytest_dstfuzz.errors import needs_extra
+from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.neural import move
+from pytest_dstfuzz.trackers.run_settings import TrainingRun
 from pytest_dstfuzz.trackers.runs import (
-    EMA,
+    Progress,
     ResumableTrainer,
-    RunState,
     best,
     check_output,
-    learning_rate,
+    labelled_split,
 )
 from pytest_dstfuzz.trackers.tokenise import tokenise
 from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network, save_model
-from pytest_dstfuzz.trackers.trade.config import TradeEpoch, TradeResult, TradeTrainingConfig
+from pytest_dstfuzz.trackers.trade.config import TradeEpoch, TradeTrainingConfig
 from pytest_dstfuzz.trackers.trade.loss import batch_loss, row_accuracy
-from pytest_dstfuzz.trackers.trade.network import TradeNetwork
-from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, TurnBatch, bucket, collate, make_rows
+from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, bucket, collate, make_rows
 from pytest_dstfuzz.trackers.trade.vocabulary import PAD, UNKNOWN, Vocabulary, build_vocabulary
+
+#: Turns decoded together while measuring.
+_MEASURE_BATCH = 64
 
 
 def word_vectors(
@@ -77,37 +77,46 @@ def word_vectors(
     return result * np.float32(0.1)
 
 
-Progress = Callable[[str], None]
-
-
 def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor:
     """Return ``words`` with a share of ``rate`` read as unknown; padding stays."""
     hidden = torch.rand(words.shape, generator=generator, device=words.device) < rate
     return words.masked_fill(hidden & (words != PAD), UNKNOWN)
 
 
-class TradeTrainer(ResumableTrainer[TradeEpoch]):
-    """One training run: network, optimiser, average, and where it stands."""
+class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
+    """A training run of TRADE; the network's start depends on the seed alone.
+
+    Args:
+        config: settings.
+        vocabulary: of the training split.
+        rows: turns of the training split.
+        heldout: turns of the validation split.
+        reading: how the model is used afterwards.
+    """
+
+    FIGURES = TradeEpoch
+    LOSSES = ("gate_loss", "value_loss")
+    UNIT = "turns"
 
     def __init__(
-        self, config: TradeTrainingConfig, vocabulary: Vocabulary, rows: Sequence[LabelledTurn]
+        self,
+        config: TradeTrainingConfig,
+        vocabulary: Vocabulary,
+        rows: Sequence[LabelledTurn],
+        heldout: Sequence[LabelledTurn],
+        reading: TradeReading,
     ) -> None:
-        """Build a fresh run; the network's start depends on the seed alone."""
         self.config, self.vocabulary, self.rows = config, vocabulary, rows
+        self._heldout, self._reading = heldout, reading
         generator = torch.Generator().manual_seed(derive(config.seed, "weights") % 2**63)
         network = build_network(
             vocabulary, config.embedding, config.hidden, config.dropout, generator
         )
         self.network = move(network, config.device, "TRADE")
         self.network.fast = config.bfloat16
-        self.parameters = list(self.network.parameters())
-        self.optimiser = torch.optim.Adam(self.parameters, lr=config.learning_rate, fused=True)
-        self.average = EMA(self.parameters, config.average_decay)
-        named = list(self.network.named_parameters())
-        super().__init__(
-            config, TradeEpoch, RunState(config.output, named, self.average, self.optimiser)
-        )
-        self.steps_per_epoch = -(-len(rows) // config.batch_size)
+        weights = self.network.parameters()
+        optimiser = torch.optim.Adam(weights, lr=config.learning_rate, fused=True)
+        super().__init__(config, self.network, optimiser)
 
     def set_vectors(self, vectors: np.ndarray) -> None:
         """Start from these word vectors ``[words, embedding]``."""
@@ -115,57 +124,38 @@ class TradeTrainer(ResumableTrainer[TradeEpoch]):
             self.network.embedding.copy_(torch.from_numpy(vectors))
         self.average.restart(self.parameters)
 
-    def epoch(self, progress: Progress) -> tuple[float, float]:
-        """Train one epoch; returns mean gate and value loss a turn."""
-        config, number = self.config, len(self.history)
+    def groups(self, rng: np.random.Generator) -> list[list[LabelledTurn]]:
+        """Return batches of turns of similar length."""
         lengths = [len(row.words) for row in self.rows]
-        batches = bucket(lengths, config.batch_size, stream(config.seed, "epoch", number))
-        # Seeded anew each epoch, a resumed run repeats what an uninterrupted one does.
-        seed = derive(config.seed, "noise", number) % 2**63
-        generator = torch.Generator(config.device).manual_seed(seed)
-        self.network.generator = generator
-        self.network.train()
-        total = config.epochs * self.steps_per_epoch
-        sums = np.zeros(2)
-        start = time.monotonic()
-        for index, chosen in enumerate(batches):
-            step = number * self.steps_per_epoch + index
-            batch = collate([self.rows[row] for row in chosen]).to(config.device)
-            sums += self.step(batch, self._rate(step, total), generator)
-            self.average.update(self.parameters, step + 1)
-            done = index + 1
-            if done % config.report_every == 0 or done == len(batches):
-                speed = done / (time.monotonic() - start)
-                left = (len(batches) - done + (config.epochs - number - 1) * len(batches)) / speed
-                gate, value = sums / done
-                progress(
-                    f"epoch {number + 1}/{config.epochs} step {done}/{len(batches)} "
-                    f"loss {gate:.3f} + {value:.3f} {speed * config.batch_size:.0f} turns/s "
-                    f"ETA {left / 60:.0f} min"
-                )
-        gate, value = sums / len(batches)
-        return float(gate), float(value)
+        batches = bucket(lengths, self.config.batch_size, rng)
+        return [[self.rows[place] for place in chosen] for chosen in batches]
 
-    def _rate(self, step: int, total: int) -> float:
-        return learning_rate(step, total, self.config.learning_rate, self.config.warmup_steps)
+    @contextmanager
+    def noise(self, seed: int) -> Iterator[None]:
+        """Draw dropout and masked words from a generator of the network's own."""
+        self.network.generator = torch.Generator(self.config.device).manual_seed(seed)
+        yield
 
-    def step(self, batch: TurnBatch, rate: float, generator: torch.Generator) -> np.ndarray:
-        """Make one step; returns gate and value loss."""
-        words = mask_words(batch.words, self.config.word_mask, generator)
+    def losses(self, group: Sequence[LabelledTurn]) -> tuple[Tensor, list[Tensor | float]]:
+        """Return the loss of an average turn, and its gate and value part."""
+        batch = collate(group).to(self.config.device)
+        words = mask_words(batch.words, self.config.word_mask, self.network.generator)
         loss = batch_loss(self.network, batch, words)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.total().backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_clip)
-        self.optimiser.param_groups[0]["lr"] = rate
-        self.optimiser.step()
-        return np.array([float(loss.gate.detach()), float(loss.value.detach())])
+        return loss.total(), [loss.gate.detach(), 1, loss.value.detach(), 1]
 
-    def averaged_network(self) -> TradeNetwork:
-        """Return a network in evaluation mode with the averaged weights."""
-        network = build_network(self.vocabulary, self.config.embedding, self.config.hidden)
-        names = [name for name, _ in self.network.named_parameters()]
-        network.load_state_dict(dict(zip(names, self.average.values, strict=True)))
-        return network.to(self.config.device).eval()
+    def measure(self) -> dict[str, float]:
+        """Return joint goal accuracy and slot accuracy on the validation split."""
+        joint, slot = row_accuracy(self.network, self._heldout, _MEASURE_BATCH, self.config.device)
+        return {"joint_goal_accuracy": joint, "slot_accuracy": slot}
+
+    def save_model(self, about: Mapping[str, Any]) -> None:
+        """Write the network as it is."""
+        weights, shape = self.network.state_dict(), self.network.shape
+        save_model(self.config.output, weights, shape, self.vocabulary, self._reading, about)
+
+    def impatient(self) -> bool:
+        """Whether too many epochs were no better than the best."""
+        return self.history[-1].epoch - best(self.history).epoch >= self.config.patience
 
     def identity(self) -> dict[str, Any]:
         """Return what must not change between the parts of a run."""
@@ -176,11 +166,7 @@ class TradeTrainer(ResumableTrainer[TradeEpoch]):
         }
 
 
-#: Turns decoded together while measuring.
-_MEASURE_BATCH = 64
-
-
-def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) -> TradeResult:
+def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     """Train TRADE on the training split, keep the epoch best on the validation split.
 
     After each epoch the run's state is written to ``config.output``, and the model too
@@ -194,68 +180,21 @@ def train_trade(config: TradeTrainingConfig, progress: Callable[[str], None]) ->
         UserError: bad settings or data, or nothing that the run could resume from.
     """
     check_output(config.output, resume=config.resume)
-    train, normalisation = _read(config, "train")
-    valid, _ = _read(config, "val")
-    vocabulary = training_vocabulary(train)
-    rows = make_rows(train, vocabulary, config.history_limit)
-    valid_rows = make_rows(valid, vocabulary, config.history_limit)
+    train, valid = labelled_split(config, "train"), labelled_split(config, "val")
+    vocabulary = training_vocabulary(train.dialogues)
+    rows = make_rows(train.dialogues, vocabulary, config.history_limit)
+    heldout = make_rows(valid.dialogues, vocabulary, config.history_limit)
     progress(
-        f"{len(rows)} training turns, {len(valid_rows)} validation turns, "
+        f"{len(rows)} training turns, {len(heldout)} validation turns, "
         f"{len(vocabulary.words)} words, {vocabulary.outputs} of them in values"
     )
-    trainer = TradeTrainer(config, vocabulary, rows)
-    if config.resume:
-        trainer.restore()
-        progress(f"resumed after epoch {len(trainer.history)}")
-    elif config.pretrained_vectors:
+    reading = TradeReading(config.history_limit, train.normalisation)
+    trainer = TradeTrainer(config, vocabulary, rows, heldout, reading)
+    if config.pretrained_vectors and not config.resume:
         progress("training word vectors")
-        sentences = _sentences(train)
+        sentences = _sentences(train.dialogues)
         trainer.set_vectors(word_vectors(sentences, vocabulary, config.embedding, config.seed))
-    ended_by = _run(
-        trainer, valid_rows, TradeReading(config.history_limit, normalisation), progress
-    )
-    chosen = best(trainer.history)
-    return TradeResult(
-        config.output, chosen.epoch, chosen.joint_goal_accuracy, tuple(trainer.history), ended_by
-    )
-
-
-def _run(
-    trainer: TradeTrainer,
-    valid_rows: Sequence[LabelledTurn],
-    reading: TradeReading,
-    progress: Progress,
-) -> str:
-    """Train epochs until one of the limits; returns which."""
-    config = trainer.config
-    begin, longest = time.monotonic(), 0.0
-    while len(trainer.history) < config.epochs:
-        if trainer.history and _impatient(trainer.history, config.patience):
-            return "patience"
-        start = time.monotonic()
-        if config.max_minutes and start - begin + longest > config.max_minutes * 60 and longest:
-            return "max_minutes"
-        gate, value = trainer.epoch(progress)
-        network = trainer.averaged_network()
-        joint, slot = row_accuracy(network, valid_rows, _MEASURE_BATCH, config.device)
-        seconds = time.monotonic() - start
-        longest = max(longest, seconds)
-        figures = TradeEpoch(len(trainer.history) + 1, gate, value, joint, slot, seconds)
-        trainer.history.append(figures)
-        progress(figures.line())
-        if best(trainer.history) is figures:
-            about = {
-                "settings": config.fixed(),
-                # The epochs decide the learning rate too, so each part tells its own.
-                "parts": trainer.parts,
-                "validation": asdict(figures),
-                "history": [asdict(earlier) for earlier in trainer.history],
-                "dialogues": "training split of " + config.data.name,
-            }
-            weights, shape = network.state_dict(), network.shape
-            save_model(config.output, weights, shape, trainer.vocabulary, reading, about)
-        trainer.save()
-    return "epochs"
+    return trainer.run(progress)
 
 
 def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
@@ -275,16 +214,3 @@ def _sentences(dialogues: Sequence[Dialogue]) -> list[list[str]]:
         for dialogue in dialogues
         for turn in dialogue.turns
     ]
-
-
-def _read(config: TradeTrainingConfig, split: str) -> tuple[tuple[Dialogue, ...], str]:
-    """Return the dialogues of a split and the name of their labels' normalisation."""
-    found = load_dialogues(config.data, split, layout=config.layout)
-    dialogues = found.dialogues[: config.max_dialogues]
-    if not dialogues or not found.labelled:
-        raise DataError(f"{config.data}: split {split!r} has no labelled dialogues to train on")
-    return dialogues, found.normalisation
-
-
-def _impatient(history: Sequence[TradeEpoch], patience: int) -> bool:
-    return history[-1].epoch - best(history).epoch >= patience

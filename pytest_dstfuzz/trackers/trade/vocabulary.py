@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.trackers.tokenise import tokenise
+from pytest_dstfuzz.trackers.tokenise import tokenise, usual_spellings
 
 #: Marks put before each utterance of a history.
 SYSTEM_MARK = "<sys>"
@@ -97,29 +97,20 @@ def build_vocabulary(
         min_count: see ``utterances``.
     """
     counts = Counter(word for text in utterances for word in tokenise(text))
-    spellings: dict[str, Counter[str]] = {}
-    value_words = set[str]()
-    for value, count in Counter(values).items():
-        words = tokenise(value)
-        value_words.update(words)
-        spellings.setdefault(" ".join(words), Counter())[value] += count
+    said = Counter(values)
+    value_words = {word for value in said for word in tokenise(value)}
     ordered = tuple(sorted(slots))
     slot_words = {word for slot in ordered for word in tokenise(slot.replace("-", " "))}
     others = {word for word, count in counts.items() if count >= min_count} | slot_words
-    words = (
-        *SPECIAL_WORDS,
-        *sorted(value_words),
-        *sorted(others - value_words - set(SPECIAL_WORDS)),
-    )
-    changed = {
-        joined: max(sorted(found), key=lambda value: found[value])
-        for joined, found in sorted(spellings.items())
-    }
     return Vocabulary(
-        words=words,
+        words=(
+            *SPECIAL_WORDS,
+            *sorted(value_words),
+            *sorted(others - value_words - set(SPECIAL_WORDS)),
+        ),
         outputs=len(SPECIAL_WORDS) + len(value_words),
         slots=ordered,
-        spellings={joined: value for joined, value in changed.items() if joined != value},
+        spellings=usual_spellings(said),
     )
 
 
