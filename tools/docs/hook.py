@@ -1,0 +1,80 @@
+"""What MkDocs calls while it builds the site: see `pages` for what a page may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gallery import demo_report
+from pages import COPIES, ROOT, body, expand, in_site, page_of, sources
+from reference import GENERATED
+
+from mkdocs.structure.files import File, InclusionLevel
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.nav import Navigation, Section
+    from mkdocs.structure.pages import Page
+
+#: Text of each page as it is published.
+_TEXTS: dict[str, str] = {}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Prepare all pages, and add copies of the files that they link to and the demo's report."""
+    copies: set[Path] = set()
+    for path in sources():
+        page = page_of(path)
+        text = expand(body(path.read_text(encoding="utf-8")), page, GENERATED)
+        _TEXTS[page], wanted = in_site(text, page)
+        copies.update(wanted)
+    for path in sorted(copies):
+        files.append(
+            File.generated(
+                config,
+                f"{COPIES}/{path.as_posix()}",
+                content=(ROOT / path).read_bytes(),
+                inclusion=InclusionLevel.NOT_IN_NAV,
+            )
+        )
+    files.append(File.generated(config, "gallery/report.html", content=demo_report()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Return the text that was prepared."""
+    del markdown, config, files
+    return _TEXTS[page.file.src_uri]
+
+
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
+    """Keep the navigation: ``llms.txt`` lists it once all pages are read."""
+    del files
+    config.extra["dstfuzz_nav"] = nav
+    return nav
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write ``llms.txt``, and each page as Markdown beside its HTML."""
+    site = Path(config.site_dir)
+    for page, text in _TEXTS.items():
+        place = site / page
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
+    for item in config.extra["dstfuzz_nav"].items:
+        lines += _listed(item)
+    (site / "llms.txt").write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
+
+
+def _listed(item: Section | Page) -> list[str]:
+    children = item.children
+    if not children:
+        return [_entry(item)]
+    return ["", f"## {item.title}", "", *(line for child in children for line in _listed(child)), ""]
+
+
+def _entry(page: Page) -> str:
+    about = page.meta.get("description", "")
+    return f"- [{page.title}]({page.file.src_uri})" + (f": {about}" if about else "")

@@ -1,0 +1,209 @@
+"""The parts of the reference that are written from the code, as Markdown."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import importlib
+import inspect
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import pytest
+from pages import ROOT
+
+import pytest_dstfuzz
+from pytest_dstfuzz.cli import COMMANDS, main
+from pytest_dstfuzz.config import OPTIONS, Option, Settings
+from pytest_dstfuzz.gate import verdict
+from pytest_dstfuzz.report import json_report
+
+#: What an exit status of pytest or of a gate means here.
+_STATUSES: Final = {
+    "OK": "all tests passed, and every gate that was set was kept",
+    "TESTS_FAILED": "a test failed, a limit was exceeded, or the comparison found a `regression`",
+    "INTERRUPTED": "the run was interrupted, as by Ctrl-C; what was tested is reported",
+    "INTERNAL_ERROR": "an error in pytest or in a plugin",
+    "USAGE_ERROR": (
+        "wrong options, unreadable data, or a tracker that could not be loaded or failed before "
+        "the run; nothing was tested"
+    ),
+    "NO_TESTS_COLLECTED": "no test was selected",
+    "MAX_WARNINGS_ERROR": "pytest's own limit of warnings was exceeded (`--max-warnings`)",
+    "INFRASTRUCTURE": (
+        "the tracker could not be asked: nobody answers, too many turns failed, or the run ended "
+        "early where a baseline was to be compared with"
+    ),
+    "INCONCLUSIVE": "`--dst-inconclusive=fail`, and the comparison decides nothing",
+    "DRIFT": "clean answers differ from the baseline's at more turns than is allowed",
+}
+#: Exit statuses of the command ``dstfuzz``.
+_COMMAND_STATUSES: Final = {
+    0: "done",
+    1: "a check of `dstfuzz check-tracker` failed",
+    2: "a wrong option, wrong data, or anything else that the message explains",
+    130: "interrupted by Ctrl-C; the message says what is kept",
+}
+
+
+def options() -> str:
+    """Return a table of all options: spellings, default and what help says."""
+    rows = [
+        "| command line | ini file | in a marker | default | what it does |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for item in OPTIONS:
+        marker = f"`{item.name}`" if item.per_test else ""
+        given = f"`--dst-{item.flag}={item.metavar}`"
+        about = item.help.replace("|", "\\|")
+        rows.append(
+            f'| <a id="dst-{item.flag}"></a>{_cell(given)} | `dst_{item.name}` | {marker} '
+            f"| {_default(item)} | {about} |"
+        )
+    return "\n".join(rows)
+
+
+def _default(item: Option) -> str:
+    value = getattr(Settings(), item.name, None)
+    if value is None or value == ():
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def fixtures() -> str:
+    """Return every fixture of the plugin, with its scope and its docstring."""
+    out = []
+    for path in sorted((ROOT / "pytest_dstfuzz" / "plugin").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for mark in node.decorator_list:
+                if "pytest.fixture" in ast.unparse(mark):
+                    scope = re.search(r"scope='(\w+)'", ast.unparse(mark))
+                    out.append((node.name, scope[1] if scope else "function", node))
+    return "\n\n".join(
+        f"## `{name}`\n\nScope: {scope}.\n\n{_markdown(ast.get_docstring(node) or '')}"
+        for name, scope, node in sorted(out, key=lambda entry: entry[0])
+    )
+
+
+def _markdown(docstring: str) -> str:
+    """Return a docstring as Markdown: literals in single backticks, sections as lists."""
+    text = re.sub(r"``(.+?)``", r"`\1`", inspect.cleandoc(docstring))
+    return re.sub(r"^(Args|Returns|Raises):$", r"**\1:**\n", text, flags=re.MULTILINE)
+
+
+def exit_codes() -> str:
+    """Return tables of the exit statuses of pytest and of ``dstfuzz``.
+
+    Raises:
+        KeyError: a status has no explanation.
+    """
+    statuses = {code.value: _STATUSES[code.name] for code in pytest.ExitCode}
+    for name in dir(verdict):
+        value = getattr(verdict, name)
+        if not name.isupper() or not isinstance(value, int) or name in ("PASSED", "FAILED"):
+            continue
+        # A later pytest has a status of the same number: both stand there then.
+        own = _STATUSES[name]
+        statuses[value] = f"{own}; or {statuses[value]}" if value in statuses else own
+    return "\n\n".join(
+        (
+            "## pytest",
+            _table(("exit status", "meaning"), statuses),
+            "## The command `dstfuzz`",
+            _table(("exit status", "meaning"), _COMMAND_STATUSES),
+        )
+    )
+
+
+def _table(head: tuple[str, str], rows: Mapping[Any, str]) -> str:
+    lines = [f"| {head[0]} | {head[1]} |", "| --- | --- |"]
+    return "\n".join(lines + [f"| {key} | {value} |" for key, value in sorted(rows.items())])
+
+
+def commands() -> str:
+    """Return what ``--help`` of each command of ``dstfuzz`` prints."""
+    out = [f"```text\n{_help([])}```"]
+    out += [f"## dstfuzz {name}\n\n```text\n{_help([name])}```" for name in COMMANDS]
+    return "\n\n".join(out)
+
+
+def _help(words: list[str]) -> str:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        main([*words, "--help"])
+    return shown.getvalue()
+
+
+def schema_keys() -> str:
+    """Return what each key of a JSON report means, from the module that writes it."""
+    text = inspect.cleandoc(json_report.__doc__ or "")
+    out: list[str] = []
+    for line in text.splitlines()[1:]:
+        key = re.match(r"^``(\w+)``$", line)
+        out.append(f"\n## `{key[1]}`\n" if key else re.sub(r"``(.+?)``", r"`\1`", line[4:] if line.startswith("    ") else line))
+    return "\n".join(out)
+
+
+def schema_tree() -> str:
+    """Return the keys of the report as its JSON Schema has them."""
+    schema = json.loads(json_report.SCHEMA_PATH.read_text(encoding="utf-8"))
+    lines = ["| key | type | always there |", "| --- | --- | --- |"]
+    for path, kind, needed in _keys(schema, schema, ""):
+        lines.append(f"| `{path}` | {kind} | {'yes' if needed else 'no'} |")
+    return "\n".join(lines)
+
+
+def _keys(node: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, bool]]:
+    for name, part in node.get("properties", {}).items():
+        part = _resolved(part, schema)
+        where = f"{path}.{name}" if path else name
+        kind = part.get("type", "constant" if "const" in part else "one of several")
+        shown = ", ".join(kind) if isinstance(kind, list) else str(kind)
+        yield where, shown, name in node.get("required", ())
+        inner = _resolved(part.get("items", part), schema)
+        if where.count(".") < 2:
+            yield from _keys(inner, schema, where + ("[]" if "items" in part else ""))
+
+
+def _resolved(node: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(node, dict) and "$ref" in node:
+        return dict(schema["$defs"][str(node["$ref"]).rsplit("/", 1)[-1]])
+    return node if isinstance(node, dict) else {}
+
+
+def api() -> str:
+    """Return a directive for each public name, which mkdocstrings replaces."""
+    out = []
+    for name in getattr(pytest_dstfuzz, "__all__", ()):
+        value = getattr(pytest_dstfuzz, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            out.append(f"## {name}\n\n::: {value.__module__}.{value.__qualname__}")
+    for name in ("strategies", "lexicon", "testing"):
+        module = f"pytest_dstfuzz.{name}"
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(module)
+            out.append(f"## {module}\n\n::: {module}")
+    return "\n\n".join(out)
+
+
+#: What pages may ask for, by name.
+GENERATED: Final[dict[str, Callable[[], str]]] = {
+    "options": options,
+    "fixtures": fixtures,
+    "exit-codes": exit_codes,
+    "commands": commands,
+    "schema-keys": schema_keys,
+    "schema-tree": schema_tree,
+    "api": api,
+}
