@@ -6,7 +6,7 @@ JOBS ?= 2
 # The gate of the demo: above the shipped TRADE's rate on the shipped dialogues (23 % there, to 27 %).
 DEMO_RATE ?= 0.3
 
-.PHONY: help demo test lint types tests coverage bench clean
+.PHONY: help demo test lint types tests coverage bench docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,5 +46,14 @@ bench: $(VENV)/.dev  ## ratios of speed, each measured in one run
 	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[bench]"
 	$(BIN)/pytest -q -s tests/benchmarks -o python_files='bench_*.py'
 
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[docs]"
+	@touch $@
+
+# Not from the network: everything that a page loads is in build/site.
+docs: $(VENV)/.docs  ## the documentation as a site, in build/site
+	rm -rf build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache demo-report.json
+	rm -rf $(VENV) build .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache demo-report.json

@@ -3,10 +3,11 @@
 The report is made when the site is built. The page is committed; it is made from the JSON reports
 of two runs over all shipped dialogues, which take some minutes:
 
-    pytest --dst-model=trade --dst-turns=all --dst-search=random --dst-fail-on=gate --dst-report=trade.json
+    pytest --dst-model=trade --dst-turns=all --dst-search=random --dst-fail-on=gate \
+        --dst-report=trade.json
     pytest --dst-model=simpletod --dst-turns=all --dst-search=random --dst-fail-on=gate \
         --dst-report=simpletod.json
-    python tools/docs/gallery.py trade.json simpletod.json
+    python -m tools.docs.gallery trade.json simpletod.json
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pages import DOCS, ROOT
+from tools.docs.pages import DOCS, ROOT
 
 PAGE: Final = DOCS / "gallery" / "weaknesses.md"
 REPORT: Final = ROOT / "build" / "docs" / "report.html"
@@ -32,6 +33,18 @@ SHOWN: Final = 8
 _LIKELY: Final = ("misspelling", "swap", "any", "repeat", "keyboard", "keyboard_insert", "synonym")
 _KINDS: Final = {"lost": "forgets", "other": "takes another value for", "invented": "makes up"}
 _WIDTH: Final = 92
+_HEAD: Final = """\
+---
+description: Weaknesses found in the shipped TRADE and SimpleTOD, each with its conversation.
+---
+
+# Weaknesses found
+
+What random sampling found in the shipped trackers, on the dialogues that ship with the package.
+Each example is one edit that people make, at a turn whose unchanged version the tracker
+understands rightly. `[-taken out-]{+put in+}` is the edit, `does` what it does to the belief
+state. The numbers count the violations of this kind that one edit explains. Made by
+[a script](../../tools/docs/gallery.py) from the reports of two runs."""
 
 
 def demo_report() -> bytes:
@@ -151,44 +164,23 @@ def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
     Args:
         reports: JSON report of each tracker, by the name that the page gives it.
     """
-    out = [
-        "---",
-        "description: Weaknesses found in the shipped TRADE and SimpleTOD, each with its conversation.",
-        "---",
-        "",
-        "# Weaknesses found",
-        "",
-        "What random sampling found in the shipped trackers, on the dialogues that ship with the "
-        "package. Each example is one edit that people make, at a turn whose unchanged version the "
-        "tracker understands rightly. `[-taken out-]{+put in+}` is the edit, `does` what it does to "
-        "the belief state. The numbers count the violations of this kind that one edit explains. "
-        "Made by [a script](../../tools/docs/gallery.py) from the reports of two runs.",
-    ]
+    out = [_HEAD]
     for name, report in reports.items():
         figures = report["summary"]
-        out += [
-            "",
-            f"## {name}",
-            "",
-            f"{figures['violations']} violations in {figures['turns_broken']} of "
-            f"{figures['turns_tested']} turns; failure rate {figures['failure_rate']:.1%} of the valid variants "
-            f"(95 % interval {figures['failure_rate_interval'][0]:.1%} to "
-            f"{figures['failure_rate_interval'][1]:.1%}).",
-        ]
+        low, high = figures["failure_rate_interval"]
+        out.append(
+            f"## {name}\n\n{figures['violations']} violations in {figures['turns_broken']} of "
+            f"{figures['turns_tested']} turns; failure rate {figures['failure_rate']:.1%} of the "
+            f"valid variants (95 % interval {low:.1%} to {high:.1%})."
+        )
         for found in weaknesses(report):
             turn = found.turn
-            out += [
-                "",
-                f"### {name} {_KINDS[found.kind]} `{found.slot}`",
-                "",
-                f"{found.violations} violations at {found.turns} turns. Here dialogue "
-                f"`{turn['dialogue_id']}`, turn {turn['turn_index']}:",
-                "",
-                "```text",
-                _conversation(report, found),
-                "```",
-            ]
-    return "\n".join(out) + "\n"
+            out.append(
+                f"### {name} {_KINDS[found.kind]} `{found.slot}`\n\n{found.violations} violations "
+                f"at {found.turns} turns. Here dialogue `{turn['dialogue_id']}`, turn "
+                f"{turn['turn_index']}:\n\n```text\n{_conversation(report, found)}\n```"
+            )
+    return "\n\n".join(out) + "\n"
 
 
 if __name__ == "__main__":

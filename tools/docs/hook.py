@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-from gallery import demo_report
-from pages import COPIES, ROOT, body, expand, in_site, page_of, sources
-from reference import GENERATED
+from typing import TYPE_CHECKING, Any
 
 from mkdocs.structure.files import File, InclusionLevel
+
+from tools.docs.gallery import demo_report
+from tools.docs.pages import COPIES, ROOT, body, expand, in_site, page_of, sources
+from tools.docs.reference import GENERATED
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
-    from mkdocs.structure.nav import Navigation, Section
+    from mkdocs.structure.nav import Navigation
     from mkdocs.structure.pages import Page
 
 #: Text of each page as it is published.
@@ -68,13 +68,10 @@ def on_post_build(config: MkDocsConfig) -> None:
     (site / "llms.txt").write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
 
 
-def _listed(item: Section | Page) -> list[str]:
-    children = item.children
-    if not children:
-        return [_entry(item)]
-    return ["", f"## {item.title}", "", *(line for child in children for line in _listed(child)), ""]
-
-
-def _entry(page: Page) -> str:
-    about = page.meta.get("description", "")
-    return f"- [{page.title}]({page.file.src_uri})" + (f": {about}" if about else "")
+def _listed(item: Any) -> list[str]:
+    """Return the lines of a section or of a page."""
+    if item.is_page:
+        about = item.meta.get("description", "")
+        return [f"- [{item.title}]({item.file.src_uri})" + (f": {about}" if about else "")]
+    lines = [line for child in item.children for line in _listed(child)]
+    return ["", f"## {item.title}", "", *lines]

@@ -129,7 +129,9 @@ def _included(path: str, level: int, page: str) -> str:
         heading = None if code else _HEADING.match(line)
         if heading is not None and len(heading[1]) == 1:
             continue
-        out.append(line if heading is None else f"{'#' * (len(heading[1]) - 1 + level)}{heading[2]}")
+        out.append(
+            line if heading is None else f"{'#' * (len(heading[1]) - 1 + level)}{heading[2]}"
+        )
     here = PurePosixPath("docs", page).parent.as_posix()
 
     def moved(target: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import importlib
 import inspect
 import io
 import json
@@ -13,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import pytest
-from pages import ROOT
 
 import pytest_dstfuzz
 from pytest_dstfuzz.cli import COMMANDS, main
+from pytest_dstfuzz.cli.experiment import EXPERIMENTS
 from pytest_dstfuzz.config import OPTIONS, Option, Settings
 from pytest_dstfuzz.gate import verdict
 from pytest_dstfuzz.report import json_report
+from tools.docs.pages import ROOT
 
 #: What an exit status of pytest or of a gate means here.
 _STATUSES: Final = {
@@ -40,6 +40,8 @@ _STATUSES: Final = {
     "INCONCLUSIVE": "`--dst-inconclusive=fail`, and the comparison decides nothing",
     "DRIFT": "clean answers differ from the baseline's at more turns than is allowed",
 }
+#: Commands whose first argument chooses one of several with options of their own.
+_PARTS: Final = {"experiment": tuple(EXPERIMENTS), "train-tracker": ("trade", "simpletod")}
 #: Exit statuses of the command ``dstfuzz``.
 _COMMAND_STATUSES: Final = {
     0: "done",
@@ -134,7 +136,9 @@ def _table(head: tuple[str, str], rows: Mapping[Any, str]) -> str:
 def commands() -> str:
     """Return what ``--help`` of each command of ``dstfuzz`` prints."""
     out = [f"```text\n{_help([])}```"]
-    out += [f"## dstfuzz {name}\n\n```text\n{_help([name])}```" for name in COMMANDS]
+    for name in COMMANDS:
+        every = ([name], *([name, part] for part in _PARTS.get(name, ())))
+        out += [f"## dstfuzz {' '.join(words)}\n\n```text\n{_help(words)}```" for words in every]
     return "\n\n".join(out)
 
 
@@ -151,7 +155,8 @@ def schema_keys() -> str:
     out: list[str] = []
     for line in text.splitlines()[1:]:
         key = re.match(r"^``(\w+)``$", line)
-        out.append(f"\n## `{key[1]}`\n" if key else re.sub(r"``(.+?)``", r"`\1`", line[4:] if line.startswith("    ") else line))
+        about = re.sub(r"``(.+?)``", r"`\1`", line.removeprefix("    "))
+        out.append(f"\n## `{key[1]}`\n" if key else about)
     return "\n".join(out)
 
 
@@ -164,15 +169,18 @@ def schema_tree() -> str:
     return "\n".join(lines)
 
 
-def _keys(node: Mapping[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[tuple[str, str, bool]]:
-    for name, part in node.get("properties", {}).items():
-        part = _resolved(part, schema)
+def _keys(
+    node: Mapping[str, Any], schema: Mapping[str, Any], path: str
+) -> Iterator[tuple[str, str, bool]]:
+    """Yield path, type and whether it must be there, of each key down to the third level."""
+    for name, named in node.get("properties", {}).items():
+        part = _resolved(named, schema)
         where = f"{path}.{name}" if path else name
         kind = part.get("type", "constant" if "const" in part else "one of several")
         shown = ", ".join(kind) if isinstance(kind, list) else str(kind)
         yield where, shown, name in node.get("required", ())
-        inner = _resolved(part.get("items", part), schema)
         if where.count(".") < 2:
+            inner = _resolved(part.get("items", part), schema)
             yield from _keys(inner, schema, where + ("[]" if "items" in part else ""))
 
 
@@ -185,15 +193,12 @@ def _resolved(node: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
 def api() -> str:
     """Return a directive for each public name, which mkdocstrings replaces."""
     out = []
-    for name in getattr(pytest_dstfuzz, "__all__", ()):
+    for name in vars(pytest_dstfuzz)["__all__"]:
         value = getattr(pytest_dstfuzz, name)
-        if inspect.isclass(value) or inspect.isfunction(value):
+        if inspect.ismodule(value):
+            out.append(f"## pytest_dstfuzz.{name}\n\n::: {value.__name__}")
+        else:
             out.append(f"## {name}\n\n::: {value.__module__}.{value.__qualname__}")
-    for name in ("strategies", "lexicon", "testing"):
-        module = f"pytest_dstfuzz.{name}"
-        with contextlib.suppress(ModuleNotFoundError):
-            importlib.import_module(module)
-            out.append(f"## {module}\n\n::: {module}")
     return "\n\n".join(out)
 
 

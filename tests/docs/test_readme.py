@@ -1,4 +1,4 @@
-"""What the README shows is what there is."""
+"""What the README shows is what there is, and so is the end of the demo."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.config import OPTIONS, Option, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.load import load_dialogues
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DEMO = (ROOT / "docs" / "tutorials" / "neural-tracker.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 TRADE = ROOT / "pytest_dstfuzz" / "resources" / "trade" / "model.safetensors"
-ROWS = re.findall(r"^\| (`--dst-[^|]*) \|([^|]*)\|", README, re.MULTILINE)
+
+
+def test_it_is_short() -> None:
+    assert len(README.split()) <= 700
 
 
 def test_the_violation_shown_is_printed(tmp_path: Path) -> None:
@@ -51,7 +53,7 @@ def test_the_demo_ends_as_shown(tmp_path: Path) -> None:
     wide = {**os.environ, "COLUMNS": "100"}
     done = subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (shown,) = (text for _, text in BLOCKS if text.startswith("tested  "))
+    (shown,) = re.findall(r"^```text\n(tested  .*?)^```$", DEMO, re.DOTALL | re.MULTILINE)
     printed = iter(done.stdout.splitlines())
     for line in shown.splitlines():
         # Parts are left out, nothing is put in, and the order is that of the run.
@@ -79,42 +81,3 @@ def test_the_tracker_in_ten_lines_breaks_as_its_page_says() -> None:
     assert track(Context((Exchange("", understood),))) == {"train-leaveat": "17:30"}
     for text in not_understood:
         assert track(Context((Exchange("", text),))) == {}
-
-
-def test_every_python_block_is_python() -> None:
-    blocks = [text for language, text in BLOCKS if language == "python"]
-    assert len(blocks) >= 3
-    for text in blocks:
-        compile(text, "README.md", "exec")
-
-
-def test_the_conversations_shown_can_be_read(tmp_path: Path) -> None:
-    (shown,) = (text for language, text in BLOCKS if language == "json")
-    path = tmp_path / "conversations.jsonl"
-    path.write_text(shown, encoding="utf-8")
-    data = load_dialogues(str(path), "test")
-    assert [dialogue.id for dialogue in data.dialogues] == ["p1", "p2"]
-    assert data.turn_count() == 4
-
-
-def test_the_table_names_every_option_once() -> None:
-    named = [flag for cell, _ in ROWS for flag in re.findall(r"`--dst-([a-z-]+)`", cell)]
-    assert sorted(named) == sorted(item.flag for item in OPTIONS)
-
-
-@pytest.mark.parametrize("item", OPTIONS, ids=lambda item: item.name)
-def test_the_table_tells_the_defaults(item: Option) -> None:
-    default = getattr(Settings(), item.name)
-    if default in (None, ()) or item.name == "data":
-        return
-    cell, shown = next(row for row in ROWS if f"`--dst-{item.flag}`" in row[0])
-    place = re.findall(r"`--dst-([a-z-]+)`", cell).index(item.flag)
-    text = {True: "yes", False: "no"}[default] if isinstance(default, bool) else str(default)
-    assert shown.replace("`", "").split(", ")[place].strip() == text
-
-
-def test_options_in_its_commands_exist() -> None:
-    flags = {item.flag for item in OPTIONS}
-    used = set(re.findall(r"--dst-([a-z]+(?:-[a-z]+)*)", README))
-    assert len(used) > 20
-    assert used <= flags

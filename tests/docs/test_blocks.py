@@ -1,0 +1,239 @@
+"""Every code block of the README and of the documentation is run, checked, or excepted here."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+import types
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pages_of_docs import ROOT, all_blocks, case, of, texts, title
+
+from pytest_dstfuzz.cli import COMMANDS
+from pytest_dstfuzz.config import OPTIONS
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.gate.limits import read_gates
+from tools.docs.pages import Block
+from tools.docs.reference import GENERATED
+
+CHECKED = ("python", "shell", "json", "toml", "ini", "yaml", "jinja", "text")
+FLAGS = {item.flag: item for item in OPTIONS}
+#: Output that no test makes again: beginning of the block -> why.
+NOT_MADE_AGAIN = {
+    "dstfuzz: failed: clean answers changed at 31 of": "of a bot that lost a rule; the tutorial "
+    "into-ci makes such a line",
+    "dstfuzz: compared with the baseline (trade)": "the other model takes an hour to train",
+    ".dstfuzz/regressions/*.jsonl": "a line of .gitattributes, read by git alone",
+    "python -m tools.lexicon.build": "a command line, checked by the lexicon's own tests",
+}
+#: Commands beside pytest and dstfuzz that shell blocks may hold.
+OTHERS = {"pip", "git", "python", "cd", "export", "make", "for", "do", "done", "dstfuzz", "pytest"}
+OTHERS |= {"./release_gate.sh"}
+
+
+def test_every_block_says_what_it_is() -> None:
+    unknown = [(page, block.line) for page, block in all_blocks() if block.language not in CHECKED]
+    assert unknown == []
+    assert len(all_blocks()) > 100
+
+
+def test_no_block_hides_in_an_indentation() -> None:
+    # Indented blocks have no language, and no test would see them.
+    fenced = re.compile(r"```.*?```", re.DOTALL)
+    hidden = [
+        (page, line)
+        for page, text in texts().items()
+        for line in re.findall(r"(?<=\n\n)    \S.*", fenced.sub("", text))
+        if not line.lstrip().startswith(("-", "|", "1."))
+    ]
+    assert hidden == []
+
+
+@pytest.fixture
+def my_bot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that holds the tracker of the README, on the path of imports."""
+    readme = next(block for page, block in of("python") if page == "README.md")
+    (tmp_path / "my_bot.py").write_text(readme.text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    for name in ("my_bot", "pizza"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("page", "block"), of("python"), ids=case)
+def test_python_runs(page: str, block: Block, my_bot: Path) -> None:
+    if "hypothesis" in block.text:
+        pytest.importorskip("hypothesis")
+    module = types.ModuleType("shown")
+    exec(compile(block.text, f"{page}:{block.line}", "exec"), module.__dict__)  # noqa: S102 - ours
+    assert set(vars(module)) - {"__builtins__"}
+    assert my_bot.is_dir()
+
+
+def test_python_is_typed(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    readme = next(block for page, block in of("python") if page == "README.md")
+    (tmp_path / "my_bot.py").write_text(readme.text, encoding="utf-8")
+    for place, (page, block) in enumerate(of("python")):
+        name = f"block_{place}_{re.sub(r'[^a-z]+', '_', page.lower())}_{block.line}.py"
+        (tmp_path / name).write_text(block.text, encoding="utf-8")
+    (tmp_path / "mypy.ini").write_text("[mypy]\ncheck_untyped_defs = True\n", encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--config-file=mypy.ini", "--ignore-missing-imports"]
+    command += [f"--cache-dir={ROOT / '.mypy_cache' / 'docs'}", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("page", "options"),
+    [
+        ("guides/suite.md", "test_robustness.py --dst-fail-on=gate"),
+        ("guides/suite.md", "test_area.py --dst-fail-on=gate --dst-model=my_bot:track"),
+        ("guides/check-tracker.md", "test_0.py --dst-model=my_bot:track"),
+        ("guides/python.md", "--dst-model=my_bot:track --dst-fail-on=gate"),
+        ("guides/python.md", "--dst-model=batched:Tracker"),
+        ("guides/python.md", "--dst-model=stateful:Tracker --dst-fail-on=gate"),
+        ("guides/hypothesis.md", "test_with_hypothesis.py"),
+    ],
+)
+def test_what_a_guide_shows_runs_in_pytest(page: str, options: str, my_bot: Path) -> None:
+    if "hypothesis" in page:
+        pytest.importorskip("hypothesis")
+    for place, (_, block) in enumerate(entry for entry in of("python") if entry[0] == page):
+        (my_bot / (title(block) or f"test_{place}.py")).write_text(block.text, encoding="utf-8")
+    words = [*shlex.split(options), "-p", "no:cacheprovider", "-q"]
+    if "hypothesis" not in page:
+        words += ["--dst-turns=10", "--dst-variants=2", "--dst-preflight-seconds=60"]
+    command = [sys.executable, "-m", "pytest", *words]
+    done = subprocess.run(command, cwd=my_bot, capture_output=True, text=True, check=False)
+    # A tracker of one answer fails the rule that such runs never pass, and the ten-line one
+    # breaks under hypothesis: what counts is that the block is found, loaded and run.
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert "error" not in done.stdout.lower().replace("errors", ""), done.stdout
+
+
+@pytest.mark.parametrize(("page", "block"), of("json"), ids=case)
+def test_json_is_json(page: str, block: Block, tmp_path: Path) -> None:
+    name = title(block) or "block.json"
+    if not name.endswith(".jsonl"):
+        assert isinstance(json.loads(block.text), dict), page
+        return
+    (tmp_path / name).write_text(block.text, encoding="utf-8")
+    data = load_dialogues(str(tmp_path / name), "test")
+    assert len(data.dialogues) == len(block.text.splitlines())
+
+
+@pytest.mark.parametrize(("page", "block"), of("toml"), ids=case)
+def test_toml_is_read(page: str, block: Block, tmp_path: Path) -> None:
+    table = tomllib.loads(block.text)
+    assert table, page
+    if "dstfuzz" in table.get("tool", {}):
+        (tmp_path / "pyproject.toml").write_text(block.text, encoding="utf-8")
+        assert read_gates(tmp_path / "pyproject.toml") is not None
+
+
+@pytest.mark.parametrize(("page", "block"), of("ini"), ids=case)
+def test_ini_keys_exist(page: str, block: Block) -> None:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.read_string(block.text)
+    keys = [key for key in parser["pytest"] if key.startswith("dst_")]
+    assert keys or "filterwarnings" in parser["pytest"], page
+    for key in keys:
+        option = FLAGS[key.removeprefix("dst_").replace("_", "-")]
+        option.parse(parser["pytest"][key])
+
+
+@pytest.mark.parametrize(("page", "block"), of("yaml"), ids=case)
+def test_yaml_is_read(page: str, block: Block) -> None:
+    steps = pytest.importorskip("yaml").safe_load(block.text)
+    for step in steps:
+        check_shell(step["run"], page)
+
+
+@pytest.mark.parametrize(("page", "block"), of("jinja"), ids=case)
+def test_a_template_makes_a_prompt(page: str, block: Block) -> None:
+    jinja2 = pytest.importorskip("jinja2")
+    template = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False).from_string(
+        block.text
+    )
+    slot = types.SimpleNamespace(name="hotel-area", values=["north"], complete=False)
+    exchange = types.SimpleNamespace(system="", user="a room")
+    assert "- hotel-area, such as north" in template.render(exchanges=[exchange], slots=[slot])
+    assert page
+
+
+@pytest.mark.parametrize(("page", "block"), of("shell"), ids=case)
+def test_shell_commands_exist(page: str, block: Block) -> None:
+    check_shell(block.text, page)
+
+
+@cache
+def help_of(command: str) -> str:
+    """Help of a command of ``dstfuzz``."""
+    return GENERATED["commands"]().split(f"## dstfuzz {command}\n")[1].split("\n## dstfuzz ")[0]
+
+
+def check_shell(text: str, page: str) -> None:
+    """Check the commands of a shell block: programs, options and what can be read of values."""
+    for line in text.replace("\\\n", " ").splitlines():
+        words = shlex.split(line, comments=True)
+        while words and re.fullmatch(r"[A-Z_]+=.*|do", words[0]):
+            words.pop(0)
+        if not words:
+            continue
+        assert words[0] in OTHERS, f"{page}: {line}"
+        if words[0] == "pytest":
+            check_pytest(words[1:], page)
+        elif words[0] == "dstfuzz":
+            check_dstfuzz(words[1:], page)
+
+
+def check_pytest(words: list[str], page: str) -> None:
+    """Check the options of this plugin in a command line."""
+    for word in words:
+        if not word.startswith("--dst-"):
+            continue
+        name, equals, value = word.removeprefix("--dst-").partition("=")
+        assert name in FLAGS, f"{page}: there is no --dst-{name}"
+        if equals and not re.search(r"[$<]|\.\.\.", value):
+            FLAGS[name].parse(value)
+
+
+def check_dstfuzz(words: list[str], page: str) -> None:
+    """Check command and options of ``dstfuzz``."""
+    assert words[0] in COMMANDS, f"{page}: there is no dstfuzz {words[0]}"
+    part = " ".join(words[:2])
+    shown = help_of(part if f"## dstfuzz {part}\n" in GENERATED["commands"]() else words[0])
+    for word in words[1:]:
+        if re.match(r"--?[a-z]", word):
+            assert re.search(rf"(?<!\S){re.escape(word.partition('=')[0])}\b", shown), (
+                f"{page}: dstfuzz {words[0]} has no {word}"
+            )
+
+
+@pytest.mark.parametrize(("page", "block"), of("text"), ids=case)
+def test_output_is_made_again_somewhere(page: str, block: Block) -> None:
+    if page.startswith("tutorials/") or page in ("README.md", "gallery/weaknesses.md"):
+        return  # by test_tutorials, test_readme and test_gallery
+    readme = next(shown for where, shown in of("text") if where == "README.md")
+    if block.text.strip() in readme.text:
+        return
+    assert any(block.text.startswith(start) for start in NOT_MADE_AGAIN), f"{page}:{block.line}"
+
+
+def test_options_named_in_the_prose_exist() -> None:
+    unknown = {
+        (page, flag)
+        for page, text in texts().items()
+        for flag in re.findall(r"--dst-([a-z]+(?:-[a-z]+)*)", text)
+        if flag not in FLAGS and page != "changelog.md"
+    }
+    assert unknown == set()

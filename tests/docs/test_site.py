@@ -1,0 +1,81 @@
+"""The site builds strictly, and its pages load nothing from another host."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pages_of_docs import ROOT
+
+#: What a page loads, as against what it links to.
+LOADED = re.compile(
+    r"<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc=[\"']?([^\"' >]+)"
+    r"|<link\b(?=[^>]*\brel=[\"']?(?:stylesheet|preload|preconnect|icon|prefetch))"
+    r"[^>]*\bhref=[\"']?([^\"' >]+)"
+    r"|url\([\"']?(https?:[^)\"']+)"
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site, built as ``make docs`` builds it."""
+    for module in ("mkdocs", "material", "mkdocstrings", "torch", "jinja2", "matplotlib"):
+        pytest.importorskip(module)
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_nothing_is_loaded_from_another_host(site: Path) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 40
+    for page in (*pages, *site.rglob("*.css")):
+        loaded = ["".join(found) for found in LOADED.findall(page.read_text(encoding="utf-8"))]
+        elsewhere = [source for source in loaded if re.match(r"(?:https?:)?//", source)]
+        assert elsewhere == [], page.relative_to(site)
+
+
+def test_links_of_the_site_lead_somewhere(site: Path) -> None:
+    broken = []
+    for page in site.rglob("*.html"):
+        if page.name in ("404.html", "report.html"):
+            continue  # the first has addresses from the root, the second is a report of its own
+        for target in re.findall(r'<a\b[^>]*\bhref="([^"]+)"', page.read_text(encoding="utf-8")):
+            place, _, anchor = target.partition("#")
+            if re.match(r"[a-z]+:", target):
+                continue
+            there = (page.parent / place).resolve() if place else page
+            there = there / "index.html" if there.is_dir() else there
+            if not there.is_file():
+                broken.append(f"{page.relative_to(site)}: {target}")
+            elif anchor and there.suffix == ".html":
+                shown = there.read_text(encoding="utf-8")
+                if not re.search(rf"""\bid=["']?{re.escape(anchor)}["' >]""", shown):
+                    broken.append(f"{page.relative_to(site)}: {target}")
+    assert broken == []
+
+
+def test_reference_pages_are_written_from_the_code(site: Path) -> None:
+    shown = {
+        name: (site / "reference" / f"{name}.html").read_text("utf-8")
+        for name in ("options", "api")
+    }
+    assert "--dst-max-seconds" in shown["options"]
+    assert 'id="pytest_dstfuzz.dialogue.dialogues.Context' in shown["api"]
+
+
+def test_llms_txt_lists_each_page_with_its_markdown(site: Path) -> None:
+    text = (site / "llms.txt").read_text(encoding="utf-8")
+    assert text.startswith("# pytest-dstfuzz\n\n> ")
+    listed = re.findall(r"^- \[.+?\]\((\S+\.md)\): \S", text, re.MULTILINE)
+    assert len(listed) > 40
+    assert all((site / page).is_file() for page in listed)

@@ -1,0 +1,1 @@
+"""Builds the documentation: includes, generated reference, gallery; see `pages`."""
