@@ -35,7 +35,7 @@ types: $(VENV)/.dev  ## mypy --strict
 
 # Coverage is measured without ../shared, so that the figure is the same everywhere; the
 # tests that need those files run on their own afterwards, and skip where they are absent.
-tests: $(VENV)/.dev  ## tests with branch coverage, then those on shared data
+tests: $(VENV)/.docs  ## tests with branch coverage, then those on shared data
 	$(BIN)/coverage erase
 	DSTFUZZ_SHARED=/nonexistent $(BIN)/coverage run -m pytest -n $(JOBS) -q
 	$(BIN)/coverage combine --quiet
