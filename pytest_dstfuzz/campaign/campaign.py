@@ -1,237 +1,172 @@
-"""A campaign: a plan of turns in, one result each out, in whatever order they are asked for."""
+"""A campaign from Python, without pytest: a tracker and dialogues in, one result a turn out.
+
+It is run by the engine that runs the robustness tests of pytest, so that the same settings on
+the same dialogues give the same results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate, takewhile
+from functools import cached_property
+from pathlib import Path
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
-from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.dialogue_run import run_dialogue, unanswered
-from pytest_dstfuzz.campaign.events import (
-    CampaignFinished,
-    CampaignStarted,
-    Listener,
-    TurnDone,
-    WindowStarted,
-    ignore,
-)
-from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.engine import CampaignEngine, budget_of, predictor_for
+from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.scheduler import DialogueScheduler
+from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
-from pytest_dstfuzz.garbage import gc_paused
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.ontology import with_slots
+from pytest_dstfuzz.dialogue.sampling import sample_turns
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.relations.relation import Relation, as_relation
 from pytest_dstfuzz.search.protocol import Search
-from pytest_dstfuzz.trackers.tracker import Tracker
-
-#: Batches that the first window looks ahead, and all others. The more, the fewer batches are
-#: left half empty and the more similar their contexts are in length; but a slow tracker is
-#: to show its first results soon, and dialogues half done are lost when a run is interrupted.
-WINDOW_BATCHES = (8, 32)
-
-#: One dialogue of the plan and the index of its last turn.
-Planned = tuple[Dialogue, int]
-
-
-def predictor_for(
-    settings: Settings, data: DialogueSet, tracker: Tracker, listener: Listener | None = None
-) -> Predictor:
-    """Build the predictor of ``settings``, to be shared by campaigns on the same data.
-
-    Raises:
-        UserError: there is a limit of tokens or money, and the tracker does not count them.
-    """
-    budget = Budget(
-        settings.max_seconds, settings.max_calls, settings.max_tokens, settings.max_cost
-    )
-    budget.watch(tracker)
-    return Predictor(
-        tracker,
-        settings.batch_size,
-        ontology=data.ontology,
-        normalisation=data.normalisation,
-        budget=budget,
-        listener=listener,
-    )
+from pytest_dstfuzz.search.registry import as_search
+from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS, bounded, preflight
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Tracker, is_repeatable
+from pytest_dstfuzz.trackers.validation import describe
 
 
 class Campaign:
-    """Runs the turns of a plan and keeps their results.
+    """Robustness tests of a tracker from Python, turn by turn.
 
-    Dialogues are run in windows: what many of them ask for goes to the tracker in
-    full batches. The window around a turn is begun when its result is first asked for, and
-    while the turns of one get their variants, the next one gets its clean predictions;
-    neither the order in which results are asked for nor the windows change them.
+    ::
+
+        for result in Campaign(track, "conversations.jsonl", Settings(turns=50)):
+            print(result.id, result.outcome)
+
+    To iterate asks the tracker, in full batches, and yields the results in the order of the
+    dialogues. Whoever stops early has what was found in `results`; who iterates again gets it
+    again without asking, and then the rest. The same arguments give the same results. Of the
+    settings those of tracker, data, variants and budget count; reports, gate, cache and
+    regressions are for pytest.
 
     Args:
-        settings: what to do.
-        data: the data set that the dialogues come from: its name, ontology, cue words.
-        tracker: the tracker, or a `Predictor` (`predictor_for`): several campaigns may
-            share one, and with it what was predicted and the budget.
-        lexicon: words for the perturbations.
-        plan: dialogues in data order, each with the index of its last turn to run;
-            the turns before it are run too, as its contexts need them.
-        listener: told what happens, see `events`.
-        window: contexts to look ahead; ``None`` = `WINDOW_BATCHES`.
-        ahead: begin a window while the one before it is run. Never done under a budget,
-            which might end before any of them is done.
+        tracker: what ``--dst-model`` takes (a registered name, ``package.module:attribute``, an
+            address), or the thing itself: a tracker, a function from a `Context` to
+            ``{slot: value}``, an object with ``reset()`` and ``update()``.
+        dialogues: what ``--dst-data`` takes (a name or a path), or dialogues; ``None`` = those
+            that the settings name.
+        settings: what to do; ``None`` = the defaults.
         search: who chooses the variants; ``None`` = the search that the settings name.
+        relation: what must hold; ``None`` = the relation that the settings name.
+        lexicon: words for the perturbations; ``None`` = those that ship.
+        listener: told what happens, see `pytest_dstfuzz.campaign.events`.
 
     Raises:
-        UserError: unknown relation or search, a bad lock, no labels where the relation
-            needs them.
-        ValueError: a dialogue planned twice, or a last turn that it does not have.
+        UserError: tracker, dialogues or settings will not do. What only shows when the tracker is
+            asked is raised by the first iteration.
     """
 
-    def __init__(  # noqa: PLR0913 - all but the first five are given by their names
+    def __init__(
         self,
-        settings: Settings,
-        data: DialogueSet,
-        tracker: Tracker | Predictor,
-        lexicon: Lexicon,
+        tracker: object,
+        dialogues: DialogueSet | Sequence[Dialogue] | str | Path | None = None,
+        settings: Settings | None = None,
         *,
-        plan: Sequence[Planned],
-        listener: Listener | None = None,
-        window: int | None = None,
-        ahead: bool = True,
         search: Search | None = None,
+        relation: Relation | None = None,
+        lexicon: Lexicon | None = None,
+        listener: Listener | None = None,
     ) -> None:
-        self._predictor = (
-            tracker
-            if isinstance(tracker, Predictor)
-            else predictor_for(settings, data, tracker, listener)
+        settings = Settings() if settings is None else settings
+        if isinstance(tracker, str):
+            settings = replace(settings, model=tracker)
+        self.settings = settings
+        self.data = with_slots(_dialogues(dialogues, settings), settings.slots)
+        self._search = None if search is None else as_search(search, "Campaign(search=...)")
+        self._relation = (
+            None if relation is None else as_relation(relation, "Campaign(relation=...)")
         )
-        self._rules = CampaignSpec.of(
-            settings,
-            data,
-            lexicon,
-            search,
-            votes=self._predictor.votes,
-            repeats=self._predictor.repeats,
+        self._lexicon = load_lexicon() if lexicon is None else lexicon
+        # Refuses what the settings name and there is not.
+        CampaignSpec.of(settings, self.data, self._lexicon, self._search, relation=self._relation)
+        self._listener = listener
+        self._plan = sample_turns(self.data, settings.turns, settings.seed, settings.domains)
+        self._budget = budget_of(settings)
+        self.tracker: Tracker = (
+            tracker_for(settings, self.data, deadline=self._budget.deadline)
+            if isinstance(tracker, str)
+            else as_tracker(tracker, normalisation=self.data.normalisation)
         )
-        self._listener = listener or ignore
-        batch = self._predictor.batch_size
-        self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
-        self._plan = tuple(plan)
-        self._position = {item[0].id: place for place, item in enumerate(self._plan)}
-        if len(self._position) != len(self._plan):
-            raise ValueError("a dialogue is planned twice")
-        for dialogue, last in self._plan:
-            if not 0 <= last < len(dialogue.turns):
-                raise ValueError(f"dialogue {dialogue.id!r} has no turn {last}")
-        self._results: dict[str, list[TurnResult]] = {}
-        self._ahead = ahead
-        self._flight = DialogueScheduler()
-        #: Number of the last window.
-        self._begun = 0
+        self._started = False
 
-    def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
-        """Return the result of a planned turn, running its window when it is not ready.
+    def __len__(self) -> int:
+        return sum(last + 1 for _, last in self._plan)
 
-        Once the budget ended, the outcome of what was not run is ``skipped``.
+    def __iter__(self) -> Iterator[TurnResult]:
+        return self._engine.run()
+
+    @property
+    def results(self) -> tuple[TurnResult, ...]:
+        """What was found so far, in the order of the dialogues; the tracker is not asked."""
+        return self._engine.known() if self._started else ()
+
+    def summary(self) -> Summary:
+        """Return the figures of `results`."""
+        return summarise(self.results)
+
+    @cached_property
+    def _engine(self) -> CampaignEngine:
+        """The engine, once the tracker was tested.
 
         Raises:
-            KeyError: the turn is not in the plan.
+            UserError: what the tracker says to a few contexts shows that its results would mean
+                nothing; see `trackers.preflight`.
         """
-        place = self._position[dialogue_id]
-        if not 0 <= turn_index <= self._plan[place][1]:
-            raise KeyError(turn_index)
-        while dialogue_id not in self._results:
-            self._advance(place)
-        return self._results[dialogue_id][turn_index]
-
-    def run(self) -> Iterator[TurnResult]:
-        """Yield the result of every planned turn, in the order of the plan."""
-        for dialogue, last in self._plan:
-            for index in range(last + 1):
-                yield self.result(dialogue.id, index)
-
-    def finished(self) -> tuple[TurnResult, ...]:
-        """Return the results that are there, in the order of the plan; the tracker is not asked."""
-        self._flight.settle(self._predictor.known, last=True)
-        self._keep(self._flight.take())
-        return tuple(
-            result for dialogue, _ in self._plan for result in self._results.get(dialogue.id, ())
-        )
-
-    def _advance(self, place: int) -> None:
-        """Take all dialogues that were begun one step on, with more beside them."""
-        if not self._begun:
-            turns = sum(last + 1 for _, last in self._plan)
-            self._listener(CampaignStarted(len(self._plan), turns))
-        waiting = [
-            here
-            for here, (dialogue, _) in enumerate(self._plan)
-            if here >= place and dialogue.id not in self._results and here not in self._flight
-        ]
-        windows = self._flight.windows
-        if self._predictor.stopped() and not windows:
-            self._keep({here: unanswered(self._rules, *self._plan[here]) for here in waiting})
-            return
-        ahead = self._ahead and self._results and not self._predictor.budget.limited
-        if windows < (2 if ahead else 1):
-            self._begin(waiting)
-        try:
-            self._flight.advance(self._predictor.predict)
-        except BaseException:
-            # Whatever passes through must not lose dialogues whose answers are all there.
-            self._flight.settle(self._predictor.known)
-            raise
-        finally:
-            self._keep(self._flight.take())
-
-    def _begin(self, waiting: Sequence[int]) -> None:
-        """Begin the first of some dialogues and those after it that fit in with it."""
-        window = self._look_ahead([self._plan[place] for place in waiting])
-        if not window:
-            return
-        self._begun += 1
-        self._listener(
-            WindowStarted(
-                dialogues=len(window),
-                turns=sum(last + 1 for _, last in window),
-                contexts=sum(self._cost(last, most=False) for _, last in window),
+        settings, data, budget = self.settings, self.data, self._budget
+        turns = [(dialogue, index) for dialogue, last in self._plan for index in range(last + 1)]
+        contexts = [dialogue.context(index) for dialogue, index in turns[:PREFLIGHT_CONTEXTS]]
+        budget.deadline.start()
+        repeatable = is_repeatable(self.tracker, settings.repeatable)
+        with bounded(budget.deadline, settings.preflight_seconds):
+            preflight(
+                self.tracker,
+                contexts,
+                ontology=data.ontology,
+                deadline=budget.deadline,
+                repeatable=repeatable,
             )
+        predictor = predictor_for(
+            settings, data, self.tracker, self._listener, budget=budget, wobbles=not repeatable
         )
-        with gc_paused():
-            for place, planned in zip(waiting, window, strict=False):
-                self._flight.begin(place, self._begun, run_dialogue(self._rules, *planned))
+        engine = CampaignEngine(
+            settings,
+            data,
+            predictor,
+            self._lexicon,
+            plan=self._plan,
+            listener=self._listener,
+            search=self._search,
+            relation=self._relation,
+        )
+        self._started = True
+        return engine
 
-    def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
-        """Return how far to look ahead: the first dialogue and those that fit in with it.
 
-        Under a budget no more are begun than what is left pays for at the worst:
-        dialogues left half done would have cost calls and given nothing.
-        """
-        budget = self._predictor.budget
-        size = self._windows[0] if len(self._windows) == 1 else self._windows.pop(0)
-        limit = min(float(size), budget.forecast())
-        sizes = accumulate(self._cost(last, most=budget.limited) for _, last in waiting)
-        fitting = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
-        return waiting[: max(1, fitting)]
-
-    def _cost(self, last: int, *, most: bool) -> int:
-        """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
-        settings = self._rules.settings
-        passes = 3 if most and settings.attack != "non-cumulative" else 1
-        answers = self._rules.votes if most else 1
-        return (last + 1) * answers * (1 + passes * settings.variants)
-
-    def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
-        """Keep the results of some dialogues and tell the listener."""
-        reason = f"{self._predictor.budget.ended} before this turn was run"
-        for place in sorted(found):
-            dialogue, _ = self._plan[place]
-            self._results[dialogue.id] = [
-                replace(turn, reason=reason) if turn.outcome == "skipped" else turn
-                for turn in found[place]
-            ]
-            for turn in self._results[dialogue.id]:
-                self._listener(TurnDone(turn))
-        if found and len(self._results) == len(self._plan):
-            finished = [turn for turns in self._results.values() for turn in turns]
-            skipped = sum(turn.outcome == "skipped" for turn in finished)
-            self._listener(CampaignFinished(len(finished), skipped, self._predictor.calls))
+def _dialogues(given: object, settings: Settings) -> DialogueSet:
+    """Return the dialogues of a campaign, whatever they were given as."""
+    if isinstance(given, DialogueSet):
+        found = given
+    elif given is None or isinstance(given, str | Path):
+        return load_dialogues(settings.data if given is None else str(given), settings.split)
+    elif isinstance(given, Sequence) and all(isinstance(one, Dialogue) for one in given):
+        found = DialogueSet("dialogues", settings.split, tuple(given))
+    else:
+        raise UserError(
+            "the dialogues of a campaign are a name or a path, as --dst-data takes them, or what "
+            f"load_dialogues() returns, or some Dialogue: not {describe(given)}"
+        )
+    if not found.dialogues:
+        raise UserError("there is no dialogue to test a tracker with")
+    counted = Counter(dialogue.id for dialogue in found.dialogues)
+    if twice := next((name for name, count in counted.items() if count > 1), None):
+        raise UserError(f"two of the dialogues have the id {twice!r}: ids tell results apart")
+    return found

@@ -23,7 +23,6 @@ from pytest_dstfuzz.campaign.attempts import (
     attempt_turn,
     begin_turn,
 )
-from pytest_dstfuzz.campaign.ids import turn_id
 from pytest_dstfuzz.campaign.judge import (
     JudgedVariant,
     breaks,
@@ -34,7 +33,7 @@ from pytest_dstfuzz.campaign.judge import (
     with_cause,
 )
 from pytest_dstfuzz.campaign.repeats import Repeat, calls_of, choose_repeats
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, Votes
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, Votes, turn_id
 from pytest_dstfuzz.campaign.shrink import OptionalRequest, Shrunk, shrink
 from pytest_dstfuzz.campaign.voting import (
     all_asked,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
 from pytest_dstfuzz.perturb.types import Edit
 
 #: What became of one generated variant. The first four were never run.
@@ -315,3 +315,12 @@ class TurnResult:
             clean_votes=tuple(data.get("clean_votes", ())),
             repeat_calls=data.get("repeat_calls", 0),
         )
+
+
+def turn_id(data: DialogueSet, dialogue_id: str, turn_index: int) -> str:
+    """Return ``<data set>-<split>-<dialogue id>-t<turn index>``.
+
+    >>> turn_id(DialogueSet("multiwoz21", "test", ()), "SNG0073", 2)
+    'multiwoz21-test-SNG0073-t2'
+    """
+    return f"{data.name}-{data.split}-{dialogue_id}-t{turn_index}"

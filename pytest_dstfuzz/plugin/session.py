@@ -13,10 +13,9 @@ from typing import Any, Final
 import pytest
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
-from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.ids import turn_id
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.config import Settings, build_settings, check_variant
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -101,7 +100,7 @@ class DstSession:
         self._predictors: dict[int, tuple[object, Predictor]] = {}
         #: By the name of an agent's search: fingerprint of its policy, and a note on it.
         self._policies: dict[str, tuple[str, str]] = {}
-        self._campaigns: dict[CampaignKey, Campaign] = {}
+        self._campaigns: dict[CampaignKey, CampaignEngine] = {}
 
     @cached_property
     def data(self) -> DialogueSet:
@@ -350,7 +349,7 @@ class DstSession:
         predictor = self._predictor(model, asked.origin)
         if asked not in self._campaigns:
             planned = self._plans[asked.settings, asked.origin]
-            self._campaigns[asked] = Campaign(
+            self._campaigns[asked] = CampaignEngine(
                 asked.effective,
                 self.data,
                 predictor,

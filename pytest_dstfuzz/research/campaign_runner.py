@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
 from pytest_dstfuzz.config import SERVICE, Settings, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -79,7 +79,7 @@ class CampaignRunner:
         # The clean contexts are calls of every search.
         predictor = predictor_for(settings, self.data, self.tracker)
         search = Recording(search_by_name(settings.search, seed=settings.seed, k=k))
-        campaign = Campaign(
+        campaign = CampaignEngine(
             settings,
             self.data,
             predictor,

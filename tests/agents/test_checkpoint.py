@@ -334,13 +334,13 @@ import sys
 sys.modules["torch"] = None
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from planted import PlantedBot, data_of, dialogues
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 settings = Settings(search={f"agent:{saved}"!r}, variants=3)
 data, bot = data_of(dialogues(3)), PlantedBot()
 plan = [(dialogue, 0) for dialogue in data.dialogues]
-campaign = Campaign(settings, data, bot, load_lexicon(), plan=plan)
+campaign = CampaignEngine(settings, data, bot, load_lexicon(), plan=plan)
 print(sum(variant.valid for result in campaign.run() for variant in result.variants))
 """
     run = subprocess.run(

@@ -11,7 +11,7 @@ from planted import PlantedBot, write_folder
 pytest.importorskip("torch")
 
 from pytest_dstfuzz.agents.checkpoint import load_policy
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -30,7 +30,7 @@ def found(data: DialogueSet, search: str, seed: int) -> float:
     """
     settings = Settings(search=search, seed=seed, variants=1, transformations=1, redraws=8)
     plan = [(dialogue, 0) for dialogue in data.dialogues]
-    results = list(Campaign(settings, data, PlantedBot(), load_lexicon(), plan=plan).run())
+    results = list(CampaignEngine(settings, data, PlantedBot(), load_lexicon(), plan=plan).run())
     return sum(bool(result.violations) for result in results) / len(results)
 
 

@@ -24,7 +24,7 @@ from pytest_dstfuzz.agents.policy import (
     importances,
     snap,
 )
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
 from pytest_dstfuzz.perturb.action import GRID
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -238,7 +238,7 @@ def test_campaigns_of_an_agent_do_not_depend_on_windows_and_workers() -> None:
 
     def run(plan: list, **given: int) -> dict:
         search = AgentSearch(policy_of(), 0, 2)
-        campaign = Campaign(
+        campaign = CampaignEngine(
             settings, data, KeywordBot(), load_lexicon(), plan=plan, search=search, **given
         )
         return {result.id: result for result in campaign.run()}

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.store import Store
@@ -57,7 +57,7 @@ def test_keeping_costs_little_and_saves_the_tracker_s_time(tmp_path: Path) -> No
         )
         # Of this process: the machine may have other work.
         start = time.process_time()
-        results = list(Campaign(settings, DATA, door, lexicon, plan=plan).run())
+        results = list(CampaignEngine(settings, DATA, door, lexicon, plan=plan).run())
         if store is not None:
             store.close()
         return time.process_time() - start, results

@@ -26,7 +26,7 @@ pytest.importorskip("uvicorn")
 import torch
 from remembered import Remembered
 
-from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -62,7 +62,7 @@ def campaign(tracker: Tracker) -> tuple[float, list[dict[str, Any]]]:
     plan = sample_turns(DATA, SETTINGS.turns, SETTINGS.seed)
     start = time.perf_counter()
     predictor = predictor_for(SETTINGS, DATA, tracker)
-    results = list(Campaign(SETTINGS, DATA, predictor, load_lexicon(), plan=plan).run())
+    results = list(CampaignEngine(SETTINGS, DATA, predictor, load_lexicon(), plan=plan).run())
     return time.perf_counter() - start, [result.to_json() for result in results]
 
 

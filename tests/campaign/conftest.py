@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from toybots import FussyBot, Play, WordBot, data_of, scripted
 
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 
@@ -31,7 +31,7 @@ def play(lexicon: Lexicon) -> Play:
         settings = Settings(**{"variants": 1, "attack": "cumulative", **given})
         tracker = extra.pop("tracker", None) or bot or WordBot()
         events: list[Any] = []
-        campaign = Campaign(
+        campaign = CampaignEngine(
             settings,
             data,
             tracker,

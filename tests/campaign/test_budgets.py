@@ -8,7 +8,7 @@ import pytest
 from toybots import Play, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.events import BudgetReached, CampaignFinished
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.summary import summarise
@@ -27,11 +27,11 @@ SETTINGS = Settings(minimise=False, validity="edit-rate", variants=3)
 
 
 def test_calls_are_spent_on_whole_turns(lexicon: Lexicon) -> None:
-    full = list(Campaign(SETTINGS, DATA, WordBot(), lexicon, plan=PLAN).run())
+    full = list(CampaignEngine(SETTINGS, DATA, WordBot(), lexicon, plan=PLAN).run())
     for limit in (1, 20, 100, 150, 10_000):
         bot, events = WordBot(), []
         settings = Settings(minimise=False, validity="edit-rate", variants=3, max_calls=limit)
-        campaign = Campaign(settings, DATA, bot, lexicon, plan=PLAN, listener=events.append)
+        campaign = CampaignEngine(settings, DATA, bot, lexicon, plan=PLAN, listener=events.append)
         results = list(campaign.run())
         assert len(bot.asked) <= limit
         tested = [result for result in results if result.outcome != "skipped"]
@@ -56,7 +56,7 @@ def test_calls_are_spent_on_whole_turns(lexicon: Lexicon) -> None:
 def test_a_turn_is_tested_only_after_those_before_it(lexicon: Lexicon) -> None:
     for limit in range(5, 40):
         settings = Settings(minimise=False, validity="edit-rate", variants=3, max_calls=limit)
-        campaign = Campaign(settings, DATA, WordBot(), lexicon, plan=PLAN[:1])
+        campaign = CampaignEngine(settings, DATA, WordBot(), lexicon, plan=PLAN[:1])
         skipped = [result.outcome == "skipped" for result in campaign.run()]
         assert skipped == sorted(skipped)
 
@@ -81,7 +81,7 @@ def test_seconds_end_a_run_within_a_batch(lexicon: Lexicon) -> None:
             return super().predict(contexts)
 
     door = Predictor(Slow(), 8, budget=Budget(max_seconds=1.0, clock=lambda: now[0]))
-    campaign = Campaign(SETTINGS, DATA, door, lexicon, plan=PLAN)
+    campaign = CampaignEngine(SETTINGS, DATA, door, lexicon, plan=PLAN)
     results = list(campaign.run())
     assert now[0] <= 1.0 + 0.01 * 8
     outcomes = [result.outcome for result in results]
@@ -91,7 +91,7 @@ def test_seconds_end_a_run_within_a_batch(lexicon: Lexicon) -> None:
 
 def test_turns_before_the_one_asked_for_are_skipped_too(lexicon: Lexicon) -> None:
     settings = Settings(minimise=False, validity="edit-rate", variants=3, max_calls=1)
-    campaign = Campaign(settings, DATA, WordBot(), lexicon, plan=PLAN)
+    campaign = CampaignEngine(settings, DATA, WordBot(), lexicon, plan=PLAN)
     assert campaign.result("d10", 1).outcome == "skipped"
     assert campaign.result("d00", 0).outcome == "skipped"
     assert len(campaign.finished()) == 60
@@ -110,8 +110,8 @@ def test_an_interrupt_loses_no_finished_dialogue(
                 raise stop
             return super().answer(context)
 
-    full = list(Campaign(SETTINGS, DATA, WordBot(), lexicon, plan=PLAN).run())
-    campaign = Campaign(SETTINGS, DATA, Stops(), lexicon, plan=PLAN, window=30)
+    full = list(CampaignEngine(SETTINGS, DATA, WordBot(), lexicon, plan=PLAN).run())
+    campaign = CampaignEngine(SETTINGS, DATA, Stops(), lexicon, plan=PLAN, window=30)
     with pytest.raises(stop):
         list(campaign.run())
     kept = campaign.finished()

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from toybots import FussyBot, Play, WordBot, data_of, talk
 
-from pytest_dstfuzz.campaign import campaign as campaign_module
+from pytest_dstfuzz.campaign import engine as campaign_module
 from pytest_dstfuzz.campaign import predictor as predictor_module
-from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import (
     BatchDone,
     CampaignFinished,
@@ -47,8 +47,8 @@ SETTINGS = Settings(validity="edit-rate", variants=4, minimise=False)
 
 def campaign(
     lexicon: Lexicon, bot: Any = None, plan: Any = PLAN, settings: Settings = SETTINGS, **given: Any
-) -> Campaign:
-    return Campaign(settings, DATA, bot or WordBot(), lexicon, plan=plan, **given)
+) -> CampaignEngine:
+    return CampaignEngine(settings, DATA, bot or WordBot(), lexicon, plan=plan, **given)
 
 
 def as_text(results: Iterable[TurnResult]) -> str:
@@ -231,8 +231,8 @@ def test_campaigns_may_share_a_predictor(lexicon: Lexicon, plain: list[TurnResul
     bot = WordBot()
     door = predictor_for(SETTINGS, DATA, bot)
     other = Settings(validity="edit-rate", variants=4, seed=9, minimise=False)
-    first = Campaign(SETTINGS, DATA, door, lexicon, plan=PLAN)
-    second = Campaign(other, DATA, door, lexicon, plan=PLAN)
+    first = CampaignEngine(SETTINGS, DATA, door, lexicon, plan=PLAN)
+    second = CampaignEngine(other, DATA, door, lexicon, plan=PLAN)
     assert list(first.run()) == plain
     asked = len(bot.asked)
     results = list(second.run())

@@ -14,7 +14,7 @@ from test_execution import DATA, PLAN
 from toybots import UnsureBot, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.minimise import FEW, Subset, minimise
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.config import Settings
@@ -158,7 +158,7 @@ def run(
     lexicon: Lexicon, bot: Any, settings: Settings = SETTINGS, **given: Any
 ) -> list[TurnResult]:
     given = {"data": DATA, "plan": PLAN, **given}
-    return list(Campaign(settings, given.pop("data"), bot, lexicon, **given).run())
+    return list(CampaignEngine(settings, given.pop("data"), bot, lexicon, **given).run())
 
 
 def violations(results: Sequence[TurnResult]) -> list[tuple[TurnResult, VariantResult]]:
@@ -268,7 +268,7 @@ def test_an_interrupt_meanwhile_loses_no_turn(lexicon: Lexicon) -> None:
     usual = run(lexicon, UnsureBot(), plan=plan)
     bot = Interrupting()
     bot.left = sum(turn.calls for turn in usual)
-    campaign = Campaign(SETTINGS, DATA, bot, lexicon, plan=plan)
+    campaign = CampaignEngine(SETTINGS, DATA, bot, lexicon, plan=plan)
     with pytest.raises(KeyboardInterrupt):
         list(campaign.run())
     kept = campaign.finished()

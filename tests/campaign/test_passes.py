@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_execution import DATA, PLAN, TALKS
 from toybots import FussyBot, Play, SpySearch, UnsureBot, WordBot, talk
 
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
@@ -31,8 +31,8 @@ LAWS = laws(max_examples=40, deadline=None, suppress_health_check=list(HealthChe
 
 def campaign(
     lexicon: Lexicon, settings: Settings, bot: Any = None, plan: Any = PLAN, **given: Any
-) -> Campaign:
-    return Campaign(settings, DATA, bot or UnsureBot(), lexicon, plan=plan, **given)
+) -> CampaignEngine:
+    return CampaignEngine(settings, DATA, bot or UnsureBot(), lexicon, plan=plan, **given)
 
 
 def results_of(lexicon: Lexicon, settings: Settings, **given: Any) -> list[TurnResult]:

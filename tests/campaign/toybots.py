@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
@@ -194,7 +194,7 @@ class Script:
 
 
 def scripted(
-    campaign: Campaign,
+    campaign: CampaignEngine,
     texts: Mapping[str, Sequence[str]],
     settings: Settings,
     data: DialogueSet,

@@ -22,7 +22,7 @@ from functools import cache
 
 import numpy as np
 
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
@@ -118,7 +118,7 @@ def run(seed: int, turns: int, tracker: object, votes: int) -> tuple[list[TurnRe
         last[dialogue.id] = dialogue, max(index, last.get(dialogue.id, (None, -1))[1])
     door = Predictor(tracker, ontology=None, votes=votes)  # type: ignore[arg-type]
     plan = list(last.values())
-    campaign = Campaign(settings, data(), door, load_lexicon(), plan=plan)  # type: ignore[arg-type]
+    campaign = CampaignEngine(settings, data(), door, load_lexicon(), plan=plan)  # type: ignore[arg-type]
     results = list(campaign.run())
     return results, summarise(results)
 

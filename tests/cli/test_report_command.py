@@ -16,7 +16,7 @@ from mutate import damaged_text
 pytest.importorskip("jinja2")
 
 from pytest_dstfuzz import cli
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
@@ -79,7 +79,7 @@ def judged() -> Any:
             return [{"hotel-name": context.user[:12]} for context in contexts]
 
     bot: Any = Bot()
-    results = list(Campaign(settings, data, bot, load_lexicon(), plan=plan).run())
+    results = list(CampaignEngine(settings, data, bot, load_lexicon(), plan=plan).run())
     row = {"variants": 20, "before": 0.1, "after": 0.3}
     comparison = {
         "baseline": {"model": "m", "version": "1"},

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gate_cases import Contents, build, saved
 
-from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
@@ -68,7 +68,7 @@ Bot = Callable[[Context], dict[str, str]]
 def run(data: DialogueSet, track: Bot = travel_bot) -> dict[str, list[TurnResult]]:
     plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in data.dialogues]
     bot = as_tracker(track, normalisation=data.normalisation)
-    return {"bot": list(Campaign(SETTINGS, data, bot, load_lexicon(), plan=plan).run())}
+    return {"bot": list(CampaignEngine(SETTINGS, data, bot, load_lexicon(), plan=plan).run())}
 
 
 def identity(data: DialogueSet) -> dict[str, object]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
@@ -57,7 +57,7 @@ def data() -> DialogueSet:
 def run(settings: Settings, data: DialogueSet) -> list[TurnResult]:
     predictor = predictor_for(settings, data, as_tracker(track, normalisation="multiwoz"))
     plan = sample_turns(data, settings.turns, settings.seed)
-    return list(Campaign(settings, data, predictor, load_lexicon(), plan=plan).run())
+    return list(CampaignEngine(settings, data, predictor, load_lexicon(), plan=plan).run())
 
 
 @pytest.fixture(scope="module", params=[SETTINGS, EDIT_RATE], ids=["strict", "edit-rate"])

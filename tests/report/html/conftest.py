@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from html_pages import build
 
-from pytest_dstfuzz.campaign.campaign import Campaign, predictor_for
+from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -72,5 +72,5 @@ def campaign_report() -> dict[str, Any]:
     settings = Settings(turns=100)
     predictor = predictor_for(settings, data, as_tracker(track, normalisation="multiwoz"))
     plan = sample_turns(data, settings.turns, settings.seed)
-    results = list(Campaign(settings, data, predictor, load_lexicon(), plan=plan).run())
+    results = list(CampaignEngine(settings, data, predictor, load_lexicon(), plan=plan).run())
     return build(results, settings=settings, info=RunInfo.of(data))

@@ -1,0 +1,345 @@
+"""The engine of a campaign: a plan of turns in, one result each out, in whatever order.
+
+Many dialogues are run side by side, each a coroutine that waits for answers, and what they ask
+for goes to the tracker in full batches; a window of them is begun at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, takewhile
+
+from pytest_dstfuzz.campaign.answers import Answer
+from pytest_dstfuzz.campaign.attempts import CampaignSpec
+from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, unanswered
+from pytest_dstfuzz.campaign.events import (
+    CampaignFinished,
+    CampaignStarted,
+    Listener,
+    TurnDone,
+    WindowStarted,
+    ignore,
+)
+from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.shrink import OptionalRequest
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.garbage import gc_paused
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.search.protocol import Search
+from pytest_dstfuzz.trackers.tracker import Tracker
+
+#: Batches that the first window looks ahead, and all others. The more, the fewer batches are
+#: left half empty and the more similar their contexts are in length; but a slow tracker is
+#: to show its first results soon, and dialogues half done are lost when a run is interrupted.
+WINDOW_BATCHES = (8, 32)
+
+Predict = Callable[[list[Context]], Answers]
+#: One dialogue of the plan and the index of its last turn.
+Planned = tuple[Dialogue, int]
+
+
+def budget_of(settings: Settings) -> Budget:
+    """Return the limits of ``settings``; nothing is spent yet."""
+    return Budget(settings.max_seconds, settings.max_calls, settings.max_tokens, settings.max_cost)
+
+
+def predictor_for(
+    settings: Settings,
+    data: DialogueSet,
+    tracker: Tracker,
+    listener: Listener | None = None,
+    *,
+    budget: Budget | None = None,
+    wobbles: bool | None = None,
+) -> Predictor:
+    """Build the predictor of ``settings``, to be shared by campaigns on the same data.
+
+    Args:
+        settings: what to do.
+        data: the dialogues.
+        tracker: who is asked.
+        listener: see `Predictor`.
+        budget: what may be spent; ``None`` = what the settings say.
+        wobbles: whether answers may differ from time to time, so that violations are put to the
+            vote; where they must not, a few contexts are asked again. ``None`` = neither.
+
+    Raises:
+        UserError: there is a limit of tokens or money, and the tracker does not count them.
+    """
+    budget = budget_of(settings) if budget is None else budget
+    budget.watch(tracker)
+    return Predictor(
+        tracker,
+        settings.batch_size,
+        ontology=data.ontology,
+        normalisation=data.normalisation,
+        budget=budget,
+        listener=listener,
+        votes=settings.votes if wobbles else 1,
+        repeats=wobbles is False,
+    )
+
+
+class CampaignEngine:
+    """Runs the turns of a plan and keeps their results.
+
+    Dialogues are run in windows: what many of them ask for goes to the tracker in
+    full batches. The window around a turn is begun when its result is first asked for, and
+    while the turns of one get their variants, the next one gets its clean predictions;
+    neither the order in which results are asked for nor the windows change them.
+
+    Args:
+        settings: what to do.
+        data: the data set that the dialogues come from: its name, ontology, cue words.
+        tracker: the tracker, or a `Predictor` (`predictor_for`): several campaigns may
+            share one, and with it what was predicted and the budget.
+        lexicon: words for the perturbations.
+        plan: dialogues in data order, each with the index of its last turn to run;
+            the turns before it are run too, as its contexts need them.
+        listener: told what happens, see `events`.
+        window: contexts to look ahead; ``None`` = `WINDOW_BATCHES`.
+        ahead: begin a window while the one before it is run. Never done under a budget,
+            which might end before any of them is done.
+        search: who chooses the variants; ``None`` = the search that the settings name.
+        relation: what must hold; ``None`` = the relation that the settings name.
+
+    Raises:
+        UserError: unknown relation or search, a bad lock, no labels where the relation
+            needs them.
+        ValueError: a dialogue planned twice, or a last turn that it does not have.
+    """
+
+    def __init__(  # noqa: PLR0913 - all but the first five are given by their names
+        self,
+        settings: Settings,
+        data: DialogueSet,
+        tracker: Tracker | Predictor,
+        lexicon: Lexicon,
+        *,
+        plan: Sequence[Planned],
+        listener: Listener | None = None,
+        window: int | None = None,
+        ahead: bool = True,
+        search: Search | None = None,
+        relation: Relation | None = None,
+    ) -> None:
+        self._predictor = (
+            tracker
+            if isinstance(tracker, Predictor)
+            else predictor_for(settings, data, tracker, listener)
+        )
+        self._rules = CampaignSpec.of(
+            settings,
+            data,
+            lexicon,
+            search,
+            relation=relation,
+            votes=self._predictor.votes,
+            repeats=self._predictor.repeats,
+        )
+        self._listener = listener or ignore
+        batch = self._predictor.batch_size
+        self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
+        self._plan = tuple(plan)
+        self._position = {item[0].id: place for place, item in enumerate(self._plan)}
+        if len(self._position) != len(self._plan):
+            raise ValueError("a dialogue is planned twice")
+        for dialogue, last in self._plan:
+            if not 0 <= last < len(dialogue.turns):
+                raise ValueError(f"dialogue {dialogue.id!r} has no turn {last}")
+        self._results: dict[str, list[TurnResult]] = {}
+        self._ahead = ahead
+        self._scheduler = DialogueScheduler()
+        #: Number of the last window.
+        self._begun = 0
+
+    def result(self, dialogue_id: str, turn_index: int) -> TurnResult:
+        """Return the result of a planned turn, running its window when it is not ready.
+
+        Once the budget ended, the outcome of what was not run is ``skipped``.
+
+        Raises:
+            KeyError: the turn is not in the plan.
+        """
+        place = self._position[dialogue_id]
+        if not 0 <= turn_index <= self._plan[place][1]:
+            raise KeyError(turn_index)
+        while dialogue_id not in self._results:
+            self._advance(place)
+        return self._results[dialogue_id][turn_index]
+
+    def run(self) -> Iterator[TurnResult]:
+        """Yield the result of every planned turn, in the order of the plan."""
+        for dialogue, last in self._plan:
+            for index in range(last + 1):
+                yield self.result(dialogue.id, index)
+
+    def known(self) -> tuple[TurnResult, ...]:
+        """Return the results that are there, in the order of the plan."""
+        return tuple(
+            result for dialogue, _ in self._plan for result in self._results.get(dialogue.id, ())
+        )
+
+    def finished(self) -> tuple[TurnResult, ...]:
+        """Return all results that the answers so far allow; the campaign does not go on."""
+        self._scheduler.settle(self._predictor.known, last=True)
+        self._keep(self._scheduler.take())
+        return self.known()
+
+    def _advance(self, place: int) -> None:
+        """Take all dialogues that were begun one step on, with more beside them."""
+        if not self._begun:
+            turns = sum(last + 1 for _, last in self._plan)
+            self._listener(CampaignStarted(len(self._plan), turns))
+        waiting = [
+            here
+            for here, (dialogue, _) in enumerate(self._plan)
+            if here >= place and dialogue.id not in self._results and here not in self._scheduler
+        ]
+        windows = self._scheduler.windows
+        if self._predictor.stopped() and not windows:
+            self._keep({here: unanswered(self._rules, *self._plan[here]) for here in waiting})
+            return
+        ahead = self._ahead and self._results and not self._predictor.budget.limited
+        if windows < (2 if ahead else 1):
+            self._begin(waiting)
+        try:
+            self._scheduler.advance(self._predictor.predict)
+        except BaseException:
+            # Whatever passes through must not lose dialogues whose answers are all there.
+            self._scheduler.settle(self._predictor.known)
+            raise
+        finally:
+            self._keep(self._scheduler.take())
+
+    def _begin(self, waiting: Sequence[int]) -> None:
+        """Begin the first of some dialogues and those after it that fit in with it."""
+        window = self._look_ahead([self._plan[place] for place in waiting])
+        if not window:
+            return
+        self._begun += 1
+        self._listener(
+            WindowStarted(
+                dialogues=len(window),
+                turns=sum(last + 1 for _, last in window),
+                contexts=sum(self._cost(last, most=False) for _, last in window),
+            )
+        )
+        with gc_paused():
+            for place, planned in zip(waiting, window, strict=False):
+                self._scheduler.begin(place, self._begun, run_dialogue(self._rules, *planned))
+
+    def _look_ahead(self, waiting: Sequence[Planned]) -> Sequence[Planned]:
+        """Return how far to look ahead: the first dialogue and those that fit in with it.
+
+        Under a budget no more are begun than what is left pays for at the worst:
+        dialogues left half done would have cost calls and given nothing.
+        """
+        budget = self._predictor.budget
+        size = self._windows[0] if len(self._windows) == 1 else self._windows.pop(0)
+        limit = min(float(size), budget.forecast())
+        sizes = accumulate(self._cost(last, most=budget.limited) for _, last in waiting)
+        fitting = sum(1 for _ in takewhile(lambda size: size <= limit, sizes))
+        return waiting[: max(1, fitting)]
+
+    def _cost(self, last: int, *, most: bool) -> int:
+        """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
+        settings = self._rules.settings
+        passes = 3 if most and settings.attack != "non-cumulative" else 1
+        answers = self._rules.votes if most else 1
+        return (last + 1) * answers * (1 + passes * settings.variants)
+
+    def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:
+        """Keep the results of some dialogues and tell the listener."""
+        reason = f"{self._predictor.budget.ended} before this turn was run"
+        for place in sorted(found):
+            dialogue, _ = self._plan[place]
+            self._results[dialogue.id] = [
+                replace(turn, reason=reason) if turn.outcome == "skipped" else turn
+                for turn in found[place]
+            ]
+            for turn in self._results[dialogue.id]:
+                self._listener(TurnDone(turn))
+        if found and len(self._results) == len(self._plan):
+            finished = [turn for turns in self._results.values() for turn in turns]
+            skipped = sum(turn.outcome == "skipped" for turn in finished)
+            self._listener(CampaignFinished(len(finished), skipped, self._predictor.calls))
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A dialogue that waits for answers to ``wanted``, and those it had before."""
+
+    run: DialogueRun
+    wanted: Sequence[Context]
+    #: Number of the window that it was begun with.
+    window: int
+    answers: dict[Context, Answer] = field(default_factory=dict)
+
+
+class DialogueScheduler:
+    """The dialogues that were begun and are not done."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[int, _Waiting] = {}
+        self._done: dict[int, list[TurnResult]] = {}
+
+    def __contains__(self, place: int) -> bool:
+        return place in self._waiting
+
+    @property
+    def windows(self) -> int:
+        """How many windows have dialogues that are not done."""
+        return len({waiting.window for waiting in self._waiting.values()})
+
+    def begin(self, place: int, window: int, run: DialogueRun) -> None:
+        """Begin the dialogue at ``place`` of the plan."""
+        self._waiting[place] = _Waiting(run, next(run), window)
+
+    def advance(self, predict: Predict) -> None:
+        """Let all dialogues have the answers that they wait for.
+
+        What ``predict`` raises passes through, and nothing has moved. What a dialogue raises
+        passes through as well: it is out then, and those after it have not moved.
+        """
+        found = predict([c for waiting in self._waiting.values() for c in waiting.wanted])
+        with gc_paused():
+            for place in list(self._waiting):
+                self._send(place, found)
+
+    def settle(self, known: Predict, *, last: bool = False) -> None:
+        """Take every dialogue as far as answers that are known already will do.
+
+        Args:
+            known: gives the answers that are there.
+            last: there will be no others: do without those that are optional.
+        """
+        with gc_paused():
+            for place in list(self._waiting):
+                while (waiting := self._waiting.get(place)) is not None:
+                    found = known(list(waiting.wanted))
+                    can_do_without = last and isinstance(waiting.wanted, OptionalRequest)
+                    if not (can_do_without or all(map(found.__contains__, waiting.wanted))):
+                        break
+                    self._send(place, found)
+
+    def take(self) -> dict[int, list[TurnResult]]:
+        """Return the results of the dialogues that were done since the last time."""
+        done, self._done = self._done, {}
+        return done
+
+    def _send(self, place: int, found: Answers) -> None:
+        # Out, until it waits again: whatever interrupts a coroutine ends it.
+        waiting = self._waiting.pop(place)
+        waiting.answers.update((c, found[c]) for c in waiting.wanted if c in found)
+        try:
+            waiting.wanted = waiting.run.send(waiting.answers)
+        except StopIteration as stop:
+            self._done[place] = stop.value
+        else:
+            self._waiting[place] = waiting
