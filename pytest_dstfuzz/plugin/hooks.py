@@ -27,7 +27,7 @@ from pytest_dstfuzz.plugin.outputs import (
     record_suite_properties,
     write_outputs,
 )
-from pytest_dstfuzz.plugin.selection import SELECTION
+from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.plugin.session import DstSession
 from pytest_dstfuzz.plugin.tracker_pool import contexts, gone, total
 from pytest_dstfuzz.plugin.tracker_pool import notes as tracker_notes
@@ -218,7 +218,7 @@ class SessionHooks:
         # Likewise where remembered violations were all that was asked for.
         others = dst.record.conformance or bool(dst.record.regressions)
         # And a file that is asked for by name may be about something else.
-        others = others or bool(dst.config.stash[SELECTION].files)
+        others = others or bool(selection_of(dst.config).files)
         about_turns = dst.named and not (others and not dst.record.planned)
         if not (about_turns or gated):
             lines = dst.gate.judge_answers(dst.record, dst.data) if self._results else ()

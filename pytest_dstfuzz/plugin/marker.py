@@ -10,12 +10,6 @@ import pytest
 from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option_text, parse_option
 from pytest_dstfuzz.errors import UserError, unknown_name
 
-HELP = (
-    "dst(name=value, ...): settings of one robustness test of a dialogue state tracker, such as "
-    "transformations=2, only='char_drop', max_edit_rate=0.2. "
-    f"Names: {', '.join(MARKER_NAMES)}."
-)
-
 
 def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
     """Return the parsed settings of the ``dst`` markers of one test.

@@ -1,12 +1,11 @@
-"""Options and ini keys, made from the one option table; loads nothing heavy."""
+"""Options and ini keys of the one option table: what they are given; loads nothing heavy."""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from dataclasses import fields, replace
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -25,7 +24,8 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 
-_GROUP = "dstfuzz: robustness of dialogue state trackers"
+#: The option table as data; ``python -m pytest_dstfuzz.plugin.options`` writes it anew.
+TABLE = Path(__file__).with_name("options.json")
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
 _PATHS = (
     *("data", "checkpoint", "slot_map", "prompt", "cache", "report", "html", "baseline"),
@@ -33,9 +33,6 @@ _PATHS = (
 )
 #: Those of them that may name a file that is not there yet.
 _WRITTEN = ("cache", "report", "html", "baseline", "regressions")
-#: Whether an ini key may be a text or a number in a TOML table. Before pytest 9.2 it may not,
-#: and a number there is refused with a message that says how to write it.
-_UNIONS = pytest.version_tuple >= (9, 2)
 #: The searches that were trained on the trackers that ship.
 _AGENTS = {"trade": "agent", "simpletod": "agent:simpletod"}
 #: Options that concern a whole session: repeating one test must not apply them again.
@@ -59,39 +56,36 @@ class Given(NamedTuple):
     on_command_line: bool
 
 
-def add_options(parser: pytest.Parser) -> None:
-    """Register every option of the table for the command line and the ini file.
-
-    All defaults are ``None``: what was not given must be told apart from what was.
-    """
-    group = parser.getgroup("dstfuzz", _GROUP)
+def option_table() -> list[dict[str, Any]]:
+    """Return the option table as the plain values that every pytest run reads."""
     hints = get_type_hints(Settings)
+    found = []
     for item in OPTIONS:
-        kinds: dict[str, Any] = {"action": "append" if item.separator == "\n" else "store"}
+        kinds = {"action": "append" if item.separator == "\n" else "store"}
         if item.alone:
             kinds = {"action": "store_const", "const": item.alone}
-        group.addoption(
-            f"--dst-{item.flag}",
-            dest=f"dst_{item.name}",
-            metavar=item.metavar,
-            default=None,
-            help=item.help.replace("%", "%%"),
-            **kinds,
+        words = {"metavar": item.metavar, "help": item.help.replace("%", "%%")}
+        found.append(
+            {
+                "name": item.name,
+                "per_test": item.per_test,
+                "ini": ["linelist"] if item.separator else _ini_kinds(hints[item.name]),
+                "command_line": words | kinds,
+            }
         )
-        kind: Any = "linelist" if item.separator else _ini_type(hints[item.name])
-        parser.addini(f"dst_{item.name}", f"same as --dst-{item.flag}", kind, default=None)
+    return found
 
 
-def _ini_type(hint: Any) -> Any:
+def _ini_kinds(hint: Any) -> list[str]:
     """Return what an ini key holds, by the type of the setting: a text, or also a number."""
     kinds = {str, *(get_args(hint) or (hint,))} - {type(None)}
     if float in kinds:
         kinds.add(int)  # 0 is a rate too
     # A pair of numbers is written as a text.
-    if kinds == {str} or not _UNIONS or not kinds <= {str, int, float, bool}:
-        return "string"
+    if not kinds <= {str, int, float, bool}:
+        return ["str"]
     # The text first: what an ini file gives stays one, and the option table reads it.
-    return reduce(or_, sorted(kinds, key=lambda kind: (kind is not str, kind.__name__)))
+    return [kind.__name__ for kind in sorted(kinds, key=lambda k: (k is not str, k.__name__))]
 
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
@@ -223,3 +217,13 @@ def spelled(name: str, settings: Settings, marked: bool) -> str:
     """Return a setting as the user wrote it: in the marker of a test, or as an option."""
     text = f"{name}={getattr(settings, name)}"
     return f"@pytest.mark.dst({text})" if marked else f"--dst-{text}"
+
+
+def table_text() -> str:
+    """Return what the file of data holds: a line for each option."""
+    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in option_table())
+    return f"[\n{rows}\n]\n"
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table_text(), encoding="utf-8")

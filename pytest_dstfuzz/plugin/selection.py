@@ -1,19 +1,25 @@
 """What a command line asks for by name, and whether the built-in suite is added to it.
 
-Loads nothing heavy: every run of pytest comes through here.
+Loads nothing heavy: every run that gives an option comes through here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os.path import normpath
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_dstfuzz.errors import nearest
-from pytest_dstfuzz.plugin.options import Given
+from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.plugin.marker import marker_values
+from pytest_dstfuzz.plugin.options import Given, given_options, read_settings
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.plugin.session import DstSession
 
 #: Stands for the path in the ids of the tests that the plugin adds: the same on every machine.
 NODE = "dstfuzz"
@@ -120,8 +126,93 @@ class Selection:
         )
 
 
-#: What the command line of a session asks for.
-SELECTION: pytest.StashKey[Selection] = pytest.StashKey()
+_SELECTION: pytest.StashKey[Selection] = pytest.StashKey()
+
+
+def selection_of(config: pytest.Config) -> Selection:
+    """Return what the command line of a session asks for."""
+    if _SELECTION not in config.stash:
+        config.stash[_SELECTION] = Selection.take(config)
+    return config.stash[_SELECTION]
+
+
+def refuse_mistakes(config: pytest.Config, start: Callable[[], DstSession]) -> None:
+    """Refuse wrong options, data and trackers before anything is collected."""
+    started: DstSession | None = None
+    try:
+        given = given_options(config)
+        if given:
+            read_settings(config)
+            # An ini file serves runs of unrelated tests too; those must not pay for reading the
+            # data. With workers there is no later moment at which an error in it could be a
+            # usage error.
+            typed = any(option.on_command_line for option in given)
+            if typed or getattr(config.option, "dist", "no") != "no":
+                started = start()
+                started.prepare()
+    except UserError as error:
+        end = pytest.UsageError(str(error)) if started is None else started.gate.end(error)
+        raise end from error
+    except (pytest.skip.Exception, pytest.fail.Exception) as stopped:
+        # Outside of a test, pytest would show them as an error of its own.
+        how = "skip" if isinstance(stopped, pytest.skip.Exception) else "fail"
+        raise pytest.UsageError(
+            f"the tracker cannot be tested: it called pytest.{how}() before any test was run: "
+            f"{stopped.msg}"
+        ) from stopped
+
+
+@contextmanager
+def checked_markers(
+    metafunc: pytest.Metafunc, markers: Sequence[pytest.Mark]
+) -> Iterator[dict[str, Any]]:
+    """Give the settings of a test's markers; a mistake in them is an error of collection."""
+    try:
+        yield marker_values(markers)
+    except UserError as error:
+        raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from error
+
+
+def complete(
+    session: pytest.Session,
+    items: list[pytest.Item],
+    started: DstSession | None,
+    start: Callable[[], DstSession],
+) -> None:
+    """Add to the tests that were collected those of the plugin that belong to the run.
+
+    Not where something could not be collected: that may have been the test that is about it.
+    """
+    config = session.config
+    selection = selection_of(config)
+    own = any(name.startswith("dst_") for i in items for name in getattr(i, "fixturenames", ()))
+    adds = not session.testsfailed and selection.adds_suite(given_options(config), own)
+    started = start() if adds else started
+    if started is None:
+        return
+    if adds:
+        items.extend(started.builtin_items(session))
+    started.make_selectable(items)
+    started.memory.collect(session, items)
+    if started.problem is not None:
+        raise pytest.UsageError(str(started.problem))
+    selection.keep(items)
+
+
+def why_untested(config: pytest.Config, exitstatus: int, started: DstSession | None) -> str:
+    """Return what to say of a run without one robustness test, ``""`` where nothing is."""
+    idle = hasattr(config, "workerinput") or config.getoption("collectonly")
+    if idle or exitstatus not in _ORDERLY or (started is not None and started.record.tested):
+        return ""
+    return selection_of(config).untested(given_options(config))
+
+
+#: Exit statuses of runs that were collected and run to their end.
+_ORDERLY = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
 
 
 def _own_id(argument: str, config: pytest.Config) -> str | None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.plugin.options import TABLE, table_text
+
 PACKAGE = Path(__file__).parents[2] / "pytest_dstfuzz"
 BASE = {"errors", "registry", "config", "files", "seeding", "garbage", "printable"}
 
@@ -159,3 +161,9 @@ def test_files_stay_readable() -> None:
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > 400
     }
     assert long == {}
+
+
+def test_the_options_that_every_run_reads_are_those_of_the_table() -> None:
+    assert TABLE.read_text(encoding="utf-8") == table_text(), (
+        "the option table was changed: python -m pytest_dstfuzz.plugin.options"
+    )

@@ -2,40 +2,107 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
 
-HEAVY = (
-    *("torch", "transformers", "nltk", "gensim", "numpy", "jellyfish", "scipy", "jinja2"),
-    *("matplotlib", "pytest_dstfuzz.campaign"),
-)
+#: All that a run loads which uses nothing of the plugin.
+IDLE = ["pytest_dstfuzz", "pytest_dstfuzz.plugin", "pytest_dstfuzz.plugin.entry"]
+HEAVY = ("torch", "transformers", "nltk", "gensim", "numpy", "jellyfish", "scipy", "jinja2")
+#: Other plugins of this environment may load what they like.
+OTHERS = tuple(f"-pno:{name}" for name in ("hypothesispytest", "anyio", "cov", "xdist"))
+
+WATCHED = (*HEAVY, "hypothesis", "matplotlib", "conftest", "helpers", "pytest_dstfuzz")
+
+TELL = f"""
+import atexit, json, sys
+from pytest_dstfuzz.plugin import PlainImports
+
+def finders():
+    return [type(finder).__name__ for finder in sys.meta_path].count("PlainImports")
+
+def pytest_sessionfinish(session):
+    loaded = {{
+        name: type(module.__spec__.loader).__name__
+        for name, module in sorted(sys.modules.items())
+        if name.partition(".")[0] in {WATCHED} and getattr(module, "__spec__", None)
+    }}
+    print("TOLD", json.dumps([loaded, finders()]), file=sys.__stderr__)
+
+atexit.register(lambda: print("LEFT", finders(), file=sys.__stderr__))
+"""
 
 
-def test_an_unrelated_suite_loads_nothing_heavy(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(
-        "import sys, atexit\n"
-        "def test_other(): pass\n"
-        "def tell():\n"
-        f"    names = {(*HEAVY, 'hypothesis')!r}\n"
-        "    loaded = [name for name in names if name in sys.modules]\n"
-        "    print('LOADED', loaded, file=sys.__stderr__)\n"
-        "    print('PLUGIN', 'pytest_dstfuzz.plugin' in sys.modules, file=sys.__stderr__)\n"
-        "atexit.register(tell)\n"
-    )
-    # Other plugins of this environment may load what they like.
-    others = ("-p", "no:hypothesispytest", "-p", "no:anyio", "-p", "no:cov", "-p", "no:xdist")
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", *others, "-q"],
+def run(pytester: pytest.Pytester, *options: str) -> tuple[dict[str, str], int, str]:
+    """Run pytest, and return modules with their loaders, and how many finders there were."""
+    pytester.makeconftest(TELL)
+    found = subprocess.run(
+        [sys.executable, "-m", "pytest", *OTHERS, "-q", *options],
         cwd=pytester.path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert run.returncode == 0, run.stdout + run.stderr
-    assert "LOADED []" in run.stderr
-    assert "PLUGIN True" in run.stderr
+    assert found.returncode == 0, found.stdout + found.stderr
+    told = next(line for line in found.stderr.splitlines() if line.startswith("TOLD "))
+    loaded, finders = json.loads(told.removeprefix("TOLD "))
+    return loaded, finders, found.stderr
+
+
+def test_an_idle_run_loads_one_small_module(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_other(): pass")
+    loaded, finders, stderr = run(pytester)
+    assert [name for name in loaded if name.startswith("pytest_dstfuzz")] == IDLE
+    assert [
+        name for name in loaded if name.partition(".")[0] in (*HEAVY, "hypothesis", "matplotlib")
+    ] == []
+    assert (finders, "LEFT 0" in stderr) == (0, True)
+
+
+def test_pytest_rewrites_only_the_first_module_of_the_plugin(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        helpers="def track(context):\n    return {'hotel-area': 'north'}\n",
+        test_mine="def test_mine(dst_turn):\n    dst_turn.assert_unchanged()\n",
+    )
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]\npythonpath = '.'\n")
+    options = ("--dst-model=helpers:track", "--dst-turns=2", "-phelpers")
+    loaded, finders, stderr = run(pytester, *options)
+    ours = {name for name in loaded if name.startswith("pytest_dstfuzz")}
+    rewritten = {name for name, loader in loaded.items() if loader == "AssertionRewritingHook"}
+    assert "pytest_dstfuzz.campaign.campaign" in ours
+    assert rewritten & ours == {"pytest_dstfuzz", "pytest_dstfuzz.plugin"}
+    # What is the user's is rewritten as ever.
+    assert rewritten >= {"conftest", "helpers"}
+    assert (finders, "LEFT 0" in stderr) == (1, True)
+
+
+def test_options_are_there_for_a_suite_that_gives_none(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = '--strict-config'\n")
+    pytester.makepyfile(
+        "def test_other(pytestconfig):\n"
+        "    assert pytestconfig.getoption('--dst-model') is None\n"
+        "    assert pytestconfig.getoption('dst_lock') is None\n"
+        "    assert pytestconfig.getini('dst_turns') is None\n"
+        "    assert pytestconfig.option.dst_until_broken is None\n"
+    )
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize("how", ["arguments", "environment", "addopts", "ini", "override"])
+def test_options_are_found_wherever_they_are_given(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    pytester.makepyfile("def test_other(): pass")
+    table = {"addopts": "addopts = '--dst-turns=x'", "ini": "dst_turns = 'x'"}
+    pytester.makepyprojecttoml(f"[tool.pytest.ini_options]\n{table.get(how, '')}\n")
+    if how == "environment":
+        monkeypatch.setenv("PYTEST_ADDOPTS", "--dst-turns=x")
+    given = {"arguments": ["--dst-turns", "x"], "override": ["-o", "dst_turns=x"]}
+    result = pytester.runpytest_inprocess("--strict-config", *given.get(how, ()))
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["ERROR: *dst*turns*: 'x' must be a whole number*"])
 
 
 def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.plugin import options as options_module
+from pytest_dstfuzz.plugin import entry
 from pytest_dstfuzz.plugin.options import read_settings
 
 NATIVE = pytest.mark.skipif(pytest.version_tuple < (9, 2), reason="older tables hold texts only")
@@ -83,7 +83,7 @@ def test_a_number_before_pytest_knew_unions_is_told_to_be_quoted(
 ) -> None:
     if pytest.version_tuple < (9, 0):
         pytest.skip("there is no such table")
-    monkeypatch.setattr(options_module, "_UNIONS", False)
+    monkeypatch.setattr(entry, "_UNIONS", False)
     (pytester.path / "pyproject.toml").write_text("[tool.pytest]\ndst_turns = 7\n", "utf-8")
     result = pytester.runpytest_inprocess()
     assert result.ret == 4

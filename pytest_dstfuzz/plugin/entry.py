@@ -1,0 +1,263 @@
+"""What every pytest run loads of the plugin: options, marker and fixtures.
+
+It imports nothing else of the package until something of it is used: a ``--dst-`` option, a
+``dst_`` ini key, the marker, a ``dst_`` fixture. What tests then need (`session`, and with it
+numpy, the readers, the campaign) is loaded by the first that needs it. The option table is
+read from a file of data, which is as the table of `config` is: a test holds that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from functools import cache, partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_dstfuzz.plugin import PlainImports
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+    from pytest_dstfuzz.plugin.agent import DstAgent
+    from pytest_dstfuzz.plugin.conformance import DstConformance
+    from pytest_dstfuzz.plugin.session import DstSession
+    from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
+
+__all__ = [
+    "dst_agent",
+    "dst_conformance",
+    "dst_lexicon",
+    "dst_model",
+    "dst_report",
+    "dst_search",
+    "dst_turn",
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_generate_tests",
+    "pytest_load_initial_conftests",
+    "pytest_sessionstart",
+    "pytest_terminal_summary",
+]
+
+_TABLE = Path(__file__).with_name("options.json")
+_KINDS = {"bool": bool, "float": float, "int": int, "str": str}
+#: Whether an ini key may be a text or a number in a TOML table. Before pytest 9.2 it may not,
+#: and a number there is refused with a message that says how to write it.
+_UNIONS = pytest.version_tuple >= (9, 2)
+#: Present in a run in which something of the plugin is used.
+_SESSION: pytest.StashKey[DstSession] = pytest.StashKey()
+_PLAIN_IMPORTS: pytest.StashKey[PlainImports] = pytest.StashKey()
+
+
+@cache
+def _options() -> list[dict[str, Any]]:
+    table: list[dict[str, Any]] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    return table
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Register every option of the table for the command line and the ini file.
+
+    All defaults are ``None``: what was not given must be told apart from what was.
+    """
+    group = parser.getgroup("dstfuzz", "dstfuzz: robustness of dialogue state trackers")
+    for item in _options():
+        name, flag = f"dst_{item['name']}", f"--dst-{item['name'].replace('_', '-')}"
+        group.addoption(flag, dest=name, default=None, **item["command_line"])
+        parser.addini(name, f"same as {flag}", _ini_type(item["ini"]), default=None)
+
+
+def _ini_type(kinds: list[str]) -> Any:
+    """Return what an ini key holds: lines, a text, or a text or a number."""
+    if kinds == ["linelist"]:
+        return "linelist"
+    return reduce(or_, (_KINDS[kind] for kind in kinds)) if _UNIONS else "string"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Let a conftest.py, too, import what the command line asks for without rewriting."""
+    if any(
+        name.startswith("dst_") and value is not None
+        for name, value in vars(early_config.known_args_namespace).items()
+    ):
+        _use(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and listen for results of tests."""
+    names = ", ".join(item["name"] for item in _options() if item["per_test"])
+    config.addinivalue_line(
+        "markers",
+        "dst(name=value, ...): settings of one robustness test of a dialogue state tracker, such "
+        f"as transformations=2, only='char_drop', max_edit_rate=0.2. Names: {names}.",
+    )
+    config.pluginmanager.register(_WorkerResults(config), "dstfuzz-worker-results")
+    if _is_given(config) or any("dstfuzz::" in word for word in config.args):
+        _use(config)
+        from pytest_dstfuzz.plugin.selection import selection_of  # noqa: PLC0415
+
+        selection_of(config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
+    """Refuse wrong options, data and trackers before anything is collected.
+
+    A wrapper, so that it runs before workers are started and the header is printed.
+    """
+    if _PLAIN_IMPORTS in session.config.stash:
+        from pytest_dstfuzz.plugin.selection import refuse_mistakes  # noqa: PLC0415
+
+        refuse_mistakes(session.config, partial(_started, session.config))
+    return (yield)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Check the markers of a test, and make one item of it for each sampled turn."""
+    markers = list(metafunc.definition.iter_markers("dst"))
+    about_turns = "dst_turn" in metafunc.fixturenames
+    if markers or about_turns:
+        _use(metafunc.config)
+        from pytest_dstfuzz.plugin.selection import checked_markers  # noqa: PLC0415
+
+        with checked_markers(metafunc, markers) as values:
+            if about_turns:
+                _started(metafunc.config).parametrise(metafunc, values)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Add the built-in suite where it belongs to the run; see `Selection.adds_suite`."""
+    if _PLAIN_IMPORTS in config.stash:
+        from pytest_dstfuzz.plugin.selection import complete  # noqa: PLC0415
+
+        complete(session, items, config.stash.get(_SESSION, None), partial(_started, config))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
+) -> None:
+    """Say so where a tracker was named and nothing was tested: else green would mislead."""
+    if _PLAIN_IMPORTS in config.stash:
+        from pytest_dstfuzz.plugin.selection import why_untested  # noqa: PLC0415
+
+        if text := why_untested(config, exitstatus, config.stash.get(_SESSION, None)):
+            terminalreporter.write_line(f"dstfuzz: {text}", yellow=True)
+
+
+@pytest.fixture(scope="session")
+def dst_model(request: pytest.FixtureRequest) -> object:
+    """The tracker under test: the one that --dst-model names.
+
+    A suite may override this fixture. It may return a tracker, an object with ``reset``
+    and ``update``, or a function from a context to ``{slot: value}``.
+    """
+    return _started(request.config).tracker
+
+
+@pytest.fixture(scope="session")
+def dst_search(request: pytest.FixtureRequest) -> str:
+    """The name of the search that chooses what to change; a suite may override it."""
+    return _started(request.config).settings.search
+
+
+@pytest.fixture(scope="session")
+def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
+    """The words that utterances are changed with: the shipped lexicon.
+
+    A suite may override this fixture, and return ``load_lexicon().with_sources(...)`` with
+    synonyms, neighbours or insertions of its own.
+    """
+    return _started(request.config).lexicon
+
+
+@pytest.fixture(scope="session")
+def dst_agent(
+    request: pytest.FixtureRequest, dst_model: object, dst_search: str, dst_lexicon: Lexicon
+) -> DstAgent:
+    """The trained agent: ``dst_agent.variants(dialogue, turn_index, count)`` proposes variants.
+
+    Its policy is that of the search, where that is an agent, and otherwise the shipped one.
+    """
+    return _started(request.config).agent(dst_model, dst_search, dst_lexicon)
+
+
+@pytest.fixture
+def dst_turn(
+    request: pytest.FixtureRequest, dst_model: object, dst_search: str, dst_lexicon: Lexicon
+) -> DstTurn:
+    """One turn of the data, with the variants made of it and what the tracker said to them."""
+    return _started(request.config).turn(request, dst_model, dst_search, dst_lexicon)
+
+
+@pytest.fixture(scope="session")
+def dst_report(request: pytest.FixtureRequest) -> DstReport:
+    """What the robustness tests of this process have found so far."""
+    return _started(request.config).report()
+
+
+@pytest.fixture(scope="session")
+def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstConformance:
+    """What the conformance kit finds out about the tracker: ``assert_passed()``, ``findings``.
+
+    It asks the tracker for the turns of the session's data, and for some of them again and
+    again. A tracker that --dst-model names has passed the preflight before.
+    """
+    from pytest_dstfuzz.plugin.conformance import conformance  # noqa: PLC0415
+
+    return conformance(_started(request.config), dst_model)
+
+
+class _WorkerResults:
+    """Takes in what the tests of other processes found out."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the result of a turn that came with the report of a test."""
+        payload = getattr(report, "dstfuzz", None)
+        # The controller of a suite that brings its own tracker learns only here that
+        # robustness tests are run.
+        if payload is not None:
+            _started(self._config).record.add(payload)
+
+
+def _is_given(config: pytest.Config) -> bool:
+    """Whether the command line or the ini file gives an option of the plugin a value."""
+    names = [f"dst_{item['name']}" for item in _options()]
+    try:
+        return any(
+            config.getoption(name, None) is not None or config.getini(name) is not None
+            for name in names
+        )
+    except (TypeError, ValueError, pytest.UsageError):
+        return True  # A value of another type than the key takes: reading it says so.
+
+
+def _use(config: pytest.Config) -> None:
+    """Load what follows without pytest's rewriting, up to the end of the run."""
+    if _PLAIN_IMPORTS not in config.stash:
+        imports = config.stash[_PLAIN_IMPORTS] = PlainImports()
+        imports.add()
+        config.add_cleanup(imports.remove)
+
+
+def _started(config: pytest.Config) -> DstSession:
+    """Return the session's object, loading it when it is used for the first time."""
+    started = config.stash.get(_SESSION, None)
+    if started is None:
+        _use(config)
+        from pytest_dstfuzz.plugin.hooks import SessionHooks  # noqa: PLC0415
+        from pytest_dstfuzz.plugin.session import DstSession  # noqa: PLC0415
+
+        started = config.stash[_SESSION] = DstSession(config)
+        config.pluginmanager.register(SessionHooks(started), "dstfuzz-session")
+    return started
