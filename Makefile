@@ -6,7 +6,7 @@ JOBS ?= 2
 # The gate of the demo: above the shipped TRADE's rate on the shipped dialogues (23 % there, to 27 %).
 DEMO_RATE ?= 0.3
 
-.PHONY: help demo test lint types tests coverage bench docs clean
+.PHONY: help demo test lint types tests matrix bench docs clean
 
 help:  ## show the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ tests: $(VENV)/.docs  ## tests with branch coverage, then those on shared data
 	$(BIN)/coverage report --fail-under=90
 	$(BIN)/pytest -q -m shared_data
 
+matrix: $(VENV)/.dev  ## the tests on each Python that is found, with pytest 8 and 9
+	$(BIN)/nox
+
 bench: $(VENV)/.dev  ## ratios of speed, each measured in one run
 	$(BIN)/pip install --quiet -c .ci/constraints.txt -e ".[bench]"
 	$(BIN)/pytest -q -s tests/benchmarks -o python_files='bench_*.py'
@@ -56,4 +59,4 @@ docs: $(VENV)/.docs  ## the documentation as a site, in build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) build .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache demo-report.json
+	rm -rf $(VENV) .nox build .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache demo-report.json

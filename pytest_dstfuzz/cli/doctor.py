@@ -35,7 +35,7 @@ _EXAMPLES = """\
 It exits with 0 when nothing is wrong, with 1 when something is (the last lines say what), and
 with 2 when the command line is not understood."""
 #: Extras of those who work on the package itself.
-_NOT_FOR_USERS = ("dev", "bench", "docs", "all")
+_NOT_FOR_USERS = ("test", "dev", "bench", "docs", "all")
 #: ``torch>=2.4; extra == "trade"``, as metadata spell it; brackets are extras of the package.
 _REQUIREMENT = re.compile(
     r"([\w.-]+)(\[[^]]*\])?\s*([^;]*?)\s*(?:;.*?extra == ['\"]([\w-]+)['\"])?"
