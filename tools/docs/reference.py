@@ -52,20 +52,20 @@ _COMMAND_STATUSES: Final = {
 
 
 def options() -> str:
-    """Return a table of all options: spellings, default and what help says."""
-    rows = [
-        "| command line | ini file | in a marker | default | what it does |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    """Return each option with its spellings, its default and what help says."""
+    out = []
     for item in OPTIONS:
-        marker = f"`{item.name}`" if item.per_test else ""
-        given = f"`--dst-{item.flag}={item.metavar}`"
-        about = item.help.replace("|", "\\|")
-        rows.append(
-            f'| <a id="dst-{item.flag}"></a>{_cell(given)} | `dst_{item.name}` | {marker} '
-            f"| {_default(item)} | {about} |"
+        facts = [f"ini file `dst_{item.name}`"]
+        if item.per_test:
+            facts.append(f"marker `{item.name}`")
+        if default := _default(item):
+            facts.append(f"default {default}")
+        about = f"{item.help[0].upper()}{item.help[1:].rstrip('.')}."
+        out.append(
+            f"### `--dst-{item.flag}={item.metavar}` {{ #dst-{item.flag} }}\n\n{about}\n\n"
+            f"{'; '.join(facts)}"
         )
-    return "\n".join(rows)
+    return "\n\n".join(out)
 
 
 def _default(item: Option) -> str:
@@ -75,10 +75,6 @@ def _default(item: Option) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"`{value}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def fixtures() -> str:
@@ -156,6 +152,7 @@ def schema_keys() -> str:
     for line in text.splitlines()[1:]:
         key = re.match(r"^``(\w+)``$", line)
         about = re.sub(r"``(.+?)``", r"`\1`", line.removeprefix("    "))
+        about = re.sub(r"^(\d+)\.", r"\1\\.", about)  # a version, not the first of a list
         out.append(f"\n## `{key[1]}`\n" if key else about)
     return "\n".join(out)
 
@@ -196,10 +193,18 @@ def api() -> str:
     for name in vars(pytest_dstfuzz)["__all__"]:
         value = getattr(pytest_dstfuzz, name)
         if inspect.ismodule(value):
-            out.append(f"## pytest_dstfuzz.{name}\n\n::: {value.__name__}")
+            out.append(f"## pytest_dstfuzz.{name}\n\n{inspect.getdoc(value)}")
+            members = [getattr(value, member) for member in getattr(value, "__all__", ())]
+            out += [_directive(member, 3) for member in members]
         else:
-            out.append(f"## {name}\n\n::: {value.__module__}.{value.__qualname__}")
+            out.append(_directive(value, 2))
     return "\n\n".join(out)
+
+
+def _directive(value: Any, level: int) -> str:
+    return (
+        f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading_level: {level}"
+    )
 
 
 #: What pages may ask for, by name.
