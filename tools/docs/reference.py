@@ -8,6 +8,7 @@ import inspect
 import io
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
@@ -207,6 +208,19 @@ def _directive(value: Any, level: int) -> str:
     )
 
 
+def unreleased() -> str:
+    """Return what the next release changes: the fragments of ``changelog.d``, by kind."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        kinds = tomllib.load(file)["tool"]["towncrier"]["type"]
+    out = ["## Not released yet"]
+    for kind in kinds:
+        files = sorted((ROOT / "changelog.d").glob(f"*.{kind['directory']}.md"))
+        texts = [path.read_text(encoding="utf-8").strip().replace("\n", "\n  ") for path in files]
+        if texts:
+            out += [f"### {kind['name']}", "\n".join(f"- {text}" for text in texts)]
+    return "\n\n".join(out)
+
+
 #: What pages may ask for, by name.
 GENERATED: Final[dict[str, Callable[[], str]]] = {
     "options": options,
@@ -216,4 +230,5 @@ GENERATED: Final[dict[str, Callable[[], str]]] = {
     "schema-keys": schema_keys,
     "schema-tree": schema_tree,
     "api": api,
+    "unreleased": unreleased,
 }
