@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,22 +72,6 @@ class Noise:
     expected_missed: float
     #: 95 % interval of the number of violations that the tracker would have without its noise.
     real_violations: tuple[int, int]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        bounds = self.disagreement_interval
-        return {
-            "turns": self.turns,
-            "answers": self.answers,
-            "differed": self.differed,
-            "disagreement": self.disagreement,
-            "disagreement_interval": None if bounds is None else list(bounds),
-            "wobble": self.wobble,
-            "outvoted": self.outvoted,
-            "expected_noise": self.expected_noise,
-            "expected_missed": self.expected_missed,
-            "real_violations": list(self.real_violations),
-        }
 
 
 def noise_of(results: Iterable[TurnResult]) -> Noise | None:

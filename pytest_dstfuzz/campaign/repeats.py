@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, count_asked
 from pytest_dstfuzz.campaign.attempts import TurnAttempts
@@ -95,15 +95,6 @@ class Repeats:
     def changed(self) -> int:
         """How many had other answers than before."""
         return self.violations_changed + self.held_changed
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return {
-            "violations": self.violations,
-            "violations_changed": self.violations_changed,
-            "held": self.held,
-            "held_changed": self.held_changed,
-        }
 
 
 def repeats_of(results: Iterable[TurnResult]) -> Repeats | None:

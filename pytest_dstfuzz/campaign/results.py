@@ -1,12 +1,16 @@
-"""What a campaign found, turn by turn; each type is JSON in and out."""
+"""What a campaign found, turn by turn.
+
+Each type is JSON in and out: fields stand in the order of the keys of the JSON report.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal, cast
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.types import Edit
 
 #: What became of one generated variant. The first four were never run.
@@ -28,6 +32,10 @@ TurnOutcome = Literal["held", "violation", "error", "untested", "inapplicable", 
 #: Whether the turn's own edits, those of its context, or both break the relation.
 Cause = Literal["turn", "context", "both"]
 
+#: Keys that reports of earlier versions lack.
+_LATER: Final = frozenset(
+    {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
+)
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
 
@@ -44,15 +52,6 @@ class ChangedSlot:
     def __str__(self) -> str:
         return f"{self.slot}: {self.before or 'none'} -> {self.after or 'none'}"
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return {
-            "slot": self.slot,
-            "before": self.before,
-            "after": self.after,
-            "carried": self.carried,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class ContextEdits:
@@ -60,15 +59,6 @@ class ContextEdits:
 
     turn_index: int
     edits: tuple[Edit, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return {"turn_index": self.turn_index, "edits": [edit.to_json() for edit in self.edits]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ContextEdits:
-        """Build what `to_json` wrote."""
-        return cls(data["turn_index"], tuple(Edit.from_json(edit) for edit in data["edits"]))
 
 
 def _size(edits: Sequence[Edit], context_edits: Sequence[ContextEdits]) -> int:
@@ -97,29 +87,6 @@ class Minimal:
         """How many edits are left."""
         return _size(self.edits, self.context_edits)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return {
-            "text": self.text,
-            "context": list(self.context),
-            "edits": [edit.to_json() for edit in self.edits],
-            "context_edits": [edits.to_json() for edits in self.context_edits],
-            "changed_slots": [change.to_json() for change in self.changed_slots],
-            "calls": self.calls,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Minimal:
-        """Build what `to_json` wrote."""
-        return cls(
-            text=data["text"],
-            context=tuple(data["context"]),
-            edits=tuple(Edit.from_json(edit) for edit in data["edits"]),
-            context_edits=tuple(ContextEdits.from_json(item) for item in data["context_edits"]),
-            changed_slots=tuple(ChangedSlot(**change) for change in data["changed_slots"]),
-            calls=data["calls"],
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Votes:
@@ -136,12 +103,8 @@ class Votes:
     clean: int
     against: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return asdict(self)
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VariantResult:
     """One generated variant of one turn, run or not."""
 
@@ -157,13 +120,13 @@ class VariantResult:
     valid: bool
     #: Why it was not run, or the tracker's error; ``""`` otherwise.
     reason: str
-    outcome: VariantOutcome
     #: The prediction; ``None`` when the variant was not run or the tracker failed.
     state: BeliefState | None = None
     changed_slots: tuple[ChangedSlot, ...] = ()
     context_edits: tuple[ContextEdits, ...] = ()
     #: Of a violation; ``None`` where the budget ended before it was known.
     cause: Cause | None = None
+    outcome: VariantOutcome
     #: How often it was drawn, this draw counted: more than once where it was redrawn.
     draws: int = 1
     #: Of a violation; ``None`` where it was not looked for, or the budget ended before.
@@ -189,55 +152,8 @@ class VariantResult:
         """What explains a violation: its smallest version, where that is known."""
         return self.minimal or self
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary; floats keep their value (the report rounds)."""
-        return {
-            "index": self.index,
-            "text": self.text,
-            "context": list(self.context),
-            "edits": [edit.to_json() for edit in self.edits],
-            "edit_w": self.edit_w,
-            "edit_c": self.edit_c,
-            "valid": self.valid,
-            "reason": self.reason,
-            "state": None if self.state is None else self.state.to_json(),
-            "changed_slots": [change.to_json() for change in self.changed_slots],
-            "context_edits": [edits.to_json() for edits in self.context_edits],
-            "cause": self.cause,
-            "outcome": self.outcome,
-            "draws": self.draws,
-            "minimal": None if self.minimal is None else self.minimal.to_json(),
-            "votes": None if self.votes is None else self.votes.to_json(),
-            "repeated": self.repeated,
-        }
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> VariantResult:
-        """Build the result that `to_json` wrote."""
-        # Reports of earlier versions lack some keys.
-        state, minimal, votes = data["state"], data.get("minimal"), data.get("votes")
-        return cls(
-            index=data["index"],
-            text=data["text"],
-            context=tuple(data["context"]),
-            edits=tuple(Edit.from_json(edit) for edit in data["edits"]),
-            edit_w=data["edit_w"],
-            edit_c=data["edit_c"],
-            valid=data["valid"],
-            reason=data["reason"],
-            outcome=data["outcome"],
-            state=None if state is None else BeliefState(state),
-            changed_slots=tuple(ChangedSlot(**change) for change in data["changed_slots"]),
-            context_edits=tuple(ContextEdits.from_json(entry) for entry in data["context_edits"]),
-            cause=data["cause"],
-            draws=data["draws"],
-            minimal=None if minimal is None else Minimal.from_json(minimal),
-            votes=None if votes is None else Votes(**votes),
-            repeated=data.get("repeated"),
-        )
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnResult:
     """Everything a campaign found out about one turn."""
 
@@ -247,12 +163,10 @@ class TurnResult:
     turn_index: int
     system: str
     user: str
-    clean_state: BeliefState | None
-    outcome: TurnOutcome
-    #: By number; none where the turn is skipped or the relation inapplicable.
-    variants: tuple[VariantResult, ...]
     #: The label, where the data has one.
     label: BeliefState | None = None
+    clean_state: BeliefState | None
+    outcome: TurnOutcome
     #: Why the turn has no verdict (the tracker's error on the clean context, the budget).
     reason: str = ""
     #: Distinct contexts that the tracker was asked for at this turn and not already at
@@ -265,6 +179,8 @@ class TurnResult:
     clean_votes: tuple[int, ...] = ()
     #: Contexts asked once more to see whether the tracker repeats itself; no calls of the search.
     repeat_calls: int = 0
+    #: By number; none where the turn is skipped or the relation inapplicable.
+    variants: tuple[VariantResult, ...]
 
     @property
     def violations(self) -> tuple[VariantResult, ...]:
@@ -277,44 +193,27 @@ class TurnResult:
         return any(variant.valid for variant in self.variants)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return {
-            "id": self.id,
-            "dialogue_id": self.dialogue_id,
-            "turn_index": self.turn_index,
-            "system": self.system,
-            "user": self.user,
-            "label": None if self.label is None else self.label.to_json(),
-            "clean_state": None if self.clean_state is None else self.clean_state.to_json(),
-            "outcome": self.outcome,
-            "reason": self.reason,
-            "calls": self.calls,
-            "minimiser_calls": self.minimiser_calls,
-            "clean_votes": list(self.clean_votes),
-            "repeat_calls": self.repeat_calls,
-            "variants": [variant.to_json() for variant in self.variants],
-        }
+        """Return a plain dictionary; floats keep their value (the report rounds)."""
+        plain: dict[str, Any] = to_json(self)
+        return plain
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TurnResult:
-        """Build the result that `to_json` wrote."""
-        clean, label = data["clean_state"], data["label"]
-        return cls(
-            id=data["id"],
-            dialogue_id=data["dialogue_id"],
-            turn_index=data["turn_index"],
-            system=data["system"],
-            user=data["user"],
-            clean_state=None if clean is None else BeliefState(clean),
-            outcome=data["outcome"],
-            variants=tuple(VariantResult.from_json(variant) for variant in data["variants"]),
-            label=None if label is None else BeliefState(label),
-            reason=data["reason"],
-            calls=data["calls"],
-            minimiser_calls=data.get("minimiser_calls", 0),
-            clean_votes=tuple(data.get("clean_votes", ())),
-            repeat_calls=data.get("repeat_calls", 0),
-        )
+    def from_json(cls, data: object) -> TurnResult:
+        """Build the result that `to_json` wrote; files of earlier versions lack some keys.
+
+        Raises:
+            ValueError: something is missing or of the wrong kind.
+        """
+        found = from_json(cls, data)
+        # It has the shape of one: what has a default may still be missing.
+        turn = cast("dict[str, Any]", data)
+        parts: list[tuple[type[TurnResult | VariantResult], dict[str, Any]]] = [(cls, turn)]
+        parts += [(VariantResult, variant) for variant in turn["variants"]]
+        for kind, part in parts:
+            for item in fields(kind):
+                if item.name not in part and item.name not in _LATER:
+                    raise ValueError(f"lacks {item.name!r}")
+        return found
 
 
 def turn_id(data: DialogueSet, dialogue_id: str, turn_index: int) -> str:

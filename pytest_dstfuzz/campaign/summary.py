@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from pytest_dstfuzz.campaign.clean import clean_answers
@@ -13,6 +13,7 @@ from pytest_dstfuzz.campaign.ledger import Counts, column, count
 from pytest_dstfuzz.campaign.noise import Noise, noise_of
 from pytest_dstfuzz.campaign.repeats import Repeats, repeats_of
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.json_data import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +78,8 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """Return the ``summary`` of the JSON report; floats keep their value."""
-        values: dict[str, Any] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
-            name = "yield" if item.name == "yield_rate" else item.name
-            values[name] = list(value) if isinstance(value, tuple) else value
-        for part in ("noise", "repeats"):
-            found = getattr(self, part)
-            values[part] = None if found is None else found.to_json()
-        return values
+        plain: dict[str, Any] = to_json(self)
+        return {("yield" if name == "yield_rate" else name): plain[name] for name in plain}
 
 
 def summarise(results: Iterable[TurnResult]) -> Summary:

@@ -7,7 +7,7 @@ Edits are sequential: each has its offsets in the text that the edits before it 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pytest_dstfuzz.perturb.types import Edit
@@ -62,7 +62,7 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
         if start is None:
             gone.add(index)
         else:
-            kept.append(edit._replace(start=start, end=start + len(edit.before)))
+            kept.append(replace(edit, start=start, end=start + len(edit.before)))
     return tuple(kept)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 #: What became of one generated variant before any tracker saw it.
 Status = Literal["valid", "vacuous", "vetoed", "over_rate"]
@@ -23,7 +22,8 @@ class Action:
     k: int
 
 
-class Edit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Edit:
     """One edit, as made on the text that the edits before it had produced.
 
     ``text[start:end] == before`` holds for that text, and the edit puts ``after``
@@ -36,29 +36,6 @@ class Edit(NamedTuple):
     end: int
     before: str
     after: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the edit as a plain dictionary."""
-        return {
-            "transformation": self.transformation,
-            "operator": self.operator,
-            "start": self.start,
-            "end": self.end,
-            "before": self.before,
-            "after": self.after,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Edit:
-        """Build the edit that `to_json` wrote."""
-        return cls(
-            str(data["transformation"]),
-            str(data["operator"]),
-            int(data["start"]),
-            int(data["end"]),
-            str(data["before"]),
-            str(data["after"]),
-        )
 
 
 class Variant(NamedTuple):

@@ -258,10 +258,8 @@ def report_turns(report: Mapping[str, Any]) -> tuple[TurnResult, ...]:
     for number, turn in enumerate(report["turns"]):
         try:
             turns.append(TurnResult.from_json(turn))
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            raise DataError(
-                f"entry {number} of 'turns' is no turn: {type(error).__name__} {error}"
-            ) from None
+        except ValueError as error:
+            raise DataError(f"entry {number} of 'turns' is no turn: {error}") from None
     return tuple(turns)
 
 
@@ -290,6 +288,6 @@ def _rounded(value: Any) -> Any:
         return round(value, _DECIMALS) + 0.0
     if isinstance(value, dict):
         return {name: _rounded(item) for name, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_rounded(item) for item in value]
     return value

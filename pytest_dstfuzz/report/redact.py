@@ -74,7 +74,7 @@ def _variant(variant: VariantResult) -> VariantResult:
 
 def _edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     return tuple(
-        edit._replace(before=masked_text(edit.before), after=masked_text(edit.after))
+        replace(edit, before=masked_text(edit.before), after=masked_text(edit.after))
         for edit in edits
     )
 

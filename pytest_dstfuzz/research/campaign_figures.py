@@ -51,7 +51,7 @@ class TurnFigures:
 
 @dataclass(frozen=True, slots=True)
 class CampaignFigures:
-    """One campaign; JSON in and out with `msgspec`."""
+    """One campaign; JSON in and out, see `json_data`."""
 
     turns: tuple[TurnFigures, ...]
     #: Of the actions of all draws.

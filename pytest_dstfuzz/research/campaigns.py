@@ -17,13 +17,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
 from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
 from pytest_dstfuzz.trackers.registry import tracker_for
@@ -130,14 +129,14 @@ class Campaigns:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             known = found["key"] == key
-            return msgspec.convert(found["figures"], CampaignFigures) if known else None
+            return from_json(CampaignFigures, found["figures"]) if known else None
         except (OSError, ValueError, KeyError, TypeError):
             return None  # Half a file or another format: it is run again.
 
     def _keep(self, settings: Settings, figures: CampaignFigures) -> None:
         path, key = self._place(settings)
         if path is not None:
-            kept = {"key": key, "figures": msgspec.to_builtins(figures)}
+            kept = {"key": key, "figures": to_json(figures)}
             write_text(path, json.dumps(kept) + "\n")
 
     def _place(self, settings: Settings) -> tuple[Path | None, dict[str, Any]]:

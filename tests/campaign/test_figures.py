@@ -78,8 +78,9 @@ def variant(
     run = outcome in ("held", "violation", "carried", "improved", "error")
     slots = tuple(ChangedSlot(*change) for change in changed)
     return VariantResult(
-        index, "x", (), made, 0.1, 0.1, run, "", outcome, changed_slots=slots, cause=cause
-    )
+        index=index, text="x", context=(), edits=made, edit_w=0.1, edit_c=0.1, valid=run,
+        reason="", outcome=outcome, changed_slots=slots, cause=cause,
+    )  # fmt: skip
 
 
 def turn(
@@ -92,8 +93,8 @@ def turn(
 ) -> TurnResult:
     clean = None if state is None else BeliefState(state)
     return TurnResult(
-        f"toy-test-{dialogue}-t{index}", dialogue, index, "", "u", clean, outcome, variants,
-        calls=calls,
+        id=f"toy-test-{dialogue}-t{index}", dialogue_id=dialogue, turn_index=index, system="",
+        user="u", clean_state=clean, outcome=outcome, variants=variants, calls=calls,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -254,5 +255,5 @@ def test_an_utterance_of_more_than_so_many_characters_is_not_edited(
         shorter = perturber.prepare(text[1:], ["north"])
         assert perturber.check(shorter, f"well {text[1:]}", [edit])[1] != "length"
         # Edits from elsewhere do not make it long either.
-        huge = edit._replace(after=text * 2)
+        huge = replace(edit, after=text * 2)
         assert perturber.check(shorter, huge.after + text[1:], [huge]) == ("vetoed", "length")

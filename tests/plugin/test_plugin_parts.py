@@ -23,9 +23,14 @@ from pytest_dstfuzz.plugin.result_collector import ResultCollector, problem_payl
 def turn(
     dialogue: str = "d", index: int = 0, outcome: TurnOutcome = "held", *, valid: bool = True
 ) -> TurnResult:
-    variant = VariantResult(0, "b", (), (), 0.0, 0.1, valid, "", "held" if valid else "vetoed")
-    ident = f"s-test-{dialogue}-t{index}"
-    return TurnResult(ident, dialogue, index, "", "a", None, outcome, (variant,))
+    variant = VariantResult(
+        index=0, text="b", context=(), edits=(), edit_w=0.0, edit_c=0.1, valid=valid, reason="",
+        outcome="held" if valid else "vetoed",
+    )  # fmt: skip
+    return TurnResult(
+        id=f"s-test-{dialogue}-t{index}", dialogue_id=dialogue, turn_index=index, system="",
+        user="a", clean_state=None, outcome=outcome, variants=(variant,),
+    )  # fmt: skip
 
 
 def mark(*args: Any, **kwargs: Any) -> pytest.Mark:

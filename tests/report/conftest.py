@@ -22,7 +22,16 @@ def held(index: int) -> VariantResult:
     edit = Edit("word_insert", "filler", 2, 2, "", "uh ")
     text = "i uh am leaving on friday from ely"
     return VariantResult(
-        index, text, (EARLIER,), (edit,), 1 / 8, 0.0, True, "", "held", state=CLEAN
+        index=index,
+        text=text,
+        context=(EARLIER,),
+        edits=(edit,),
+        edit_w=1 / 8,
+        edit_c=0.0,
+        valid=True,
+        reason="",
+        outcome="held",
+        state=CLEAN,
     )
 
 
@@ -49,14 +58,30 @@ def violation(index: int, carried: bool = False) -> VariantResult:
 def vetoed(index: int) -> VariantResult:
     edit = Edit("word_drop", "any", 28, 31, "ely", "")
     return VariantResult(
-        index, "i am leaving on friday from ", (), (edit,), 0.14, 0.0, False, "value", "vetoed"
+        index=index,
+        text="i am leaving on friday from ",
+        context=(),
+        edits=(edit,),
+        edit_w=0.14,
+        edit_c=0.0,
+        valid=False,
+        reason="value",
+        outcome="vetoed",
     )
 
 
 def error(index: int) -> VariantResult:
     edit = Edit("char_drop", "any", 0, 1, "i", "")
     return VariantResult(
-        index, SOURCE[1:], (EARLIER,), (edit,), 0.0, 0.01, True, "ValueError: no", "error"
+        index=index,
+        text=SOURCE[1:],
+        context=(EARLIER,),
+        edits=(edit,),
+        edit_w=0.0,
+        edit_c=0.01,
+        valid=True,
+        reason="ValueError: no",
+        outcome="error",
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from pytest_dstfuzz.campaign.results import (
@@ -21,6 +20,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import GivenUpError, UserError
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit
@@ -212,8 +212,8 @@ def test_progress_inside_a_campaign(
 
 def test_figures_are_read_as_they_were_written(bench: CampaignRunner) -> None:
     figures = bench.run(BASE)
-    written = json.dumps(msgspec.to_builtins(figures))
-    assert msgspec.convert(json.loads(written), CampaignFigures) == figures
+    written = json.dumps(to_json(figures))
+    assert from_json(CampaignFigures, json.loads(written)) == figures
     assert sum(turn.counts.violations for turn in figures.turns) > 0
     assert all(len(turn.violations) == turn.counts.violations for turn in figures.turns)
 

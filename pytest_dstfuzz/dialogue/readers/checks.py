@@ -7,11 +7,12 @@ import math
 import re
 import reprlib
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.json_data import each_key_once
 
 #: Characters of a value that a message shows.
 _SHOWN = 40
@@ -25,7 +26,7 @@ def parse_json(text: str) -> object:
             holds a number that JSON does not have; the message says which, and where if known.
     """
     try:
-        parsed: object = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        parsed: object = json.loads(text, object_pairs_hook=_ONCE, parse_constant=_refuse)
     except RecursionError:
         raise DataError("is nested too deeply to be read") from None
     except ValueError as error:  # Also numbers without end.
@@ -33,14 +34,9 @@ def parse_json(text: str) -> object:
     return parsed
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object; of two values for one key it would not be known which is meant."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        for key, value in pairs:
-            if values[key] != value:
-                raise DataError(f"has two values for the key {key[:_SHOWN]!r}: leave one out")
-    return values
+_ONCE = each_key_once(
+    lambda key: DataError(f"has two values for the key {key[:_SHOWN]!r}: leave one out")
+)
 
 
 def _refuse(name: str) -> float:

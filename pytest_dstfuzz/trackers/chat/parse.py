@@ -9,6 +9,7 @@ from typing import Any
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.json_data import each_key_once
 
 #: What a model thought aloud before its answer, where the service leaves it in.
 _THOUGHTS = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
@@ -74,17 +75,11 @@ def _after_thoughts(text: str) -> str:
     return text[thoughts.end() :] if thoughts else text
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object of which no key has two values."""
-    values: dict[str, Any] = {}
-    for key, value in pairs:
-        if values.setdefault(key, value) != value:
-            raise NoStateError(f"it has two values for {key!r}")
-    return values
-
-
 def _no_number(name: str) -> float:
     raise NoStateError(f"it holds {name}, which is no JSON")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_number)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=each_key_once(lambda key: NoStateError(f"it has two values for {key!r}")),
+    parse_constant=_no_number,
+)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.json_data import each_key_once
 
 #: What requests say that they accept. A client asks for what it can bound: of a body that was
 #: compressed twice, thirteen kilobytes are eight gigabytes.
@@ -151,7 +152,7 @@ class Reply:
             )
         try:
             return json.loads(
-                self.content, parse_constant=_refuse_constant, object_pairs_hook=_once
+                self.content, parse_constant=_refuse_constant, object_pairs_hook=_ONCE
             )
         except UnicodeDecodeError:
             raise MalformedReply(
@@ -168,14 +169,9 @@ class Reply:
         return self.content.lstrip()[:1] == b"<"
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object; of two values for one key it would not be known which is meant."""
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        for key, value in pairs:
-            if values[key] != value:
-                raise MalformedReply(f'answered with two values for the key "{key[:_SHOWN]}"')
-    return values
+_ONCE = each_key_once(
+    lambda key: MalformedReply(f'answered with two values for the key "{key[:_SHOWN]}"')
+)
 
 
 def _refuse_constant(name: str) -> None:

@@ -1,0 +1,93 @@
+"""JSON in and out: dataclasses as plain values and back, and objects that say one thing a key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+_Kind = TypeVar("_Kind")
+_EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
+_MISSING = re.compile(r"Object missing required field `(.+?)`")
+#: What messages call the types of JSON.
+_NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "number"}
+_PLACE = re.compile(r" - at `\$\.?(.*)`$")
+
+
+def to_json(value: object) -> Any:
+    """Return a dataclass, or what holds some, as plain values: its fields in their order.
+
+    A tuple stays one, which `json` writes as an array. A mapping of a class of its own, such as
+    a belief state, becomes a dictionary.
+    """
+    return msgspec.to_builtins(value, enc_hook=_plain)
+
+
+def from_json(kind: type[_Kind], data: object) -> _Kind:
+    """Build what `to_json` made plain; keys that ``kind`` does not know are passed over.
+
+    Raises:
+        ValueError: something is missing or of the wrong kind; the message says what, and where.
+    """
+    try:
+        return msgspec.convert(data, kind, dec_hook=_built)
+    except msgspec.ValidationError as error:
+        raise ValueError(_in_words(str(error))) from None
+
+
+def each_key_once(
+    refuse: Callable[[str], Exception], *, equal_values: bool = True
+) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Return an ``object_pairs_hook`` of `json.loads` for objects without two values for a key.
+
+    Of two it would not be known which is meant, and `json` takes the last without a word.
+
+    Args:
+        refuse: makes the error of a key.
+        equal_values: let a key stand there twice with equal values.
+    """
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        values = dict(pairs)
+        if len(values) < len(pairs):
+            seen: dict[str, Any] = {}
+            for key, value in pairs:
+                if key in seen and not (equal_values and seen[key] == value):
+                    raise refuse(key)
+                seen[key] = value
+        return values
+
+    return build
+
+
+def _plain(value: object) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _built(kind: type[Any], data: object) -> object:
+    """Build a mapping of texts of a class of its own."""
+    return kind(msgspec.convert(data, dict[str, str]))
+
+
+def _in_words(message: str) -> str:
+    """Return what `msgspec` says as messages are written here: the place first.
+
+    >>> _in_words("Expected `int`, got `str` - at `$.edits[0].start`")
+    'edits[0].start: a text where a whole number is expected'
+    >>> _in_words("Object missing required field `id`")
+    "lacks 'id'"
+    """
+    place = _PLACE.search(message)
+    text = _PLACE.sub("", message)
+    text = _MISSING.sub(r"lacks '\1'", text)
+    text = _EXPECTED.sub(lambda found: f"{_a(found[2])} where {_a(found[1])} is expected", text)
+    return f"{place[1]}: {text}" if place and place[1] else text
+
+
+def _a(kind: str) -> str:
+    name = _NAMES.get(kind, kind)
+    return name if name == "null" else f"{'an' if name[0] in 'aeio' else 'a'} {name}"

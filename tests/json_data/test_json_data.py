@@ -1,0 +1,81 @@
+"""JSON in and out: what comes back, and what is said of what does not fit."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz import json_data
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.json_data import each_key_once, from_json, to_json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One."""
+
+    name: str
+    state: BeliefState | None = None
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Several."""
+
+    parts: tuple[Part, ...]
+
+
+WHOLE = Whole((Part(name="a", state=BeliefState({"b": "c"}), size=1), Part(name="d", size=2)))
+
+
+def test_there_and_back() -> None:
+    text = json.dumps(to_json(WHOLE))
+    assert text == (
+        '{"parts": [{"name": "a", "state": {"b": "c"}, "size": 1}, '
+        '{"name": "d", "state": null, "size": 2}]}'
+    )
+    assert from_json(Whole, json.loads(text)) == WHOLE
+    # A key of a later version.
+    assert from_json(Part, {"name": "d", "size": 2, "new": 1}) == WHOLE.parts[1]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "a list where an object is expected"),
+        ({}, "lacks 'parts'"),
+        ({"parts": [{"name": "a"}]}, "parts[0]: lacks 'size'"),
+        ({"parts": [{"name": 3, "size": 1}]}, "parts[0].name: a whole number where a text is"),
+        ({"parts": [{"name": "a", "size": True}]}, "parts[0].size: a bool where a whole number"),
+        ({"parts": [{"name": "a", "size": 1, "state": {"b": 1}}]}, "a whole number where a text"),
+    ],
+)
+def test_what_does_not_fit(data: object, message: str) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        from_json(Whole, data)
+    assert message in str(caught.value)
+
+
+def test_the_examples() -> None:
+    assert json_data._in_words("Expected `int`, got `str` - at `$.edits[0].start`") == (
+        "edits[0].start: a text where a whole number is expected"
+    )
+
+
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '{"a": 1, "b": {"a": 2, "a": 3}}'])
+def test_no_key_twice(text: str) -> None:
+    def parsed(*, equal_values: bool) -> Any:
+        hook = each_key_once(lambda key: ValueError(f"{key} twice"), equal_values=equal_values)
+        return json.loads(text, object_pairs_hook=hook)
+
+    with pytest.raises(ValueError, match="a twice"):
+        parsed(equal_values=False)
+    if "b" in text:
+        with pytest.raises(ValueError, match="a twice"):
+            parsed(equal_values=True)
+    else:
+        assert parsed(equal_values=True) == {"a": 1}
