@@ -22,6 +22,8 @@ _HOMES = {
     "StatefulTracker": "trackers.tracker",
     "Prediction": "trackers.tracker",
     "gini_impurity": "trackers.tracker",
+    "register_tracker": "trackers.registry",
+    "register_scheme": "trackers.schemes",
     "TrackerError": "errors",
     # A campaign from Python.
     "Settings": "config",

@@ -29,6 +29,8 @@ from pytest_dstfuzz.search.protocol import Proposal as Proposal
 from pytest_dstfuzz.search.protocol import Search as Search
 from pytest_dstfuzz.search.protocol import SearchTask as SearchTask
 from pytest_dstfuzz.search.registry import register_search as register_search
+from pytest_dstfuzz.trackers.registry import register_tracker as register_tracker
+from pytest_dstfuzz.trackers.schemes import register_scheme as register_scheme
 from pytest_dstfuzz.trackers.tracker import Prediction as Prediction
 from pytest_dstfuzz.trackers.tracker import StatefulTracker as StatefulTracker
 from pytest_dstfuzz.trackers.tracker import Tracker as Tracker

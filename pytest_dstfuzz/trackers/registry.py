@@ -4,65 +4,55 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib import metadata
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Final
 
 from pytest_dstfuzz.config import Address, Settings, revealed
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
+    DstFuzzError,
     GivenUpError,
     OutOfReachError,
     UserError,
     message_of,
     nearest,
-    needs_extra,
     unknown_name,
 )
+from pytest_dstfuzz.registry import Registry
+from pytest_dstfuzz.trackers import simpletod, trade
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.deadline import Deadline
+from pytest_dstfuzz.trackers.factories import call_factory, takes
+from pytest_dstfuzz.trackers.schemes import SCHEMES, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import passes_through, raised_at
+from pytest_dstfuzz.trackers.web.secrets import secrets_of
 from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 
-#: Packages register a tracker under this group as a factory that is called as
-#: ``factory(checkpoint=..., device=..., batch_size=...)``.
-ENTRY_POINT_GROUP = "pytest_dstfuzz.trackers"
+#: Packages bring a tracker by an entry point of this group that names its factory.
+ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.trackers"
+#: Called with those of ``checkpoint``, ``device`` and ``batch_size`` that it names, and with its
+#: own keys, see `trackers.factories`. Whatever `as_tracker` takes may be returned.
+TrackerFactory = Callable[..., object]
+TRACKERS: Final[Registry[TrackerFactory]] = Registry(
+    "tracker", ENTRY_POINT_GROUP, {"trade": trade.create, "simpletod": simpletod.create}
+)
+_DEFAULT_DEVICE: Final = "cpu"
 
-_DEFAULT_DEVICE = "cpu"
 
+def register_tracker(name: str, factory: TrackerFactory) -> None:
+    """Make a tracker known by a name, such as in a ``conftest.py``.
 
-class _Adapter(NamedTuple):
-    """Who makes the tracker of an address.
+    Args:
+        name: that the option ``model`` takes.
+        factory: a class or a function that returns the tracker: called with those of
+            ``checkpoint``, ``device`` and ``batch_size`` that it names, and with its own keys.
 
-    Attributes:
-        module: whose ``create(url, service, data, settings)`` returns it.
-        extra: that the adapter needs.
-        needs: packages of that extra.
+    Raises:
+        UserError: one that ships has this name, or it is none.
     """
-
-    module: str
-    extra: str
-    needs: tuple[str, ...] = ("httpx", "httpcore")
-
-
-#: What comes before ``+http(s)`` in an address -> the adapter; nothing is the own contract.
-_ADAPTERS = {
-    "": _Adapter("pytest_dstfuzz.trackers.web.tracker", "http"),
-    "rasa": _Adapter("pytest_dstfuzz.trackers.rasa", "http"),
-    "openai": _Adapter("pytest_dstfuzz.trackers.chat", "chat", ("httpx", "httpcore", "jinja2")),
-}
-_SCHEMES = {
-    f"{kind}+{protocol}" if kind else protocol: kind
-    for kind in _ADAPTERS
-    for protocol in ("http", "https")
-}
-
-#: Options that one adapter alone takes -> how its addresses begin, and what they are for.
-_OPTIONS_OF_ONE = {
-    "slot_map": ("rasa+", "the slots of a Rasa bot"),
-    **dict.fromkeys(("service_model", "prompt", "prices"), ("openai+", "chat models")),
-}
+    TRACKERS.register(name, factory)
 
 
 def tracker_for(
@@ -70,6 +60,7 @@ def tracker_for(
     data: DialogueSet,
     search_path: tuple[str, ...] = (),
     deadline: Deadline | None = None,
+    keys: Mapping[str, str] | None = None,
 ) -> Tracker:
     """Return the tracker that settings name, for the dialogues that it is asked about.
 
@@ -78,6 +69,7 @@ def tracker_for(
         data: the dialogues, whose slots and normalisation an adapter may need.
         search_path: see `resolve_tracker`.
         deadline: when a service is not waited for any more; ``None`` = there is none.
+        keys: for the tracker's factory alone, see `call_factory`.
 
     Raises:
         OutOfReachError: a service does not say what it is in time.
@@ -89,15 +81,16 @@ def tracker_for(
             "package.module:attribute, or the address of a service"
         )
     name = revealed(settings.model)
-    for option, (prefix, what) in _OPTIONS_OF_ONE.items():
-        if getattr(settings, option) is not None and not name.lower().startswith(prefix):
+    for option, owner in option_owners().items():
+        if getattr(settings, option) is not None and not name.lower().startswith(owner.prefix):
             shown = f"--dst-{option.replace('_', '-')}"
             raise UserError(
-                f"{shown} is for {what} ({prefix}http://...), not for {settings.model!r}"
+                f"{shown} is for {owner.about} ({owner.prefix}http://...), not for "
+                f"{settings.model!r}"
             )
     if "://" in name:
         # No argument of any call holds credentials: pytest --full-trace shows arguments.
-        return _at_address(Address(name), settings, data, deadline)
+        return _at_address(Address(name), settings, data, deadline, keys or {})
     return resolve_tracker(
         name,
         checkpoint=settings.checkpoint,
@@ -105,31 +98,44 @@ def tracker_for(
         batch_size=settings.batch_size,
         normalisation=data.normalisation,
         search_path=search_path,
+        keys=keys,
     )
 
 
 def _at_address(
-    address: Address, settings: Settings, data: DialogueSet, deadline: Deadline | None
+    address: Address,
+    settings: Settings,
+    data: DialogueSet,
+    deadline: Deadline | None,
+    keys: Mapping[str, str],
 ) -> Tracker:
     """Return the tracker of a service."""
-    scheme, _, rest = address.full.partition("://")
-    kind = _SCHEMES.get(scheme.lower())
-    if kind is None:
-        raise unknown_name("kind of address", f"{scheme}://", (f"{s}://" for s in _SCHEMES))
+    scheme = address.full.partition("://")[0].lower()
+    if scheme not in SCHEMES.names:
+        raise unknown_name("kind of address", f"{scheme}://", (f"{s}://" for s in SCHEMES.names))
     if settings.checkpoint is not None or settings.device != _DEFAULT_DEVICE:
         raise UserError(
             f"checkpoint and device are for registered trackers; the service at {address} "
             "chooses them itself"
         )
-    adapter = _ADAPTERS[kind]
-    with needs_extra(f"a tracker at {scheme}://...", adapter.extra, *adapter.needs):
-        create = importlib.import_module(adapter.module).create
-    url = Address(f"{scheme.lower().removeprefix(f'{kind}+')}://{rest}")
-    service = ServiceSettings.of(settings, deadline)
+    offered = {
+        "address": address,
+        "data": data,
+        "service": ServiceSettings.of(settings, deadline),
+        "settings": settings,
+    }
+    redact = secrets_of(address.full, ()).redact
     try:
-        return cast("Tracker", create(url, service, data, settings))
+        made = call_factory(SCHEMES.find(scheme), f"the tracker at {address}", offered, keys)
     except GivenUpError as error:
         raise OutOfReachError(f"the tracker was not tested: {error}") from error
+    except BaseException as error:
+        if isinstance(error, DstFuzzError) or passes_through(error):
+            raise
+        # Not from the error: its message may hold what the address keeps to itself.
+        cause = redact(_cause(error))
+        raise UserError(f"the tracker at {address} cannot be made: {cause}") from None
+    return as_tracker(made, normalisation=data.normalisation)
 
 
 def resolve_tracker(
@@ -140,6 +146,7 @@ def resolve_tracker(
     batch_size: int = 64,
     normalisation: str = "plain",
     search_path: tuple[str, ...] = (),
+    keys: Mapping[str, str] | None = None,
 ) -> Tracker:
     """Return the tracker called ``name``.
 
@@ -151,6 +158,7 @@ def resolve_tracker(
         batch_size: how many contexts it will be asked for at once.
         normalisation: see `as_tracker`.
         search_path: folders to import modules from; the working folder by default.
+        keys: for the factory of a registered tracker, see `call_factory`.
 
     Raises:
         UserError: there is no such tracker, or it cannot be made.
@@ -161,15 +169,24 @@ def resolve_tracker(
                 f"checkpoint and device are for registered trackers; {name!r} is an object of "
                 "your own, which chooses them itself"
             )
+        if keys:
+            raise UserError(
+                f"{name!r} is an object of your own, which takes no keys "
+                f"({', '.join(keys)}): register a factory under a name, see register_tracker"
+            )
         return as_tracker(
             _load_attribute(name, search_path or (str(Path.cwd()),)), normalisation=normalisation
         )
-    points = {point.name: point for point in metadata.entry_points(group=ENTRY_POINT_GROUP)}
-    if name not in points:
-        error = unknown_name("tracker", name, points)
+    if name not in TRACKERS.names:
+        error = unknown_name("tracker", name, TRACKERS.names)
         raise UserError(f"{error} Your own tracker is named as package.module:attribute.")
+    factory, who = TRACKERS.find(name), f"the tracker {name!r}"
+    offered = {"checkpoint": checkpoint, "device": device, "batch_size": batch_size}
+    for option, chosen in (("checkpoint", checkpoint), ("device", device != _DEFAULT_DEVICE)):
+        if chosen and not takes(factory, option):
+            raise UserError(f"{who} takes no {option}: leave the option {option} out")
     try:
-        made = points[name].load()(checkpoint=checkpoint, device=device, batch_size=batch_size)
+        made = call_factory(factory, who, offered, keys or {})
     except BaseException as error:
         if isinstance(error, UserError) or passes_through(error):
             raise

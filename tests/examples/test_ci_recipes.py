@@ -18,7 +18,7 @@ import yaml
 
 from pytest_dstfuzz.cli import COMMANDS
 from pytest_dstfuzz.config import OPTIONS, parse_option
-from pytest_dstfuzz.trackers.registry import _ADAPTERS
+from pytest_dstfuzz.trackers.schemes import SCHEMES
 
 CI = Path(__file__).parents[2] / "examples" / "ci"
 RECIPES = ("github-actions.yml", "gitlab-ci.yml")
@@ -90,11 +90,7 @@ NEEDS = {
     "my_bot:track": "",
     "trade": "trade",
     "simpletod": "simpletod",
-    **{
-        f"{kind}{'+' if kind else ''}{protocol}://localhost:1": adapter.extra
-        for kind, adapter in _ADAPTERS.items()
-        for protocol in ("http", "https")
-    },
+    **{f"{name}://localhost:1": SCHEMES.find(name).extra for name in SCHEMES.names},
 }
 
 

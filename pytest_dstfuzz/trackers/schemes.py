@@ -1,0 +1,114 @@
+"""Kinds of address: what comes before ``://``, and who makes the tracker behind it.
+
+A package brings one by an entry point of the group ``pytest_dstfuzz.schemes``, a suite by
+`register_scheme` in its ``conftest.py``: a factory, called with those of ``address``, ``data``,
+``service`` and ``settings`` that it names; what else it names are keys of its own
+(``--dst-tracker KEY=VALUE``), see `trackers.factories`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from pytest_dstfuzz.config import SERVICE, Address, Settings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.errors import needs_extra
+from pytest_dstfuzz.registry import Registry
+from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.trackers.web.settings import ServiceSettings
+
+#: Packages bring a kind of address by an entry point of this group that names its factory.
+ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.schemes"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpScheme:
+    """A kind of address that ships: ``KIND+http(s)://``, or ``http(s)://`` for the own contract.
+
+    Attributes:
+        kind: what comes before ``+http``; ``""`` for the own contract.
+        module: whose ``create(address, service, data, settings)`` returns the tracker.
+        extra: that the module needs.
+        needs: packages of that extra.
+        about: whom its own options are for, for messages.
+        options: names of the option table that are for it alone.
+    """
+
+    kind: str
+    module: str
+    extra: str = "http"
+    needs: tuple[str, ...] = ("httpx", "httpcore")
+    about: str = "services"
+    options: tuple[str, ...] = ()
+
+    @property
+    def prefix(self) -> str:
+        """How its addresses begin."""
+        return f"{self.kind}+" if self.kind else ""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The options that say how it is asked."""
+        return (*SERVICE, *self.options)
+
+    def __call__(
+        self, address: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
+    ) -> Tracker:
+        """Return the tracker at an address.
+
+        Raises:
+            UserError: the extra is not installed, or the service will not do.
+        """
+        scheme, _, rest = address.full.partition("://")
+        with needs_extra(f"a tracker at {scheme}://...", self.extra, *self.needs):
+            create = importlib.import_module(self.module).create
+        url = Address(f"{scheme.lower().removeprefix(self.prefix)}://{rest}")
+        return cast("Tracker", create(url, service, data, settings))
+
+
+_SHIPPED: Final = (
+    HttpScheme("", "pytest_dstfuzz.trackers.web.tracker"),
+    HttpScheme(
+        "rasa",
+        "pytest_dstfuzz.trackers.rasa.tracker",
+        about="the slots of a Rasa bot",
+        options=("slot_map",),
+    ),
+    HttpScheme(
+        "openai",
+        "pytest_dstfuzz.trackers.chat",
+        "chat",
+        ("httpx", "httpcore", "jinja2"),
+        about="chat models",
+        options=("service_model", "prompt", "prices"),
+    ),
+)
+#: Called as said above; whatever `as_tracker` takes may be returned.
+SchemeFactory = Callable[..., object]
+SCHEMES: Final[Registry[SchemeFactory]] = Registry(
+    "kind of address",
+    ENTRY_POINT_GROUP,
+    {f"{scheme.prefix}{protocol}": scheme for scheme in _SHIPPED for protocol in ("http", "https")},
+)
+
+
+def register_scheme(name: str, factory: Callable[..., Any]) -> None:
+    """Make a kind of address known, such as in a ``conftest.py``.
+
+    Args:
+        name: what comes before ``://``, in lower case.
+        factory: of the tracker at such an address: called with those of ``address``, ``data``,
+            ``service`` and ``settings`` that it names, and with its own keys.
+
+    Raises:
+        UserError: one that ships has this name, or it is none.
+    """
+    SCHEMES.register(name, factory)
+
+
+def option_owners() -> dict[str, HttpScheme]:
+    """Return the options that are for one kind of address alone, with that kind."""
+    return {option: scheme for scheme in _SHIPPED for option in scheme.options}
