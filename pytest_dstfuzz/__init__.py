@@ -53,6 +53,7 @@ _HOMES = {
     # Modules with more of it.
     "lexicon": "",
     "strategies": "",
+    "testing": "",
 }
 __all__ = list(_HOMES)
 

@@ -6,7 +6,6 @@ import hashlib
 import http.client
 import os
 import stat
-import sys
 import urllib.error
 import urllib.request
 import zipfile
@@ -156,22 +155,21 @@ def _check(url: str, part: Path, blob_id: str) -> None:
 CACHE_VARIABLE: Final = "DSTFUZZ_CACHE"
 
 
-def cache_folder(environ: Mapping[str, str] | None = None, platform: str = sys.platform) -> Path:
+def cache_folder() -> Path:
     """Return the folder of fetched data sets; it need not exist.
 
-    ``DSTFUZZ_CACHE``, else ``dstfuzz`` in the user's cache folder: ``LOCALAPPDATA`` on
-    Windows, elsewhere ``XDG_CACHE_HOME`` or ``~/.cache``.
-
-    Args:
-        environ: environment variables; by default those of the process.
-        platform: as ``sys.platform``.
+    ``DSTFUZZ_CACHE``, else ``dstfuzz`` in the user's cache folder: ``LOCALAPPDATA`` on Windows,
+    ``~/Library/Caches`` on macOS, elsewhere ``XDG_CACHE_HOME`` or ``~/.cache``. What an earlier
+    release fetched on macOS stays where it is, and is found there.
     """
-    environ = os.environ if environ is None else environ
-    if environ.get(CACHE_VARIABLE):
-        return Path(environ[CACHE_VARIABLE]).expanduser()
-    variable = "LOCALAPPDATA" if platform == "win32" else "XDG_CACHE_HOME"
-    base = environ.get(variable)
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "dstfuzz"
+    # Only named data sets are looked for here.
+    from platformdirs import user_cache_path  # noqa: PLC0415
+
+    if named := os.environ.get(CACHE_VARIABLE):
+        return Path(named).expanduser()
+    folder = user_cache_path("dstfuzz", appauthor=False, opinion=False)
+    earlier = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dstfuzz"
+    return earlier if earlier.is_dir() and not folder.is_dir() else folder
 
 
 #: Raw files of public GitHub repositories.

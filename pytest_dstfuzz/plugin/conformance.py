@@ -8,8 +8,7 @@ from pytest_dstfuzz.dialogue.sampling import sample_set
 from pytest_dstfuzz.plugin.result_collector import conformance_payload
 from pytest_dstfuzz.plugin.session import DstSession
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.trackers.adapters import as_tracker
-from pytest_dstfuzz.trackers.conformance import Conformance, Finding, check_tracker
+from pytest_dstfuzz.testing import Conformance, Finding, check_tracker
 
 
 class DstConformance:
@@ -47,7 +46,8 @@ def conformance(dst: DstSession, model: object) -> DstConformance:
     """
     settings = dst.settings
     data = sample_set(dst.data, settings.turns, settings.seed, settings.domains)
-    tracker = as_tracker(model, normalisation=data.normalisation)
-    report = check_tracker(tracker, data, settings.batch_size, repeatable=settings.repeatable)
+    report = check_tracker(
+        model, data, batch_size=settings.batch_size, repeatable=settings.repeatable
+    )
     dst.outbox = conformance_payload()
     return DstConformance(report)

@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "regressions": BASE | {"dialogue", "relations", "campaign"},
     "gate": BASE | {"dialogue.dialogues", "campaign"},
     "audit": BASE | {"dialogue", "perturb.types", "campaign", "report"},
+    "testing": BASE | {"dialogue", "trackers"},
     "strategies": BASE | {"dialogue", "perturb", "trackers.tracker", "campaign"},
     "training": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign"},
@@ -52,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"gate", "regressions"},
+    | {"gate", "regressions", "testing"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
     | {"research", "training", "audit", "regressions"},
@@ -76,6 +77,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "nltk": ("perturb/lexicon/word_sources",),
     "gensim": ("perturb/lexicon/word_sources", "trackers/trade"),
     "jellyfish": ("perturb/rates",),
+    "platformdirs": ("dialogue/fetch",),
     "httpx": ("trackers/web/",),
     "httpcore": ("trackers/web/client",),
     "starlette": ("trackers/web/server",),

@@ -2,6 +2,7 @@ import hashlib
 import http.server
 import io
 import json
+import sys
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -252,17 +253,40 @@ def test_named_data_sets_are_pinned():
     )
 
 
+@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="folders of XDG")
 @pytest.mark.parametrize(
-    ("environ", "platform", "folder"),
+    ("environ", "folder"),
     [
-        ({"DSTFUZZ_CACHE": "/mine", "XDG_CACHE_HOME": "/xdg"}, "linux", Path("/mine")),
-        ({"XDG_CACHE_HOME": "/xdg", "LOCALAPPDATA": "/app"}, "linux", Path("/xdg/dstfuzz")),
-        ({"XDG_CACHE_HOME": "/xdg", "LOCALAPPDATA": "/app"}, "win32", Path("/app/dstfuzz")),
-        ({}, "linux", Path("~/.cache/dstfuzz").expanduser()),
+        ({"DSTFUZZ_CACHE": "/mine", "XDG_CACHE_HOME": "/xdg"}, Path("/mine")),
+        ({"DSTFUZZ_CACHE": "~/mine"}, Path("~/mine").expanduser()),
+        ({"XDG_CACHE_HOME": "/xdg", "LOCALAPPDATA": "/app"}, Path("/xdg/dstfuzz")),
+        ({"XDG_CACHE_HOME": ""}, Path("~/.cache/dstfuzz").expanduser()),
+        ({}, Path("~/.cache/dstfuzz").expanduser()),
     ],
 )
-def test_cache_folder(environ: dict[str, str], platform: str, folder: Path):
-    assert cache_folder(environ, platform) == folder
+def test_cache_folder(
+    environ: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DSTFUZZ_CACHE", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    assert cache_folder() == folder
+
+
+def test_what_an_earlier_release_fetched_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DSTFUZZ_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "before"))
+    new = tmp_path / "Library" / "Caches" / "dstfuzz"
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: new)
+    assert cache_folder() == new
+    earlier = tmp_path / "before" / "dstfuzz"
+    earlier.mkdir(parents=True)
+    assert cache_folder() == earlier
+    new.mkdir(parents=True)
+    assert cache_folder() == new
 
 
 def test_cache_folder_of_this_process(monkeypatch: pytest.MonkeyPatch):

@@ -77,6 +77,11 @@ class Conformance:
         ]
         return f"{len(self.findings)} checks: {', '.join(parts)}"
 
+    def assert_passed(self) -> None:
+        """Raise an `AssertionError` when a check failed: which, why, and what to do about it."""
+        if not self.passed:
+            raise AssertionError(self.explain())
+
     def explain(self) -> str:
         """Return the failed checks with their advice, one below the other."""
         return "\n".join([self.headline(), *map(str, self.failures)])
