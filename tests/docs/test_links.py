@@ -76,3 +76,20 @@ def test_anchors_of_options_exist() -> None:
     shown = set(re.findall(r"\{ #(dst-[a-z-]+) \}", GENERATED["options"]()))
     assert "dst-max-seconds" in shown
     assert len(shown) > 40
+
+
+@pytest.mark.parametrize(
+    ("page", "answer"),
+    [
+        ("guides/http.md", "--dst-model=http://localhost:8765"),
+        ("concepts/statistics.md", "## `inconclusive`"),
+        ("guides/budgets.md", "--dst-max-seconds=600"),
+        ("guides/gates.md", '[tool.dstfuzz.gates.slot."hotel-book people"]'),
+    ],
+)
+def test_the_first_page_leads_to_what_newcomers_ask(page: str, answer: str) -> None:
+    assert page in {target.partition("#")[0] for target in links(texts()["index.md"])}
+    # Near the top, or under a heading of its own: found without reading the page to its end.
+    text = texts()[page]
+    assert answer.startswith("#") or text.index(answer) < 1600
+    assert answer in text
