@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -13,16 +14,16 @@ _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
 _MISSING = re.compile(r"Object missing required field `(.+?)`")
 #: What messages call the types of JSON.
 _NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "number"}
+_STEP = re.compile(r"([^.\[\]]+)(?!\])|\[(\d+)\]")
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")
 
 
 def to_json(value: object) -> Any:
     """Return a dataclass, or what holds some, as plain values: its fields in their order.
 
-    A tuple stays one, which `json` writes as an array. A mapping of a class of its own, such as
-    a belief state, becomes a dictionary.
+    A mapping of a class of its own, such as a belief state, becomes a dictionary.
     """
-    return msgspec.to_builtins(value, enc_hook=_plain)
+    return _arrays(msgspec.to_builtins(value, enc_hook=_plain))
 
 
 def from_json(kind: type[_Kind], data: object) -> _Kind:
@@ -34,7 +35,7 @@ def from_json(kind: type[_Kind], data: object) -> _Kind:
     try:
         return msgspec.convert(data, kind, dec_hook=_built)
     except msgspec.ValidationError as error:
-        raise ValueError(_in_words(str(error))) from None
+        raise ValueError(_in_words(str(error), data)) from None
 
 
 def each_key_once(
@@ -68,26 +69,55 @@ def _plain(value: object) -> dict[str, Any]:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
+def _arrays(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _arrays(item) for name, item in value.items()}
+    return [_arrays(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def _built(kind: type[Any], data: object) -> object:
     """Build a mapping of texts of a class of its own."""
     return kind(msgspec.convert(data, dict[str, str]))
 
 
-def _in_words(message: str) -> str:
-    """Return what `msgspec` says as messages are written here: the place first.
+def _in_words(message: str, data: object) -> str:
+    """Return what `msgspec` says as messages are written here: the place first, the value shown.
 
-    >>> _in_words("Expected `int`, got `str` - at `$.edits[0].start`")
-    'edits[0].start: a text where a whole number is expected'
-    >>> _in_words("Object missing required field `id`")
+    >>> _in_words("Expected `int`, got `str` - at `$.edits[0].start`", {"edits": [{"start": "a"}]})
+    "edits[0].start: 'a' where a whole number is expected"
+    >>> _in_words("Object missing required field `id`", {})
     "lacks 'id'"
     """
-    place = _PLACE.search(message)
-    text = _PLACE.sub("", message)
-    text = _MISSING.sub(r"lacks '\1'", text)
-    text = _EXPECTED.sub(lambda found: f"{_a(found[2])} where {_a(found[1])} is expected", text)
-    return f"{place[1]}: {text}" if place and place[1] else text
+    found = _PLACE.search(message)
+    place = found[1] if found else ""
+
+    def expected(kinds: re.Match[str]) -> str:
+        try:
+            shown = reprlib.repr(_at(data, place))
+        except (LookupError, TypeError):
+            shown = _a(kinds[2])
+        return f"{shown} where {_a(kinds[1])} is expected"
+
+    text = _MISSING.sub(r"lacks '\1'", _PLACE.sub("", message))
+    text = _EXPECTED.sub(expected, text)
+    return f"{place}: {text}" if place else text
 
 
-def _a(kind: str) -> str:
-    name = _NAMES.get(kind, kind)
-    return name if name == "null" else f"{'an' if name[0] in 'aeio' else 'a'} {name}"
+def _at(data: Any, place: str) -> object:
+    """Return the value at a place; a key of a mapping, ``[...]``, is not said there.
+
+    Raises:
+        LookupError, TypeError: there is none.
+    """
+    for name, number in _STEP.findall(place):
+        data = data[name] if name else data[int(number)]
+    if "[...]" in place:
+        raise LookupError(place)
+    return data
+
+
+def _a(kinds: str) -> str:
+    names = [_NAMES.get(kind, kind) for kind in kinds.split(" | ")]
+    return " or ".join(
+        name if name == "null" else f"{'an' if name[0] in 'aeio' else 'a'} {name}" for name in names
+    )

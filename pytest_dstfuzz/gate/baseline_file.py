@@ -26,13 +26,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
 
 from pytest_dstfuzz.campaign.results import Cause, VariantOutcome
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.gate.baseline import Baseline, ComparedVariant, TurnOutcomes
+from pytest_dstfuzz.json_data import each_key_once, from_json
 
 BASELINE_VERSION: Final = 2
 _VALUES: Final = ("plain", "digests")
@@ -88,11 +90,10 @@ def read_baseline(path: Path) -> Baseline:
             "new one with --dst-update-baseline, on the build that it is of"
         )
     try:
-        return _baseline(content)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        what = f"{type(error).__name__} {error}"
+        return _baseline(from_json(_File, content))
+    except ValueError as error:
         raise DataError(
-            f"{path} is a damaged baseline ({what}): write a new one with --dst-update-baseline"
+            f"{path} is a damaged baseline ({error}): write a new one with --dst-update-baseline"
         ) from None
 
 
@@ -118,9 +119,7 @@ def _outcome_json(outcome: ComparedVariant) -> list[Any]:
 
 def _parsed(text: str) -> Any:
     """Parse JSON without numbers that are none, and without keys that hide one another."""
-    return json.loads(
-        text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_each_key_once
-    )
+    return json.loads(text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_ONCE)
 
 
 def _finite(text: str) -> float:
@@ -130,87 +129,71 @@ def _finite(text: str) -> float:
     return number
 
 
-def _each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} is there twice")
-    return found
+_ONCE = each_key_once(lambda key: ValueError(f"the key {key!r} is there twice"), equal_values=False)
+
+_Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
-def _baseline(content: Mapping[str, Any]) -> Baseline:
-    names = _texts(content["groups"])
+class _VariantEntry(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    index: _Number
+    digest: str
+    outcome: VariantOutcome
+    cause: Cause | None = None
+    changed: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
+
+
+class _TurnEntry(msgspec.Struct):
+    group: _Number
+    dialogue: str
+    turn: _Number
+    key: str
+    state: dict[str, str] | None
+    variants: list[_VariantEntry]
+
+
+class _File(msgspec.Struct):
+    """What a baseline's file holds beside its version."""
+
+    tool: str
+    model: str
+    campaign: dict[str, Any]
+    values: Literal["plain", "digests"]
+    groups: list[str]
+    turns: list[_TurnEntry]
+
+
+def _baseline(content: _File) -> Baseline:
+    names = content.groups
     if len(set(names)) != len(names):
         raise ValueError("two groups have one name")
     groups: dict[str, dict[tuple[str, int], TurnOutcomes]] = {name: {} for name in names}
-    for entry in content["turns"]:
-        turn = _turn(entry)
-        group = groups[names[_count(entry["group"])]]
-        if (turn.dialogue, turn.turn) in group:
-            raise ValueError(f"turn {turn.turn} of {turn.dialogue!r} is there twice")
-        group[turn.dialogue, turn.turn] = turn
+    for entry in content.turns:
+        if entry.group >= len(names):
+            raise ValueError(f"there is no group {entry.group}")
+        group = groups[names[entry.group]]
+        if (entry.dialogue, entry.turn) in group:
+            raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} is there twice")
+        group[entry.dialogue, entry.turn] = _turn(entry)
     return Baseline(
-        model=_text(content["model"]),
-        version=_text(content["tool"]),
-        campaign=dict(content["campaign"]),
+        model=content.model,
+        version=content.tool,
+        campaign=content.campaign,
         groups={name: list(turns.values()) for name, turns in groups.items()},
-        hidden=_one_of(content["values"], _VALUES) == "digests",
+        hidden=content.values == "digests",
     )
 
 
-def _turn(turn: Mapping[str, Any]) -> TurnOutcomes:
-    state = turn["state"]
-    variants = {_count(index): _outcome(*rest) for index, *rest in turn["variants"]}
-    if len(variants) != len(turn["variants"]):
+def _turn(entry: _TurnEntry) -> TurnOutcomes:
+    variants = {
+        item.index: ComparedVariant(
+            item.digest, item.outcome, item.cause, item.changed, item.carried
+        )
+        for item in entry.variants
+    }
+    if len(variants) != len(entry.variants):
         raise ValueError("two variants have one number")
-    return TurnOutcomes(
-        dialogue=_text(turn["dialogue"]),
-        turn=_count(turn["turn"]),
-        key=_text(turn["key"]),
-        state=None if state is None else {slot: _text(value) for slot, value in state.items()},
-        variants=variants,
-    )
-
-
-def _outcome(
-    digest: object,
-    outcome: object,
-    cause: object = None,
-    changed: Sequence[object] = (),
-    carried: Sequence[object] = (),
-) -> ComparedVariant:
-    return ComparedVariant(
-        digest=_text(digest),
-        outcome=_one_of(outcome, get_args(VariantOutcome)),
-        cause=None if cause is None else _one_of(cause, get_args(Cause)),
-        changed=_texts(changed),
-        carried=_texts(carried),
-    )
-
-
-def _one_of(value: object, names: Sequence[str]) -> Any:
-    if value not in names:
-        raise ValueError(f"{value!r} is none of {', '.join(names)}")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
-    return value
-
-
-def _texts(values: object) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple):
-        raise TypeError(f"{values!r} is no list")
-    return tuple(map(_text, values))
-
-
-def _count(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError(f"{value!r} is no number from 0 on")
-    return value
+    return TurnOutcomes(entry.dialogue, entry.turn, entry.key, entry.state, variants)
 
 
 def _compact(value: Any) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Contents, Groups, changes
-from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, clean_drift, judge_drift
+from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, clean_drift, judge_drift
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
 from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
 from pytest_dstfuzz.gate.statistics import (
@@ -68,13 +68,7 @@ def compare(
         "clean": drift.to_json(hidden=hidden or baseline.hidden),
     }
     others = tuple(changes(baseline.campaign, campaign))
-    findings: list[LimitFinding] = []
-    answered = drift.turns or drift.silenced
-    if answered and baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION):
-        most = gates.whole.max_clean_drift
-        limit = DEFAULT_MAX_DRIFT if most is None else most
-        unanswered = pairing.turns - len(pairing.clean)
-        findings.append(judge_drift(drift, limit, disagreement, unanswered))
+    findings = _judge_answers(drift, baseline, campaign, pairing, gates, disagreement)
     if not others and (reason := _not_comparable(pairing, str(campaign["search"]))):
         others = (reason,)
     if others:
@@ -97,6 +91,23 @@ def compare(
     if len(paired.variants) > 1:
         figures["p_value"] = permutation_test(paired, stream(seed, "gate", "permutations"))
     return Compared(tuple(findings), figures=figures)
+
+
+def _judge_answers(
+    drift: Drift,
+    baseline: Baseline,
+    campaign: Mapping[str, Any],
+    pairing: Pairing,
+    gates: Gates,
+    disagreement: float,
+) -> list[LimitFinding]:
+    """Judge the answers to clean turns, where both builds have some that can be compared."""
+    normalised_alike = baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION)
+    if not normalised_alike or not (drift.turns or drift.silenced):
+        return []
+    most = gates.whole.max_clean_drift
+    limit = DEFAULT_MAX_DRIFT if most is None else most
+    return [judge_drift(drift, limit, disagreement, pairing.turns - len(pairing.clean))]
 
 
 def _not_comparable(pairing: Pairing, search: str) -> str:

@@ -101,6 +101,8 @@ def read_gates(path: Path) -> Gates:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except RecursionError:
+        raise UserError(f"{path} is nested too deeply to be read") from None
     except ValueError as error:  # UnicodeDecodeError and TOMLDecodeError are both.
         raise UserError(f"{path} is no TOML: {error}") from None
     table: object = content

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_dstfuzz.gate.baseline import Contents, TurnOutcomes
+from pytest_dstfuzz.json_data import to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +29,8 @@ class Matching:
 
     def to_json(self) -> dict[str, Any]:
         """Return the object ``suite`` of the JSON report's comparison."""
-        return {
-            "added": list(self.added),
-            "removed": list(self.removed),
-            "changed": list(self.changed),
-            "renamed": [list(pair) for pair in self.renamed],
-        }
+        plain: dict[str, Any] = to_json(self)
+        return {name: plain[name] for name in ("added", "removed", "changed", "renamed")}
 
 
 def match_dialogues(

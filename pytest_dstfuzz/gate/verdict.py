@@ -8,6 +8,7 @@ from typing import Any, Final, Literal
 
 from pytest_dstfuzz.config.rates import over, percent, points, under
 from pytest_dstfuzz.gate.limits import Part
+from pytest_dstfuzz.json_data import to_json
 
 #: ``drift``: clean answers differ from the baseline's at more turns than is allowed, whatever
 #: else was found. ``regression``: the interval of the difference lies above 0 and the
@@ -52,16 +53,8 @@ class LimitFinding:
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary."""
-        return {
-            "part": None if self.part is None else self.part._asdict(),
-            "gate": self.gate,
-            "limit": self.limit,
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "value": self.value,
-            "interval": None if self.interval is None else list(self.interval),
-            "dialogues_needed": self.dialogues_needed,
-        }
+        plain: dict[str, Any] = to_json(self)
+        return {**plain, "part": None if self.part is None else self.part._asdict()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,8 @@ def read_corpus(path: Path) -> Corpus:
             )
         try:
             found += [Regression.from_json(parse_json(line))] if line.strip() else []
-        except (KeyError, TypeError, ValueError, AttributeError, UserError) as error:
-            what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-            raise DataError(f"{path}, line {number} is no remembered violation: {what}") from None
+        except (ValueError, UserError) as error:
+            raise DataError(f"{path}, line {number} is no remembered violation: {error}") from None
     return _merged(sorted(found, key=lambda entry: json.dumps(entry.to_json())))
 
 

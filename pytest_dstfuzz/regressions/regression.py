@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import reprlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -13,6 +12,7 @@ from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
+from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.relations.relation import relation_by_name
 
 #: ``accepted``: it is known, and fails no build.
@@ -157,79 +157,73 @@ class Regression:
         """Build what `to_json` wrote.
 
         Raises:
-            KeyError: something is missing.
-            TypeError: something is of the wrong kind.
-            ValueError: likewise, or the texts are not those that the id was made of.
+            ValueError: something is missing or wrong, or the texts are not those that the id was
+                made of.
+            UserError: there is no such relation or normalisation.
         """
-        data = _object(data, "the line")
-        status = data["status"]
-        if status not in ("open", "accepted"):
-            raise ValueError(f"'status' is {status!r}: it must be 'open' or 'accepted'")
-        # Files of earlier versions do not say it.
-        rules = _text(data.get("normalisation", "plain"), "normalisation")
-        check_normalisation(rules)
-        found = cls(
-            turn=_text(data["turn"], "turn"),
-            relation=relation_by_name(_text(data["relation"], "relation")).name,
-            exchanges=tuple(map(_said, _list(data, "dialogue"))),
-            changed=tuple(map(_change, _list(data, "changed"))),
-            edits=tuple(_text(edit, "edits") for edit in _list(data, "edits")),
-            label=None if data["label"] is None else BeliefState(_state(data["label"])),
-            status=status,
-            reason=_text(data["reason"], "reason"),
-            normalisation=rules,
-        )
-        if not found.exchanges:
+        line = from_json(_Line, data)
+        if line.status not in ("open", "accepted"):
+            raise ValueError(f"'status' is {line.status!r}: it must be 'open' or 'accepted'")
+        check_normalisation(line.normalisation)
+        if not line.dialogue:
             raise ValueError("'dialogue' is empty")
-        if not found.changed:
+        if not line.changed:
             raise ValueError("'changed' is empty: there is no slot that could be mended")
-        if found.id != data["id"]:
-            raise ValueError(f"the texts are not those of {data['id']!r}: they make {found.id!r}")
+        for slot in (*(change.slot for change in line.changed), *(line.label or ())):
+            # Any other name may be one that a tracker has answered.
+            if not slot.strip():
+                raise ValueError(f"{slot!r} is no name of a slot")
+        for change in line.changed:
+            if change.before == change.after:
+                raise ValueError(
+                    f"the slot {change.slot!r} is among those that changed and did not"
+                )
+        found = cls(
+            turn=line.turn,
+            relation=relation_by_name(line.relation).name,
+            exchanges=tuple(
+                Said(said.system, said.user, said.user if said.seen is None else said.seen)
+                for said in line.dialogue
+            ),
+            changed=tuple(SlotChange(item.slot, item.before, item.after) for item in line.changed),
+            edits=line.edits,
+            label=line.label,
+            status="accepted" if line.status == "accepted" else "open",
+            reason=line.reason,
+            normalisation=line.normalisation,
+        )
+        if found.id != line.id:
+            raise ValueError(f"the texts are not those of {line.id!r}: they make {found.id!r}")
         return found
 
 
-def _object(value: object, name: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name} has {reprlib.repr(value)} where an object is expected")
-    return value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SaidEntry:
+    system: str
+    user: str
+    #: ``None`` where nothing was changed.
+    seen: str | None = None
 
 
-def _list(data: Mapping[str, Any], name: str) -> list[Any]:
-    if not isinstance(data[name], list):
-        raise TypeError(f"{name!r} has {reprlib.repr(data[name])} where a list is expected")
-    return list(data[name])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ChangeEntry:
+    slot: str
+    before: str | None
+    after: str | None
 
 
-def _text(value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name!r} has {value!r} where a text is expected")
-    return value
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A line of a corpus, as it is written."""
 
-
-def _slot(value: object) -> str:
-    slot = _text(value, "slot")
-    # Any other name may be one that a tracker has answered.
-    if not slot.strip():
-        raise ValueError(f"{slot!r} is no name of a slot")
-    return slot
-
-
-def _said(value: object) -> Said:
-    data = _object(value, "'dialogue'")
-    seen = data.get("seen", data["user"])
-    return Said(*(_text(text, "dialogue") for text in (data["system"], data["user"], seen)))
-
-
-def _change(value: object) -> SlotChange:
-    data = _object(value, "'changed'")
-    before, after = (
-        None if v is None else _text(v, "changed") for v in (data["before"], data["after"])
-    )
-    if before == after:
-        raise ValueError(f"the slot {data['slot']!r} is among those that changed and did not")
-    return SlotChange(_slot(data["slot"]), before, after)
-
-
-def _state(value: object) -> dict[str, str]:
-    data = _object(value, "'label'")
-    return {_slot(slot): _text(value, "label") for slot, value in data.items()}
+    id: str
+    status: str
+    reason: str
+    turn: str
+    relation: str
+    #: Files of earlier versions do not say it.
+    normalisation: str = "plain"
+    changed: tuple[_ChangeEntry, ...]
+    edits: tuple[str, ...]
+    dialogue: tuple[_SaidEntry, ...]
+    label: BeliefState | None

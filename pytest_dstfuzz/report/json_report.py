@@ -288,6 +288,6 @@ def _rounded(value: Any) -> Any:
         return round(value, _DECIMALS) + 0.0
     if isinstance(value, dict):
         return {name: _rounded(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [_rounded(item) for item in value]
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -46,11 +47,11 @@ def test_there_and_back() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ([], "a list where an object is expected"),
+        ([], "[] where an object is expected"),
         ({}, "lacks 'parts'"),
         ({"parts": [{"name": "a"}]}, "parts[0]: lacks 'size'"),
-        ({"parts": [{"name": 3, "size": 1}]}, "parts[0].name: a whole number where a text is"),
-        ({"parts": [{"name": "a", "size": True}]}, "parts[0].size: a bool where a whole number"),
+        ({"parts": [{"name": 3, "size": 1}]}, "parts[0].name: 3 where a text is"),
+        ({"parts": [{"name": "a", "size": True}]}, "parts[0].size: True where a whole number"),
         ({"parts": [{"name": "a", "size": 1, "state": {"b": 1}}]}, "a whole number where a text"),
     ],
 )
@@ -61,9 +62,9 @@ def test_what_does_not_fit(data: object, message: str) -> None:
 
 
 def test_the_examples() -> None:
-    assert json_data._in_words("Expected `int`, got `str` - at `$.edits[0].start`") == (
-        "edits[0].start: a text where a whole number is expected"
-    )
+    found = doctest.testmod(json_data)
+    assert found.attempted > 0
+    assert found.failed == 0
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 1}', '{"a": 1, "b": {"a": 2, "a": 3}}'])

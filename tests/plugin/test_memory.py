@@ -242,18 +242,21 @@ def test_a_suite_with_a_tracker_of_its_own_replays_with_it(remembered: pytest.Py
         (lambda line: line[:-9], "line 1 is no remembered violation"),
         (lambda line: line.replace('"open"', '"opne"'), "'status' is 'opne'"),
         (lambda line: line.replace("quiet", "loud"), "the texts are not those of"),
-        (lambda line: line.replace('"status"', '"stat"'), "it lacks 'status'"),
+        (lambda line: line.replace('"status"', '"stat"'), "lacks 'status'"),
         (lambda line: line.replace('"slot": "hotel-name"', '"slot": " "'), "no name of a slot"),
         (lambda line: line.replace('"slot": "hotel-name"', '"slot": 7'), "7 where a text is"),
-        (lambda line: line.replace('"slot"', '"slots"'), "it lacks 'slot'"),
+        (lambda line: line.replace('"slot"', '"slots"'), "changed[[]0]: lacks 'slot'"),
         # As a merge by hand leaves it: accepted by the second of two keys.
         (lambda line: f'{line[:-1]}, "status": "accepted"}}', "two values for the key 'status'"),
         (lambda line: line.replace('"label": null', '"label": {"a": NaN}'), "holds NaN"),
         (lambda _: "[" * 100_000, "nested too deeply"),
-        (lambda _: "[1]", "the line has [[]1] where an object is expected"),
-        (lambda line: json.dumps({**json.loads(line), "edits": "abc"}), "'edits' has 'abc' where"),
-        (lambda line: json.dumps({**json.loads(line), "dialogue": ["x"]}), "'dialogue' has 'x'"),
-        (lambda line: json.dumps({**json.loads(line), "relation": []}), "'relation' has []* where"),
+        (lambda _: "[1]", "violation: [[]1] where an object is expected"),
+        (lambda line: json.dumps({**json.loads(line), "edits": "abc"}), "edits: 'abc' where"),
+        (
+            lambda line: json.dumps({**json.loads(line), "dialogue": ["x"]}),
+            "dialogue[[]0]: 'x' where",
+        ),
+        (lambda line: json.dumps({**json.loads(line), "relation": []}), "relation: []* where"),
     ],
 )
 def test_a_broken_line_is_named(remembered: pytest.Pytester, change: Any, message: str) -> None:
