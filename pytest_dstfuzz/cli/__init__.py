@@ -13,20 +13,23 @@ from types import ModuleType
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import (
-    accept,
     audit,
     check_tracker,
     doctor,
     evaluate,
     experiment,
     fetch,
-    promote,
-    regressions,
     report,
-    retire,
     serve,
     train,
     train_agent,
+)
+from pytest_dstfuzz.cli.regressions import (
+    RegressionCommand,
+    accept,
+    promote,
+    regressions,
+    retire,
 )
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import DstFuzzError, unknown_name
@@ -39,7 +42,7 @@ EXIT_FAULT = 3
 EXIT_INTERRUPTED = 130
 
 #: Each has ``run``, ``SUMMARY`` (what it does) and ``KEPT`` (what an interrupt leaves).
-COMMANDS: dict[str, ModuleType] = {
+COMMANDS: dict[str, ModuleType | RegressionCommand] = {
     "evaluate": evaluate,
     "check-tracker": check_tracker,
     "serve": serve,
@@ -96,7 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _command(words: Sequence[str]) -> ModuleType:
+def _command(words: Sequence[str]) -> ModuleType | RegressionCommand:
     """Return the module of the command that is named first; help and version end here."""
     listed = "\n".join(f"  {name:<14} {module.SUMMARY}" for name, module in COMMANDS.items())
     parser = Parser(

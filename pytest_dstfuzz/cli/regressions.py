@@ -1,43 +1,147 @@
-"""``dstfuzz regressions``: what is remembered, and what became of it."""
+"""The commands about remembered violations: list, accept, retire, promote.
+
+``dstfuzz regressions`` lists them, ``accept`` keeps one from failing the build, ``retire`` removes
+those that are fixed, ``promote`` writes plain pytest tests of them.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_dstfuzz.cli.corpora import add_folder, find_ids, read_corpora
 from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.regressions.corpus import Corpus
     from pytest_dstfuzz.regressions.regression import Regression
     from pytest_dstfuzz.report.page import TerminalPage
 
-SUMMARY = "list the remembered violations, or show some of them"
-KEPT = "nothing is written"
-
-_EXAMPLES = """\
-  dstfuzz regressions                                    all of them, a line each
-  dstfuzz regressions --status open                      those that fail the build
-  dstfuzz regressions 3f2a                               what was said at one, and what changed"""
 _STATES = ("open", "accepted")
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Print the list, or what is asked for.
+@dataclass
+class RegressionCommand:
+    """One of the commands.
 
     Raises:
-        UserError: there is no such violation, or a file is broken.
+        UserError: by ``run``, where there is no such violation, where an option is wrong, or where
+            a file is broken or cannot be written.
     """
-    parser = Parser("dstfuzz regressions", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
-    parser.add_argument("ids", metavar="ID", nargs="*", help="of a violation, or its start")
+
+    name: str
+    #: What it does, and what an interrupt leaves; named as in the modules of the other commands.
+    SUMMARY: str
+    KEPT: str
+    examples: str
+    #: Adds the options that only this command has.
+    options: Callable[[Parser], None]
+    work: Callable[[Namespace], None]
+
+    def run(self, arguments: Sequence[str]) -> int:
+        """Run the command with the arguments that follow its name."""
+        parser = Parser(
+            f"dstfuzz {self.name}", f"{self.SUMMARY[0].upper()}{self.SUMMARY[1:]}.", self.examples
+        )
+        self.options(parser)
+        parser.option(
+            "--regressions",
+            type=Path,
+            metavar="PATH",
+            default=Path(".dstfuzz", "regressions"),
+            help="folder of remembered violations (default: .dstfuzz/regressions)",
+        )
+        self.work(parser.parse_all(arguments))
+        return 0
+
+
+def _ids(parser: Parser, count: str = "+") -> None:
+    parser.add_argument("ids", metavar="ID", nargs=count, help="of a violation, or its start")
+
+
+def _list_options(parser: Parser) -> None:
+    _ids(parser, "*")
     parser.option("--status", choices=_STATES, help="only those that are open, or accepted")
-    add_folder(parser)
-    for line in _lines(parser.parse_all(arguments)):
+
+
+def _accept_options(parser: Parser) -> None:
+    parser.add_argument("id", metavar="ID", help="of the violation, or its start")
+    parser.option("--reason", metavar="TEXT", required=True, help="why it may stay")
+
+
+def _promote_options(parser: Parser) -> None:
+    _ids(parser)
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="add it to this file, or make the file"
+    )
+
+
+def _list(given: Namespace) -> None:
+    for line in _lines(given):
         print(line)
-    return 0
+
+
+def _accept(given: Namespace) -> None:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.regressions.corpus import accepted, update_corpus  # noqa: PLC0415
+
+    for path, names in _find_ids(_read_corpora(given.regressions), [given.id]).items():
+        update_corpus(path, partial(accepted, name=names[0], reason=given.reason))
+        print(printable(f"accepted {names[0]} in {path}"))
+
+
+def _retire(given: Namespace) -> None:
+    # Imported late, as above.
+    from pytest_dstfuzz.regressions.corpus import update_corpus, without  # noqa: PLC0415
+
+    for path, names in _find_ids(_read_corpora(given.regressions), given.ids).items():
+        update_corpus(path, partial(without, names=names))
+        for name in names:
+            print(printable(f"retired {name} from {path}"))
+
+
+def _promote(given: Namespace) -> None:
+    """Write the tests, to the terminal where no file is named."""
+    # The lines of a corpus, and of other JSON Lines, are Python too.
+    if given.output is not None and given.output.suffix != ".py":
+        raise UserError(f"{given.output}: it is no Python file: the name must end in .py")
+    corpora = _read_corpora(given.regressions)
+    found = _find_ids(corpora, given.ids)
+    # One violation may be remembered of several data sets; its test is the same.
+    chosen = {name: corpora[path][name] for path, names in found.items() for name in names}
+    if given.output is None:
+        # Imported late, as above.
+        from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
+
+        sys.stdout.write(promoted_all(chosen.values()))
+        return
+    _add(given.output, list(chosen.values()))
+    print(printable(str(given.output)))
+
+
+def _add(output: Path, chosen: Sequence[Regression]) -> None:
+    """Add tests to a file that other commands may be adding to as well."""
+    # Imported late, as above.
+    from pytest_dstfuzz.files import locked, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.promote import promoted_all  # noqa: PLC0415
+
+    with locked(output):
+        try:
+            existing = output.read_text(encoding="utf-8") if output.exists() else ""
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"cannot read {output}: {error}") from None
+        try:
+            text = promoted_all(chosen, existing)
+        except UserError as error:
+            raise UserError(f"{output}: {error}") from None
+        write_text(output, text)
 
 
 def _lines(given: Namespace) -> list[str]:
@@ -45,9 +149,9 @@ def _lines(given: Namespace) -> list[str]:
     from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415
 
     page = TerminalPage(shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "utf-8")
-    corpora = read_corpora(given.regressions)
+    corpora = _read_corpora(given.regressions)
     wanted = (
-        find_ids(corpora, given.ids)
+        _find_ids(corpora, given.ids)
         if given.ids
         else {path: list(corpora[path]) for path in corpora}
     )
@@ -76,3 +180,76 @@ def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
         page.field("  user:    ", said.user)
         if said.seen != said.user:
             page.field("  seen as: ", said.seen)
+
+
+def _read_corpora(folder: Path) -> dict[Path, Corpus]:
+    """Return what is remembered, by the file of each data set.
+
+    Raises:
+        UserError: there is no such file, or one that is broken.
+    """
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.regressions.corpus import read_corpus  # noqa: PLC0415
+
+    paths = sorted(folder.glob("*.jsonl"))
+    if not paths:
+        raise UserError(
+            f"no regressions in {folder}: pytest --dst-remember writes them, --regressions PATH "
+            "names another folder"
+        )
+    return {path: read_corpus(path) for path in paths}
+
+
+def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path, list[str]]:
+    """Return by file the ids that are named by their starts; one id may be in several files.
+
+    Raises:
+        UserError: an id begins with none of them, or with several.
+    """
+    from pytest_dstfuzz.regressions.corpus import full_id  # noqa: PLC0415 - as above
+
+    known = {name for corpus in corpora.values() for name in corpus}
+    names = dict.fromkeys(full_id(known, start) for start in starts)
+    found = {path: [name for name in names if name in one] for path, one in corpora.items()}
+    return {path: ids for path, ids in found.items() if ids}
+
+
+regressions = RegressionCommand(
+    "regressions",
+    "list the remembered violations, or show some of them",
+    "nothing is written",
+    """\
+  dstfuzz regressions                                    all of them, a line each
+  dstfuzz regressions --status open                      those that fail the build
+  dstfuzz regressions 3f2a                               what was said at one, and what changed""",
+    _list_options,
+    _list,
+)
+accept = RegressionCommand(
+    "accept",
+    "keep a remembered violation from failing the build, for a reason",
+    "the regressions are as they were",
+    """\
+  dstfuzz accept 3f2a9c0b1d --reason 'nobody types this to our bot'""",
+    _accept_options,
+    _accept,
+)
+retire = RegressionCommand(
+    "retire",
+    "remove remembered violations that are fixed",
+    "those named before are retired, the others are as they were",
+    """\
+  dstfuzz retire 3f2a9c0b1d 77aa01c2de                   as pytest names those that are fixed""",
+    _ids,
+    _retire,
+)
+promote = RegressionCommand(
+    "promote",
+    "write a plain pytest test of a remembered violation",
+    "files that were there are as they were",
+    """\
+  dstfuzz promote 3f2a9c0b1d                             prints the test
+  dstfuzz promote 3f2a 77aa -o tests/test_students.py    adds two tests to a file, or makes it""",
+    _promote_options,
+    _promote,
+)
