@@ -56,6 +56,10 @@ class Registry(Generic[T]):
             )
         self._registered[name] = thing
 
+    def registered(self, name: str) -> T | None:
+        """Return what a suite, or a module that was loaded, registered under a name, if any."""
+        return self._registered.get(name)
+
     def find(self, name: str) -> T:
         """Return the thing of a name.
 
@@ -65,15 +69,24 @@ class Registry(Generic[T]):
         for known in (self._shipped, self._registered):
             if name in known:
                 return known[name]
-        point = self._points().get(name)
-        if point is None:
+        points = self._points().get(name)
+        if points is None:
             raise unknown_name(self._kind, name, self.names)
+        point = points[0]
+        if len(points) > 1:
+            packages = " and ".join(f"{p.dist.name if p.dist else '?'} ({p.value})" for p in points)
+            raise UserError(f"two packages bring the {self._kind} {name!r}: {packages}; remove one")
         with blamed(f"the {self._kind} {name!r} cannot be loaded: {point.value}"):
             loaded: T = point.load()
         return loaded
 
-    def _points(self) -> dict[str, metadata.EntryPoint]:
-        return {point.name: point for point in metadata.entry_points(group=self._group)}
+    def _points(self) -> dict[str, list[metadata.EntryPoint]]:
+        points: dict[str, list[metadata.EntryPoint]] = {}
+        # The order in which packages are found is that of folders, and one may be found twice.
+        found = {(p.name, p.value): p for p in metadata.entry_points(group=self._group)}
+        for (name, _), point in sorted(found.items()):
+            points.setdefault(name, []).append(point)
+        return points
 
 
 @contextmanager

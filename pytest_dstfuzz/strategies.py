@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
-from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import (
     DONTCARE,
     BeliefState,
@@ -28,14 +28,15 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Ontology,
     Turn,
 )
-from pytest_dstfuzz.errors import UserError, needs_extra, unknown_name
+from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
+from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.transformations import select
 
 with needs_extra("pytest_dstfuzz.strategies", "hypothesis", "hypothesis"):
     from hypothesis import assume
@@ -46,11 +47,6 @@ __all__ = ["actions", "dialogues", "variants"]
 
 hypothesis_settings.register_profile("dstfuzz", deadline=None)
 
-_SPACE: Final = ActionSpace()
-_PARAMETERS: Final = {
-    name: (_SPACE.block(name).stop - _SPACE.block(name).start) // _SPACE.repetitions - 1
-    for name in TRANSFORMATIONS
-}
 #: A coordinate. From 0 up: the first place, the first operator, the first choice.
 _UNIT: Final = st.integers(0, GRID).map(lambda number: number / GRID)
 #: Importance 0 is that of transformations which are left out.
@@ -67,21 +63,26 @@ def actions(transformations: int = 3, *, only: Sequence[str] = ()) -> st.SearchS
     transformation that is carried out once, with all parameters 0.
 
     Args:
-        transformations: how many an action associates at most, 1 to 6.
-        only: the transformations to choose among; all when empty.
+        transformations: how many an action associates at most, 1 to 6, or more where ``only``
+            names some of others.
+        only: the transformations to choose among, as the option names them; the shipped six when
+            empty.
 
     Raises:
-        UserError: not 1 to 6, or an unknown transformation.
+        UserError: no such number, or an unknown transformation.
     """
-    if not 1 <= transformations <= len(TRANSFORMATIONS):
-        most = len(TRANSFORMATIONS)
-        raise UserError(f"transformations must be from 1 to {most}, not {transformations}")
-    for name in only:
-        if name not in TRANSFORMATIONS:
-            raise unknown_name("transformation", name, TRANSFORMATIONS)
-    names = [name for name in TRANSFORMATIONS if name in (only or TRANSFORMATIONS)]
+    space = ActionSpace(select(tuple(only)))
+    if not 1 <= transformations <= space.most:
+        raise UserError(f"transformations must be from 1 to {space.most}, not {transformations}")
+    return _actions(space, transformations, space.selection.names)
+
+
+def _actions(
+    space: ActionSpace, transformations: int, names: Sequence[str]
+) -> st.SearchStrategy[Action]:
+    """Return a strategy for actions of some of the transformations of a space."""
     chosen = st.lists(st.sampled_from(names), min_size=1, max_size=transformations, unique=True)
-    return chosen.flatmap(_steps).map(_SPACE.encode)
+    return chosen.flatmap(lambda drawn: _steps(space, drawn)).map(space.encode)
 
 
 def variants(
@@ -205,7 +206,7 @@ def _variants(
             f"no transformation may touch turn {turn.index} of dialogue {dialogue.id!r} under "
             f"the profile {perturber.validity!r}: {turn.user!r}"
         )
-    return _valid(perturber, source, actions(key.settings.transformations, only=names))
+    return _valid(perturber, source, _actions(perturber.space, key.settings.transformations, names))
 
 
 @st.composite
@@ -225,18 +226,18 @@ def _valid(
     return variant
 
 
-def _steps(chosen: Sequence[str]) -> st.SearchStrategy[list[ActionStep]]:
+def _steps(space: ActionSpace, chosen: Sequence[str]) -> st.SearchStrategy[list[ActionStep]]:
     """Return a strategy for the steps of the chosen transformations, word level first."""
-    return st.tuples(*(_step(name) for name in sorted(chosen, key=TRANSFORMATIONS.index))).map(list)
+    names = (name for name in space.selection.names if name in chosen)
+    steps = (_step(name, space.parameters(name), space.repetitions) for name in names)
+    return st.tuples(*steps).map(list)
 
 
-@lru_cache(maxsize=len(TRANSFORMATIONS))
-def _step(name: str) -> st.SearchStrategy[ActionStep]:
-    parameters = st.tuples(*[_UNIT] * _PARAMETERS[name])
-    repetitions = st.lists(parameters, min_size=1, max_size=_SPACE.repetitions).map(tuple)
-    return st.builds(
-        ActionStep, st.just(name), _IMPORTANCE, repetitions, st.just(_SPACE.repetitions)
-    )
+@lru_cache(maxsize=64)
+def _step(name: str, parameters: int, slots: int) -> st.SearchStrategy[ActionStep]:
+    values = st.tuples(*[_UNIT] * parameters)
+    repetitions = st.lists(values, min_size=1, max_size=slots).map(tuple)
+    return st.builds(ActionStep, st.just(name), _IMPORTANCE, repetitions, st.just(slots))
 
 
 def _beginnings(dialogue: Dialogue, max_turns: int) -> st.SearchStrategy[Dialogue]:

@@ -22,10 +22,11 @@ from safetensors.numpy import save
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
-from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
+from pytest_dstfuzz.config import VALIDITIES
 from pytest_dstfuzz.errors import UserError, nearest
 from pytest_dstfuzz.files import write_bytes
 from pytest_dstfuzz.perturb.engine import ORDERS
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 #: Raised when the file, or what a feature means, changes.
 FORMAT_VERSION: Final = 1

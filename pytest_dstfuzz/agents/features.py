@@ -17,13 +17,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pytest_dstfuzz.config import TRANSFORMATIONS
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO
+from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO, Source
 from pytest_dstfuzz.perturb.edits import source_spans
-from pytest_dstfuzz.perturb.operators import OPERATORS, Candidates
-from pytest_dstfuzz.perturb.source import Source
+from pytest_dstfuzz.perturb.operators import Candidates
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.transformations import SHIPPED, TRANSFORMATIONS
 
 Floats = npt.NDArray[np.float32]
 
@@ -32,7 +31,7 @@ SLOT_BUCKETS: Final = 16
 WORD_BUCKETS: Final = 128
 #: Distances to a slot value that are told apart: 0 to 3, further, and no value at all.
 _RINGS: Final = 6
-_OPERATORS: Final = max(len(operators) for operators in OPERATORS.values())
+_OPERATORS: Final = max(len(item.operators) for item in SHIPPED)
 #: Impurity differences are a thousandth or so of a mean over slots; this brings them near 1.
 IMPURITY_SCALE: Final = 30.0
 
@@ -121,6 +120,11 @@ class TurnView:
         #: [words + 1, WORD_SIZE]: the last row, zeros, is that of no word.
         self.padded = np.vstack([self.words, np.zeros((1, WORD_SIZE), np.float32)])
         self.menus = tuple(menus.get(name, Candidates((), ())) for name in TRANSFORMATIONS)
+        #: Numbers of the operators of each menu in their transformation.
+        self._operators = tuple(
+            np.array([item.operators.index(name) for name in menu.operators], np.int64)
+            for item, menu in zip(SHIPPED, self.menus, strict=True)
+        )
         self.available = np.array([bool(menu.operators) for menu in self.menus])
         self._static = self._turn_features(clean, system, turn_index)
 
@@ -185,7 +189,7 @@ class TurnView:
             place = np.minimum(blocks[:, start + 1] * sizes[which], sizes[which] - 1).astype(int)
             word = flat[offsets[which] + place]
             operators = np.zeros((len(blocks), _OPERATORS), np.float32)
-            operators[np.arange(len(blocks)), np.array(menu.operators)[which]] = 1.0
+            operators[np.arange(len(blocks)), self._operators[number][which]] = 1.0
             size = (np.log1p(sizes[which]) / 6)[:, None]
             row = np.hstack([self.padded[word], traces[word], operators, size])
             total += row * active[:, None]

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE, Floats, Trace, TurnView
-from pytest_dstfuzz.config import TRANSFORMATIONS
 from pytest_dstfuzz.perturb.action import GRID, TRIGGER, ActionSpace
 from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 SPACE: Final = ActionSpace()
 COUNT: Final = len(TRANSFORMATIONS)

@@ -10,9 +10,9 @@ from pytest_dstfuzz.campaign.results import ContextEdits
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.perturb.designs import replaces
+from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.relations.relation import Relation, relation_for
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dstfuzz.config import ADAPTER, TRANSFORMATIONS, canonical_split
+from pytest_dstfuzz.config import ADAPTER, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
 from pytest_dstfuzz.errors import needs_extra, unknown_name
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 SUMMARY = "train the agent that chooses what to change, against a tracker"
 KEPT = "every finished round is kept; the same command with --resume goes on from there"

@@ -13,10 +13,10 @@ from pytest_dstfuzz.config.settings import (
     FAIL_ON,
     INCONCLUSIVE,
     SUITE,
-    TRANSFORMATIONS,
     VALIDITIES,
 )
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
 
 #: Every option, in the order in which help shows them.
 OPTIONS: tuple[Option, ...] = (
@@ -79,9 +79,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "transformations",
-        parsers.integer(1, 6),
+        parsers.associated,
         "K",
-        "transformations that one variant associates, 1 to 6 (default: 3)",
+        f"transformations that one variant associates, 1 to {len(TRANSFORMATIONS)}, or more with "
+        "those of others (default: 3)",
         per_test=True,
     ),
     Option(
@@ -102,7 +103,8 @@ OPTIONS: tuple[Option, ...] = (
         "only",
         parsers.transformations,
         "NAME,...",
-        f"only these transformations: {', '.join(TRANSFORMATIONS)}",
+        f"only these transformations: {', '.join(TRANSFORMATIONS)}; NAME/OPERATOR for one "
+        f"operator, {ALL} for all of these beside those of others",
         per_test=True,
         separator=",",
     ),

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 
 from pytest_dstfuzz.config.secret import Header, without_credentials
-from pytest_dstfuzz.config.settings import SPLIT_ALIASES, SPLITS, TRANSFORMATIONS
+from pytest_dstfuzz.config.settings import SPLIT_ALIASES, SPLITS
 from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.transformations import TRANSFORMATIONS, select, transformation_names
 
 
 def text(value: str) -> str:
@@ -56,12 +57,8 @@ def canonical_split(name: str) -> str:
 
 
 def transformations(value: str) -> tuple[str, ...]:
-    """Take names of transformations; the result is in their order of application."""
-    chosen = tuple(name.replace("-", "_") for name in names(value))
-    for name in chosen:
-        if name not in TRANSFORMATIONS:
-            raise unknown_name("transformation", name, TRANSFORMATIONS)
-    return tuple(name for name in TRANSFORMATIONS if name in chosen)
+    """Take names of transformations and operators; the result is in the order of application."""
+    return select(names(value)).written
 
 
 def switch(value: str) -> bool:
@@ -85,6 +82,13 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
         return number
 
     return parse
+
+
+def associated(value: str) -> int:
+    """Take a number of transformations: at most as many as there are."""
+    known = len(TRANSFORMATIONS)
+    number = integer(1)(value) if value.isdecimal() and int(value) else 0
+    return integer(1, known if number <= known else len(transformation_names()))(value)
 
 
 def odd(low: int, high: int) -> Callable[[str], int]:

@@ -8,16 +8,8 @@ from typing import Any
 
 from pytest_dstfuzz.config.secret import Address, Header, without_credentials
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.transformations import TRANSFORMATIONS, select
 
-#: The six transformations, word level first: the order in which they are applied.
-TRANSFORMATIONS = (
-    "word_insert",
-    "word_replace",
-    "word_drop",
-    "char_insert",
-    "char_replace",
-    "char_drop",
-)
 ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 VALIDITIES = ("strict", "edit-rate")
 FAIL_ON = ("violation", "gate")
@@ -57,7 +49,7 @@ class Settings:
     variants: int = 5
     #: Only the variant of this number, from 0; ``None`` = all of them.
     variant: int | None = None
-    #: How many transformations are associated in one variant (k, 1 to 6).
+    #: How many transformations are associated in one variant (k, 1 to the number in use).
     transformations: int = 3
     #: How often a variant that is vacuous, a duplicate or not valid is drawn again.
     redraws: int = 5
@@ -157,6 +149,12 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:
         check_variant(settings)
+    most = len({*TRANSFORMATIONS, *select(settings.only).names})
+    if settings.transformations > most:
+        raise UserError(
+            f"transformations must be a whole number from 1 to {most}, the number of those that "
+            f"there are to associate, not {settings.transformations}"
+        )
     return settings
 
 

@@ -26,8 +26,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from pytest_dstfuzz.config import TRANSFORMATIONS, rates
+from pytest_dstfuzz.config import rates
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.transformations import transformation_names
 
 Kind = Literal["domain", "slot", "transformation"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -140,8 +141,8 @@ def _gates(table: object) -> Gates:
         at = f"{_TABLE[:-1]}.{kind}]"
         for name, value in _entries(entries.get(kind, {}), at).items():
             known = name.replace("-", "_") if kind == "transformation" else name
-            if kind == "transformation" and known not in TRANSFORMATIONS:
-                raise unknown_name(f"transformation in {_TABLE}", name, TRANSFORMATIONS)
+            if kind == "transformation" and known not in transformation_names():
+                raise unknown_name(f"transformation in {_TABLE}", name, transformation_names())
             inner = f"{at[:-1]}.{name}]"
             parts[Part(kind, known)] = _limits(_entries(value, inner), inner, _PARSERS)
     return Gates(_limits(whole, _TABLE, {**_PARSERS, **_WHOLE}, KINDS), parts)

@@ -1,22 +1,22 @@
 """The action vector: one point of the unit cube that says what to do to an utterance.
 
-Layout, per transformation in the order of `TRANSFORMATIONS`: its importance, then for
-each of ``m`` repetitions a trigger and the parameters (position, operator and, except
-for the two drops, choice). With ``m = 2`` that is 9, 9, 7, 9, 9, 7: 50 dimensions.
+Layout, per transformation in the order of `SHIPPED`: its importance, then for each of ``m``
+repetitions a trigger and its parameters (position, operator and, except for the two drops,
+choice). With ``m = 2`` that is 9, 9, 7, 9, 9, 7: 50 dimensions. Transformations of others that a
+run uses come after those, sorted by name: what is drawn for the six is the same without them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from pytest_dstfuzz.config import TRANSFORMATIONS
-from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Action
+from pytest_dstfuzz.transformations import SHIPPED, Selection, Transformation, select
 
 #: Every coordinate is a multiple of ``1 / GRID``.
 GRID: Final = 1024
@@ -25,14 +25,12 @@ TRIGGER: Final = 0.5
 #: Share of the words of an utterance that bounds the repetitions of a transformation.
 WORD_SHARE: Final = 0.25
 
-_PARAMETERS: Final = {name: 2 if name.endswith("drop") else 3 for name in TRANSFORMATIONS}
-
 
 class ActionStep(NamedTuple):
     """One chosen transformation.
 
     Attributes:
-        transformation: one of `TRANSFORMATIONS`.
+        transformation: its name.
         importance: in [0, 1].
         repetitions: parameters of the active repetitions, at least one: ``(position,
             operator, choice)`` each, without the choice for the drops.
@@ -57,28 +55,45 @@ class ActionStep(NamedTuple):
 
 
 class ActionSpace:
-    """The unit cube of actions with ``repetitions`` (m) repetitions a transformation."""
+    """The unit cube of actions with ``repetitions`` (m) repetitions a transformation.
 
-    __slots__ = ("_offsets", "dimension", "repetitions")
+    Attributes:
+        dimension: of the cube.
+        most: highest ``k``: the number of transformations that the cube has.
+    """
 
-    def __init__(self, repetitions: int = 2) -> None:
+    __slots__ = ("_offsets", "_widths", "dimension", "most", "repetitions", "selection")
+
+    def __init__(self, selection: Selection | None = None, repetitions: int = 2) -> None:
         """Lay the cube out.
+
+        Args:
+            selection: what a run uses: the transformations that `decode` chooses among, the six
+                by default. The cube has a place for each of the six, used or not.
+            repetitions: of a transformation in one action.
 
         Raises:
             ValueError: ``repetitions`` is below 1.
         """
         if repetitions < 1:
             raise ValueError(f"repetitions must be at least 1, not {repetitions}")
+        self.selection = selection or select()
         self.repetitions = repetitions
         self._offsets: dict[str, int] = {}
+        self._widths: dict[str, int] = {}
         self.dimension = 0
-        for name in TRANSFORMATIONS:
-            self._offsets[name] = self.dimension
-            self.dimension += 1 + repetitions * (1 + _PARAMETERS[name])
+        for item in (*SHIPPED, *sorted(self._others(), key=lambda item: item.name)):
+            self._offsets[item.name] = self.dimension
+            self._widths[item.name] = 1 + len(item.parameters)
+            self.dimension += 1 + repetitions * self._widths[item.name]
+        self.most = len(self._offsets)
+
+    def _others(self) -> tuple[Transformation, ...]:
+        return tuple(item for item in self.selection.transformations if item not in SHIPPED)
 
     def sample(self, rng: np.random.Generator, k: int) -> Action:
         """Draw a uniform point, snapped to the grid, that associates ``k`` transformations."""
-        _check_k(k)
+        self._check_k(k)
         grid = np.rint(rng.random(self.dimension) * GRID) / GRID
         return Action(tuple(grid.tolist()), k)
 
@@ -88,29 +103,32 @@ class ActionSpace:
         Its importance is right before them.
         """
         start = self._offsets[transformation] + 1
-        return slice(start, start + self.repetitions * (1 + _PARAMETERS[transformation]))
+        return slice(start, start + self.repetitions * self._widths[transformation])
+
+    def parameters(self, transformation: str) -> int:
+        """Return how many parameters each repetition of a transformation has."""
+        return self._widths[transformation] - 1
 
     def single(self, action: Action, transformation: str) -> Action:
         """Return the action that carries one transformation out once, with its parameters."""
         start = self._offsets[transformation]
-        width = 1 + _PARAMETERS[transformation]
+        width = self._widths[transformation]
         parameters = action.vector[start + 2 : start + 1 + width]
         return self.encode([ActionStep(transformation, 1.0, (parameters,), self.repetitions)])
 
-    def decode(self, action: Action, only: Sequence[str] = ()) -> tuple[ActionStep, ...]:
+    def decode(self, action: Action) -> tuple[ActionStep, ...]:
         """Return the ``k`` most important transformations, word level first.
 
         Args:
-            action: coordinates between grid points are snapped to the nearest one.
-            only: the transformations to choose among; all when empty. With fewer than
-                ``k`` of them, all are taken. Of equal importances the earlier in the
-                fixed order wins.
+            action: coordinates between grid points are snapped to the nearest one. Where fewer
+                than ``k`` transformations are in use, all are taken; of equal importances the
+                earlier in the order of application wins.
 
         Raises:
             ValueError: wrong dimension, a coordinate outside [0, 1] or not a number.
-            UserError: an unknown transformation in ``only``.
+            UserError: ``k`` is not from 1 to `most`.
         """
-        _check_k(action.k)
+        self._check_k(action.k)
         vector = action.vector
         if len(vector) != self.dimension:
             raise ValueError(f"an action has {self.dimension} coordinates, not {len(vector)}")
@@ -118,7 +136,7 @@ class ActionSpace:
         total = sum(vector)
         if not (min(vector) >= 0.0 and max(vector) <= 1.0 and total == total):  # noqa: PLR0124
             raise ValueError("every coordinate of an action must be a number in [0, 1]")
-        names = _selection(tuple(only))
+        names = self.selection.names
         snapped = [_snap(vector[self._offsets[name]]) for name in names]
         chosen: Sequence[int] = range(len(names))
         if action.k < len(names):
@@ -131,7 +149,7 @@ class ActionSpace:
 
     def _parameters(self, name: str, vector: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
         """Return the parameters of the active repetitions."""
-        width = 1 + _PARAMETERS[name]
+        width = self._widths[name]
         start = self._offsets[name] + 1
         active = []
         for at in range(start, start + self.repetitions * width, width):
@@ -152,7 +170,7 @@ class ActionSpace:
         vector = [0.0] * self.dimension
         for step in steps:
             start = self._offsets[step.transformation]
-            width = 1 + _PARAMETERS[step.transformation]
+            width = self._widths[step.transformation]
             if not 1 <= len(step.repetitions) <= self.repetitions:
                 raise ValueError(f"{step.transformation} takes 1 to {self.repetitions} repetitions")
             vector[start] = step.importance
@@ -165,6 +183,13 @@ class ActionSpace:
         if self.decode(action) != tuple(steps):
             raise ValueError("these steps are not what any action decodes to")
         return action
+
+    def _check_k(self, k: int) -> None:
+        if not 1 <= k <= self.most:
+            raise UserError(
+                f"k, the number of associated transformations, must be from 1 to {self.most}, "
+                f"not {k}"
+            )
 
 
 def inertia(actions: Sequence[Action]) -> float:
@@ -182,21 +207,5 @@ def uniform_inertia(dimension: int) -> float:
     return dimension / 12
 
 
-@lru_cache(maxsize=128)
-def _selection(only: tuple[str, ...]) -> tuple[str, ...]:
-    for name in only:
-        if name not in _PARAMETERS:
-            raise unknown_name("transformation", name, TRANSFORMATIONS)
-    return tuple(name for name in TRANSFORMATIONS if name in only) if only else TRANSFORMATIONS
-
-
 def _snap(value: float) -> float:
     return round(value * GRID) / GRID
-
-
-def _check_k(k: int) -> None:
-    if not 1 <= k <= len(TRANSFORMATIONS):
-        raise UserError(
-            f"k, the number of associated transformations, must be from 1 to "
-            f"{len(TRANSFORMATIONS)}, not {k}"
-        )

@@ -1,85 +1,115 @@
-"""The sub-operators of the three character-level transformations.
+"""The operators of the three character-level transformations: typing errors of a word.
 
-A place is a word and a `Typo` in it, or, for dropped blanks, the word after the blank.
-Slips are listed by the word, and only the chosen one is taken out of its table.
+Each is a pure function of a word as typed and, where it needs to know more, of what the validity
+profile allows; `operator` says what each kind of them is asked. In ``strict`` only those typing
+errors are made of what they propose that are harmless: see `TypoTable`. The examples are run as
+tests, with the policies ``strict`` and ``edit_rate`` over the shipped lexicon.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
-from pytest_dstfuzz.perturb.draft import TYPO, Draft, EditResult, join_words, pick, retype
-from pytest_dstfuzz.perturb.edit_policy import EditPolicy
-from pytest_dstfuzz.perturb.typos import Typo
+from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS
+from pytest_dstfuzz.transformations import Typo, operator
 
-#: A word and a slip in it.
-Place = tuple[int, Typo]
-#: A word and all slips in it, at least one.
-Places = tuple[int, tuple[Typo, ...]]
+if TYPE_CHECKING:
+    from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 
-
-def slips(kind: str) -> Callable[[Draft, EditPolicy], Iterator[Places]]:
-    """Return the generator of the slips of one kind."""
-
-    def places(draft: Draft, rules: EditPolicy) -> Iterator[Places]:
-        table, strict = rules.typist.slips, rules.strict
-        full = strict and draft.quota < 1
-        # A word that is misspelled and then parted is no longer the word that it was.
-        whole = strict and kind == "punctuation"
-        for index, token in enumerate(draft.tokens):
-            # What `Rules.typable` says, without a call for each word of the utterance.
-            if strict and (token.typos < 1 or (whole if token.touched else full)):
-                continue
-            found = table(kind, token.text)
-            if found:
-                yield index, found
-
-    return places
+#: What is typed inside a word and at both its ends in the profile ``edit-rate``.
+_ANY_PUNCTUATION: Final = (" ", "-", ".", ",", ";", ":", "!", "?", "'", '"', "_", "/")
+#: Words shorter than this lose no letter and swap none in strict.
+_SHORTEST: Final = 4
 
 
-def choose_slip(places: list[Places], parameter: float) -> Place:
-    """Return the slip that ``parameter`` selects of all slips in all words."""
-    rest = pick(parameter, sum([len(found) for _, found in places]))
-    for index, found in places:
-        if rest < len(found):
-            return index, found[rest]
-        rest -= len(found)
-    raise AssertionError("pick returned no index")
+@operator("char_insert", "typo")
+def repeat(word: str) -> list[Typo]:
+    """Type a letter twice.
+
+    >>> repeat("ab")
+    [Typo(start=1, end=1, choices=('a',)), Typo(start=2, end=2, choices=('b',))]
+    """
+    return [Typo(place, place, (letter,)) for place, letter in enumerate(word, 1)]
 
 
-def slip_remoteness(draft: Draft, places: Places) -> tuple[int, bool]:
-    """Return how far a word is from a slot value, words that say what it is for first."""
-    token = draft.tokens[places[0]]
-    return token.distance, token.role != TYPO
+@operator("char_insert", "typo")
+def keyboard_insert(word: str, policy: EditPolicy) -> list[Typo]:
+    """Hit the key beside a letter as well.
+
+    >>> keyboard_insert("ok", strict)[0]
+    Typo(start=1, end=1, choices=('i', 'k', 'l', 'p'))
+    """
+    return [Typo(place, place, policy.near(letter)) for place, letter in enumerate(word, 1)]
 
 
-def words_of_slips(draft: Draft, places: Places) -> tuple[int, ...]:  # noqa: ARG001 - as above
-    """Return the word once for each slip in it."""
-    index, found = places
-    return (index,) * len(found)
+@operator("char_insert", "punctuate")
+def punctuation(word: str, policy: EditPolicy) -> list[Typo]:
+    """Type a blank or a mark in a word, or a mark after it.
+
+    >>> [(typo.start, "".join(typo.choices)) for typo in punctuation("hello", strict)]
+    [(2, ' -.,'), (3, ' -.,'), (5, ',.;!')]
+    """
+    length = len(word)
+    if not policy.strict:
+        return [Typo(place, place, _ANY_PUNCTUATION) for place in range(length + 1)]
+    inside = [Typo(place, place, SEPARATORS) for place in range(2, length - 1)]
+    return [*inside, Typo(length, length, ENDINGS)]
 
 
-def slip(transformation: str, kind: str) -> Callable[[Draft, EditPolicy, Place, float], EditResult]:
-    """Return the maker of slips of one kind."""
+@operator("char_replace", "typo")
+def look_alike(word: str, policy: EditPolicy) -> list[Typo]:
+    """Put a character that looks alike in the place of a letter.
 
-    def make(draft: Draft, rules: EditPolicy, place: Place, choice: float) -> EditResult:  # noqa: ARG001
-        index, (start, end, choices) = place
-        after = choices[pick(choice, len(choices))]
-        return retype(draft, index, (start, end), after, (transformation, kind))
-
-    return make
-
-
-def blanks(draft: Draft, rules: EditPolicy) -> Iterator[int]:
-    """Yield the words whose blank before them may go."""
-    tokens = draft.tokens
-    if rules.strict and draft.quota < 2:
-        return
-    for index in range(1, len(tokens)):
-        if rules.joinable(tokens[index - 1], tokens[index]):
-            yield index
+    >>> look_alike("o", strict)
+    [Typo(start=0, end=1, choices=('ò', 'ó', 'ô', 'õ', 'ö', 'ø', 'ō', 'о', 'ο'))]
+    """
+    known = policy.lexicon.look_alikes
+    return [Typo(place, place + 1, known.get(c, ())) for place, c in enumerate(word)]
 
 
-def drop_blank(draft: Draft, rules: EditPolicy, place: int, choice: float) -> EditResult:  # noqa: ARG001
-    """Join a word to the one before it."""
-    return join_words(draft, place, ("char_drop", "blank"))
+@operator("char_replace", "typo")
+def keyboard(word: str, policy: EditPolicy) -> list[Typo]:
+    """Hit the key beside a letter instead; in strict no digit, which would be a number.
+
+    >>> keyboard("P", strict), "0" in keyboard("P", edit_rate)[0].choices
+    ([Typo(start=0, end=1, choices=('L', 'O'))], True)
+    """
+    return [Typo(place, place + 1, policy.near(c)) for place, c in enumerate(word)]
+
+
+@operator("char_replace", "typo")
+def swap(word: str, policy: EditPolicy) -> list[Typo]:
+    """Type two letters in the wrong order.
+
+    >>> swap("need", strict)
+    [Typo(start=0, end=2, choices=('en',)), Typo(start=2, end=4, choices=('de',))]
+    """
+    if policy.strict and len(word) < _SHORTEST:
+        return []
+    return [
+        Typo(place, place + 2, (word[place + 1] + word[place],))
+        for place in range(len(word) - 1)
+        if word[place] != word[place + 1]
+    ]
+
+
+@operator("char_drop", "join")
+def blank(left: str, right: str, policy: EditPolicy) -> bool:
+    """Leave the blank between two words out.
+
+    >>> blank("need", "some", strict), blank("any", "one", strict)
+    (True, False)
+    """
+    return policy.harmless(left + right)
+
+
+@operator("char_drop", "typo", name="any")
+def drop_letter(word: str, policy: EditPolicy) -> list[Typo]:
+    """Leave a letter out.
+
+    >>> drop_letter("taxi", strict)[0], drop_letter("bus", strict)
+    (Typo(start=0, end=1, choices=('',)), [])
+    """
+    if policy.strict and len(word) < _SHORTEST:
+        return []
+    return [Typo(place, place + 1, ("",)) for place in range(len(word))]

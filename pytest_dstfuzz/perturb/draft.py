@@ -7,11 +7,10 @@ the clean utterance hold for every variant without looking anything up again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.perturb.words import is_word_character
+from pytest_dstfuzz.perturb.words import Parts, Word, is_word_character
 
 #: What may happen to a word. FREE: anything its class allows; TYPO: typing errors only
 #: (cue words of five letters and more); LOCKED: nothing.
@@ -56,6 +55,46 @@ class Draft(NamedTuple):
         return len("".join(before)) + len(tokens[index].gap)
 
 
+class Mask(NamedTuple):
+    """What guards the words of one utterance, by position.
+
+    Attributes:
+        roles: for each word FREE, TYPO or LOCKED.
+        reasons: for each word the lock that guards it, ``""`` for a free one.
+        open: for each gap (before word i; the last is after the last word) whether a
+            word may be inserted there.
+    """
+
+    roles: tuple[int, ...]
+    reasons: tuple[str, ...]
+    open: tuple[bool, ...]
+
+
+class Source(NamedTuple):
+    """A clean utterance made ready for many variants.
+
+    Attributes:
+        text: the utterance as typed.
+        parts: its words, and where they are.
+        mask: what guards them; all free in the profile ``edit-rate``.
+        draft: what every variant starts from.
+        different: its different words, as `rates.edit_w` compares them.
+        word_limit: largest ``edit_w`` that is allowed.
+    """
+
+    text: str
+    parts: Parts
+    mask: Mask
+    draft: Draft
+    different: frozenset[str]
+    word_limit: float
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words of the utterance."""
+        return self.parts.words
+
+
 class EditResult(NamedTuple):
     """What an operator returns: the new draft and the edit that led to it."""
 
@@ -78,11 +117,6 @@ def pick(parameter: float, count: int) -> int:
     The upper edge, 1.0, selects the last one.
     """
     return min(int(parameter * count), count - 1)
-
-
-def choose_place(places: Sequence[Any], parameter: float) -> Any:
-    """Return the place that ``parameter`` selects."""
-    return places[pick(parameter, len(places))]
 
 
 def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:

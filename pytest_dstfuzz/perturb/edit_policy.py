@@ -6,38 +6,44 @@ answers depends on the words alone and is looked up once for each different word
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Final
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple
 
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Token
+from pytest_dstfuzz.errors import UserError, message_of
+from pytest_dstfuzz.perturb import char_operators, word_operators
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.typos import TypoTable
-from pytest_dstfuzz.perturb.words import listed
+from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.transformations import (
+    KINDS,
+    SHIPPED,
+    Operator,
+    Selection,
+    Typo,
+    find_operator,
+    select,
+)
 
+#: The shipped operators are registered when these are loaded.
+OPERATOR_MODULES: Final = (word_operators, char_operators)
 #: Stop words whose addition says nothing (a slip of the pen).
 _IDLE_STOP_WORDS: Final = ("the", "a", "an", "so", "just")
 #: Fillers that correct what was said before, answer the system, or say that nothing changed.
 _SPEAKING_FILLERS: Final = frozenset({"okay", "alright", "i mean", "you know", "still"})
-#: Words whose loss leaves every slot as it was: articles, forms of `be`, auxiliaries of
-#: polite requests, `I`. No pronoun that points to a value, nothing that asks or negates.
-_DROPPABLE_STOP_WORDS: Final = listed(
-    "a an the i am is are be been being will would could can very so just too"
-)
-#: Other words of that kind: politeness, greetings, emphasis.
-_DROPPABLE_WORDS: Final = listed(
-    """please kindly thanks hello hi hey oh um uh er erm hmm well really actually basically
-    honestly simply truly hopefully anyway maybe perhaps possibly great nice wonderful awesome
-    some"""
-)
-#: Letters of a word for each typing error that it may take.
-_LETTERS_A_TYPO: Final = 4
 
 
-def typo_limit(length: int) -> int:
-    """Return how many typing errors a word of so many letters takes in strict."""
-    return max(1, length // _LETTERS_A_TYPO)
+class UsedOperator(NamedTuple):
+    """An operator under one policy.
+
+    Attributes:
+        operator: the operator.
+        ask: what it says of words, held to the validity profile; every answer is remembered.
+    """
+
+    operator: Operator
+    ask: Callable[..., Any]
 
 
 class EditPolicy:
@@ -45,37 +51,53 @@ class EditPolicy:
 
     Attributes:
         strict: whether the profile is ``strict``.
+        lexicon: words to perturb with.
         nearest_first: whether a position parameter counts places by their distance to the
             nearest slot value; in reading order otherwise.
+        operators: those in use: transformation -> its operators, in the order in which the
+            operator parameter has them.
+        judged: those that explain what a variant changed, by their kind: the shipped ones of
+            words, whether in use or not, and the others in use.
         fillers: words that operator ``filler`` inserts: fillers, then stop words.
         emoji: what operator ``emoji`` inserts.
         safe_insertions: what a masked language model may insert in strict.
+        harmless: says whether a text can be read as no other word than that it was typed for.
     """
 
     def __init__(
-        self, lexicon: Lexicon, locks: Locks | None, *, nearest_first: bool = False
+        self,
+        lexicon: Lexicon,
+        locks: Locks | None,
+        selection: Selection | None = None,
+        *,
+        nearest_first: bool = False,
     ) -> None:
-        """Build for the profile ``strict`` when ``locks`` are given, else for ``edit-rate``."""
+        """Build for the profile ``strict`` when ``locks`` are given, else for ``edit-rate``.
+
+        Raises:
+            UserError: an operator of ``selection`` that nobody registered.
+        """
         self.strict = locks is not None
+        self.lexicon = lexicon
         self.nearest_first = nearest_first
-        self._lexicon = lexicon
         self._guard_of: Callable[[str], str] = locks.guard_of if locks else _no_guard
         fillers = (*lexicon.fillers, *lexicon.stop_words)
+        dangerous: tuple[str, ...] = ()
         if self.strict:
             idle = (word for word in _IDLE_STOP_WORDS if word in lexicon.stop_words)
             fillers = (*lexicon.fillers, *idle)
+            dangerous = (*lexicon.number_words, *lexicon.negations, *lexicon.weekdays)
         self.fillers = tuple(word for word in dict.fromkeys(fillers) if self.insertable(word))
         self.emoji = tuple(filter(self.insertable, lexicon.emoji))
         self.safe_insertions = frozenset(filter(self.insertable, lexicon.safe_insertions))
-        self.typist = TypoTable(
-            lexicon.keyboard,
-            lexicon.look_alikes,
-            is_word=self._is_other_word if self.strict else None,
-            dangerous=(*lexicon.number_words, *lexicon.negations, *lexicon.weekdays),
-        )
-        self._stop_words = frozenset(lexicon.stop_words)
-        self.replacements = lru_cache(maxsize=1 << 15)(self._replacements)
-        self.proposals = lru_cache(maxsize=1 << 15)(self._proposals)
+        self._typos = TypoTable(self._is_other_word if self.strict else None, dangerous)
+        self.harmless = self._typos.harmless
+        chosen = selection or select()
+        self.operators = {
+            item.name: tuple(self._used(find_operator(item.name, name)) for name in names)
+            for item, names in zip(chosen.transformations, chosen.operators, strict=True)
+        }
+        self.judged = self._judged()
 
     def insertable(self, word: str) -> bool:
         """Say whether ``word`` may be inserted: in strict, one word without any lock."""
@@ -83,66 +105,98 @@ class EditPolicy:
             return True
         return word not in _SPEAKING_FILLERS and " " not in word and not self._guard_of(word)
 
-    def repeatable(self, token: Token) -> bool:
-        """Say whether a word may be said twice."""
-        return not self.strict or (token.role == FREE and not token.touched)
-
-    def droppable(self, lower: str, *, stop_word: bool) -> bool:
-        """Say whether a free word may go: as a stop word, or as any word."""
+    def replaces(self, old: str, new: str) -> bool:
+        """Say whether ``new`` may stand for the lower-cased word ``old``."""
         if not self.strict:
-            return not stop_word or lower in self._stop_words
-        kind = _DROPPABLE_STOP_WORDS if stop_word else _DROPPABLE_STOP_WORDS | _DROPPABLE_WORDS
-        return lower in kind
+            return new != old
+        return new != old and new not in self.lexicon.antonyms(old) and not self._guard_of(new)
 
-    def typable(self, token: Token) -> bool:
-        """Say whether a word may take one more typing error; locked ones take none at all."""
-        return not self.strict or token.typos > 0
-
-    def joinable(self, left: Token, right: Token) -> bool:
-        """Say whether the blank between two words may go."""
-        if not right.gap.isspace() or len(right.gap) > 1:
-            return False
-        if not self.strict:
-            return True
-        free = LOCKED not in (left.role, right.role)
-        whole = right.open and not (left.touched or right.touched)
-        return free and whole and self.typist.harmless(left.lower + right.lower)
+    def near(self, character: str) -> tuple[str, ...]:
+        """Return the keys beside that of a character, in its case."""
+        found = self.lexicon.keyboard.get(character.lower(), ())
+        if self.strict:  # A digit in the row above would be a number.
+            found = tuple(key for key in found if not key.isdigit())
+        return tuple(key.upper() for key in found) if character.isupper() else found
 
     def _is_other_word(self, text: str) -> bool:
-        return self._lexicon.is_word(text) or bool(self._guard_of(text))
+        return self.lexicon.is_word(text) or bool(self._guard_of(text))
 
-    def _replacements(self, kind: str, lower: str) -> tuple[str, ...]:
-        """Return what may stand for a word: ``misspelling``, ``synonym`` or ``neighbour``."""
-        lexicon = self._lexicon
-        if kind == "misspelling":
-            found = lexicon.misspellings.get(lower, ())
-            return tuple(new for new in found if self.typist.harmless(new))
-        if not self.strict:
-            if kind == "synonym":
-                return tuple(word for word in lexicon.synonyms_all(lower) if word != lower)
-            return tuple(word for word, _ in lexicon.neighbours(lower) if word != lower)
-        if lower in self._stop_words or lexicon.majority_pos(lower) in {None, "function"}:
-            return ()
-        if lexicon.frequency_rank(lower) is None:
-            return ()  # Rather a slip of the user's than the word: `book it foe 2 people`.
-        table = lexicon.synonyms if kind == "synonym" else lexicon.neighbours_strict
-        opposite = lexicon.antonyms(lower)
-        return tuple(
-            word
-            for word in table(lower)
-            if word != lower
-            and word not in opposite
-            and not self._guard_of(word)
-            # What nobody says in a request hardly has the sense that is meant: `psyche`.
-            and lexicon.frequency_rank(word) is not None
+    def _judged(self) -> dict[str, tuple[Callable[..., Any], ...]]:
+        shipped = [find_operator(item.name, name) for item in SHIPPED for name in item.operators]
+        known = [used for found in self.operators.values() for used in found]
+        # What is put between words is judged by the lists that it is drawn from.
+        words = [self._used(op) for op in shipped if KINDS[op.kind].takes == ("word",)]
+        judging = [*words, *(used for used in known if not used.operator.shipped)]
+        return {
+            kind: tuple(used.ask for used in judging if used.operator.kind == kind)
+            for kind in KINDS
+        }
+
+    def _used(self, operator: Operator) -> UsedOperator:
+        function = operator.function
+        if operator.policy:
+            function = partial(function, policy=self)
+        if not operator.shipped:
+            function = partial(self._held, operator, function)
+        if not operator.asks:
+            answer = function()
+            return UsedOperator(operator, lambda left, right: answer)  # noqa: ARG005 - the same
+        if operator.kind in {"typo", "punctuate"}:
+            function = partial(self._kept, function)
+        return UsedOperator(operator, lru_cache(maxsize=1 << 16)(function))
+
+    def _kept(self, function: Callable[[str], Iterable[Typo]], word: str) -> tuple[Typo, ...]:
+        return self._typos.kept(word, function(word))
+
+    def _held(self, operator: Operator, function: Callable[..., Any], *words: str) -> Any:
+        """Return what an operator of others says, held to its kind and the profile."""
+        try:
+            said = function(*words)
+            if not KINDS[operator.kind].chooses:
+                return bool(said)
+            if KINDS[operator.kind].level == "char":
+                return tuple(_typo(typo, words[0]) for typo in _ordered(said))
+            choices = tuple(map(_text, _ordered(said)))
+        except Exception as error:
+            raise UserError(
+                f"the operator {operator.label} fails on {', '.join(map(repr, words)) or 'a call'}:"
+                f" {type(error).__name__}: {message_of(error)}"
+            ) from error
+        return tuple(new for new in dict.fromkeys(choices) if self._fits(operator, words, new))
+
+    def _fits(self, operator: Operator, words: tuple[str, ...], new: str) -> bool:
+        """Say whether a word of an operator of others may be put where it says."""
+        lower = new.lower()
+        if self.strict and word_list(new) != [lower]:
+            return False  # Not one word, or not a word alone.
+        if operator.kind == "insert":
+            return self.insertable(lower)
+        if operator.kind == "respell":
+            return lower != words[0] and self.harmless(lower)
+        return self.replaces(words[0], lower)
+
+
+def _ordered(said: Any) -> Iterable[Any]:
+    if isinstance(said, str | set | frozenset):
+        raise TypeError(
+            f"it returned a {type(said).__name__}, not a tuple or a list: choices have to stand in "
+            "the same order in every process"
         )
+    return tuple(said)
 
-    def _proposals(self, left: str, right: str) -> tuple[str, ...]:
-        """Return what a masked language model puts between two words (``""`` = edge)."""
-        if not self.strict:
-            return self._lexicon.insertions(left, right)
-        found = self._lexicon.insertions_strict(left, right)
-        return tuple(word for word in found if self.insertable(word))
+
+def _text(choice: object) -> str:
+    if not isinstance(choice, str) or not choice.strip():
+        raise TypeError(f"it returned {choice!r} among its choices, which is no word")
+    return choice
+
+
+def _typo(place: Any, word: str) -> Typo:
+    typo = Typo(*place)
+    if isinstance(typo.choices, str) or not 0 <= typo.start <= typo.end <= len(word):
+        raise ValueError(f"it returned {typo}, which is no place in {word!r} with choices")
+    old = word[typo.start : typo.end]
+    return typo._replace(choices=tuple(new for new in typo.choices if new != old))
 
 
 def _no_guard(word: str) -> str:  # noqa: ARG001 - the signature of `Locks.guard_of`

@@ -38,6 +38,22 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     return text
 
 
+def equal_ends(one: str, other: str) -> tuple[int, int]:
+    """Return how long the equal beginnings of two texts are, and then their equal ends.
+
+    >>> equal_ends("leaving", "leavng"), equal_ends("aa", "aaa")
+    ((4, 2), (2, 0))
+    """
+    shortest = min(len(one), len(other))
+    head = 0
+    while head < shortest and one[head] == other[head]:
+        head += 1
+    tail = 0
+    while tail < shortest - head and one[-1 - tail] == other[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
 def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]:
     """Return the edits that are left when those at the indices ``dropped`` are not made.
 

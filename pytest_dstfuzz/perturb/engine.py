@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.config import TRANSFORMATIONS, VALIDITIES
+from pytest_dstfuzz.config import VALIDITIES
 from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb import rates
 from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Token
-from pytest_dstfuzz.perturb.edit_policy import EditPolicy, typo_limit
+from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Mask, Source, Token
+from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.perturb.masks import Mask, value_distances
+from pytest_dstfuzz.perturb.masks import value_distances
 from pytest_dstfuzz.perturb.operators import Candidates, candidates, transform
-from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
+from pytest_dstfuzz.perturb.typos import typo_limit
 from pytest_dstfuzz.perturb.validity import StrictCheck
 from pytest_dstfuzz.perturb.words import Parts, take_apart
+from pytest_dstfuzz.transformations import Selection, of_word_level, select
 
 #: What a position parameter may count through.
 ORDERS: Final = ("reading", "distance")
@@ -62,7 +64,7 @@ class Perturber:
                 (``strict`` only).
             ontology: values whose mentions are locked (``strict`` only).
             cue_words: more words that say what a value is for (``strict`` only).
-            only: transformations to use; all when empty.
+            only: transformations and operators to use, see `transformations.select`.
             flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.
             order: what the position parameters of an action count through: the places in
                 ``reading`` order, or by ``distance``, those nearest to the mention of a
@@ -78,21 +80,42 @@ class Perturber:
             raise unknown_name("validity profile", validity, VALIDITIES)
         if not 0.0 <= max_edit_rate <= 1.0:
             raise UserError(f"max_edit_rate must be between 0 and 1, not {max_edit_rate}")
-        for name in only:
-            if name not in TRANSFORMATIONS:
-                raise unknown_name("transformation", name, TRANSFORMATIONS)
         self.validity = validity
         self.max_edit_rate = max_edit_rate
-        self.space = ActionSpace()
-        self.only = tuple(name for name in TRANSFORMATIONS if name in only)
         self._flat_rate = flat_rate
         # Built in both profiles, so that a broken lock is an error in both.
         guards = Locks(lexicon, ontology, cue_words, locks)
         self._locks = guards if validity == "strict" else None
         self._guards = guards
         self._nearest_first = order == "distance"
-        self._rules = EditPolicy(lexicon, self._locks, nearest_first=self._nearest_first)
-        self._check = StrictCheck(guards, self._rules) if self._locks else None
+        self._lexicon = lexicon
+        self._use(select(tuple(only)))
+
+    def _use(self, selection: Selection) -> None:
+        self.space = ActionSpace(selection)
+        self._edit_policy = EditPolicy(
+            self._lexicon, self._locks, selection, nearest_first=self._nearest_first
+        )
+        self._check = StrictCheck(self._guards, self._edit_policy) if self._locks else None
+
+    @cached_property
+    def shipped(self) -> Perturber:
+        """The same with shipped transformations and operators alone: those an agent knows.
+
+        Raises:
+            UserError: none of those in use is shipped.
+        """
+        selection = self.space.selection
+        if selection.shipped == selection:
+            return self
+        if not selection.shipped.names:
+            raise UserError(
+                f"an agent knows the shipped transformations alone, and none of them is in use, "
+                f"only {', '.join(selection.written)}: choose another search"
+            )
+        other = copy.copy(self)
+        other._use(selection.shipped)  # noqa: SLF001 - its own
+        return other
 
     def prepare(self, utterance: str, values: Iterable[str] = (), system: str = "") -> Source:
         """Find what guards an utterance, once for all its variants.
@@ -146,10 +169,10 @@ class Perturber:
             base: a variant of it that is to be perturbed further, as in `grow`.
         """
         draft = base.draft if base else source.draft
-        names = self.only or TRANSFORMATIONS
+        names = self.space.selection.names
         if base and _mistyped(base.variant.edits):
-            names = tuple(name for name in names if not name.startswith("word"))
-        return {name: candidates(draft, self._rules, name) for name in names}
+            names = tuple(name for name in names if not of_word_level(name))
+        return {name: candidates(draft, self._edit_policy, name) for name in names}
 
     def grow(
         self, source: Source, action: Action, base: PartialVariant | None = None
@@ -169,9 +192,9 @@ class Perturber:
         draft = base.draft if base else source.draft
         edits = list(base.variant.edits) if base else []
         words = len(source.words)
-        steps = [(step, step.active(words)) for step in self.space.decode(action, self.only)]
+        steps = [(step, step.active(words)) for step in self.space.decode(action)]
         if _mistyped(edits):
-            steps = [item for item in steps if not item[0].transformation.startswith("word")]
+            steps = [item for item in steps if not of_word_level(item[0].transformation)]
         # A single step shares with none.
         shares = _shares(steps, draft.quota) if len(steps) > 1 else []
         for index, (step, repetitions) in enumerate(steps):
@@ -180,7 +203,7 @@ class Perturber:
             if later:
                 draft = draft._replace(quota=draft.quota - later)
             for parameters in repetitions:
-                made = transform(draft, self._rules, step.transformation, parameters)
+                made = transform(draft, self._edit_policy, step.transformation, parameters)
                 if made is not None and self._within_rate(source, made):
                     draft = made.draft
                     edits.append(made.edit)
@@ -190,7 +213,7 @@ class Perturber:
 
     def _within_rate(self, source: Source, made: EditResult) -> bool:
         """Say whether ``strict`` makes a word edit: over the rate it is masked like any other."""
-        if self._check is None or not made.edit.transformation.startswith("word"):
+        if self._check is None or not of_word_level(made.edit.transformation):
             return True
         return rates.edit_w(source.different, made.draft.text) <= source.word_limit
 
@@ -220,7 +243,7 @@ class Perturber:
         if edits and max(len(middle), len(text) // 2) > rates.LONGEST_EDITED:
             return Variant(middle, text, edits, 0.0, 0.0, "vetoed", "length")
         words_done = len(edits)
-        while words_done and not edits[words_done - 1].transformation.startswith("word"):
+        while words_done and not of_word_level(edits[words_done - 1].transformation):
             words_done -= 1
         word_rate = 0.0
         if words_done:
@@ -246,7 +269,7 @@ class Perturber:
 
 def _mistyped(edits: Sequence[Edit]) -> bool:
     """Say whether there are character-level edits: they come after all others."""
-    return bool(edits) and not edits[-1].transformation.startswith("word")
+    return bool(edits) and not of_word_level(edits[-1].transformation)
 
 
 def _shares(steps: Sequence[tuple[ActionStep, Sequence[object]]], quota: int) -> list[int]:

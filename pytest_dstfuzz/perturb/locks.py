@@ -15,12 +15,14 @@ from typing import Final
 from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb import names
-from pytest_dstfuzz.perturb.facts import Endings, Entry, WordFacts
+from pytest_dstfuzz.perturb.draft import Mask
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.masks import (
     SOLID,
     WEAK,
-    Mask,
+    Endings,
+    Entry,
+    WordFacts,
     finish,
     lock,
     lock_names,

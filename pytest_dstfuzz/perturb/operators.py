@@ -1,104 +1,275 @@
-"""The six transformations and their sub-operators, as pure functions in one registry.
+"""How operators are carried out, by their kinds: where they may work, and the edit they make.
 
-An operator lists its candidates in a draft, in reading order, and makes the edit at one
-of them. `transform` draws: the operator parameter chooses among the operators that have
-candidates, the position parameter among the candidates, the choice parameter among what
-may be put there. Nothing here is random.
+An operator says what may be done to which words; its kind lists the places in a draft, in
+reading order, and makes the edit at one of them. `transform` draws: the operator parameter
+chooses among the operators that have a place, the position parameter among the places, the
+choice parameter among what may be put there. Nothing here is random.
+
+A place is the index of a word or of a gap (gap i is before word i), or, of typing errors, a word
+and what it can take.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from pytest_dstfuzz.perturb import char_operators, word_operators
-from pytest_dstfuzz.perturb.draft import Draft, EditResult, choose_place, pick
-from pytest_dstfuzz.perturb.edit_policy import EditPolicy
+from pytest_dstfuzz.perturb.draft import (
+    FREE,
+    LOCKED,
+    TYPO,
+    Draft,
+    EditResult,
+    drop_word,
+    insert_after,
+    insert_before,
+    join_words,
+    pick,
+    replace_word,
+    retype,
+)
+from pytest_dstfuzz.perturb.edit_policy import EditPolicy, UsedOperator
+from pytest_dstfuzz.perturb.words import match_case
+from pytest_dstfuzz.transformations import Typo
+
+Ask = Callable[..., Any]
+#: A word and all typing errors of one kind that it can take, at least one.
+Typos = tuple[int, tuple[Typo, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """One way to carry a transformation out.
+def _gaps(draft: Draft, policy: EditPolicy) -> Iterator[int]:
+    """Yield the gaps in which a word may be put."""
+    if not draft.tokens or (policy.strict and draft.quota < 1):
+        return
+    for index, token in enumerate(draft.tokens):
+        if token.open:
+            yield index
+    if draft.open_end:
+        yield len(draft.tokens)
+
+
+def _insertable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+    """Yield the gaps for which there is something to insert."""
+    ask = used.ask
+    if used.operator.asks:
+        return (place for place in _gaps(draft, policy) if ask(*_sides(draft, place)))
+    return _gaps(draft, policy) if ask("", "") else iter(())
+
+
+def _insert(
+    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
+) -> EditResult:
+    asks = used.operator.asks
+    words = used.ask(*_sides(draft, place)) if asks else used.ask("", "")
+    return insert_before(draft, place, words[pick(choice, len(words))], _name(used))
+
+
+def _sides(draft: Draft, place: int) -> tuple[str, str]:
+    """Return the words on both sides of a gap, ``""`` at an edge; of an inserted phrase, one."""
+    tokens = draft.tokens
+    left = tokens[place - 1].lower.split()[-1] if place else ""
+    return left, tokens[place].lower.split()[0] if place < len(tokens) else ""
+
+
+def _repeatable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+    """Yield the words that may be said twice."""
+    strict = policy.strict
+    if strict and draft.quota < 1:
+        return
+    tokens = draft.tokens
+    for index, token in enumerate(tokens):
+        open_after = tokens[index + 1].open if index + 1 < len(tokens) else draft.open_end
+        allowed = not strict or (token.role == FREE and not token.touched)
+        if open_after and allowed and used.ask(token.lower):
+            yield index
+
+
+def _repeat(
+    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
+) -> EditResult:
+    """Say a word twice; the second time in lower case, but for ``I``."""
+    token = draft.tokens[place]
+    word = token.text if token.lower == "i" else token.lower
+    # The first of the two stays as it is, else it would no longer be said twice.
+    kept = token._replace(touched=True, typos=0)
+    draft = draft._replace(tokens=(*draft.tokens[:place], kept, *draft.tokens[place + 1 :]))
+    return insert_after(draft, place, word, _name(used))
+
+
+def _replaceable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+    """Yield the words which have a replacement."""
+    strict = policy.strict
+    if strict and draft.quota < 1:
+        return
+    # Another spelling is a typing error: cue words of some length take it.
+    spelled = used.operator.kind == "respell"
+    for index, token in enumerate(draft.tokens):
+        allowed = (not strict or token.typos > 0) if spelled else token.role == FREE
+        if allowed and not (strict and token.touched) and used.ask(token.lower):
+            yield index
+
+
+def _replace(
+    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
+) -> EditResult:
+    """Replace a word, in the case of the word replaced."""
+    token = draft.tokens[place]
+    words = used.ask(token.lower)
+    word = match_case(token.text, words[pick(choice, len(words))])
+    return replace_word(draft, place, word, _name(used))
+
+
+def _droppable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+    """Yield the words that may go."""
+    strict = policy.strict
+    if strict and (draft.quota < 1 or len(draft.tokens) < 2):
+        return
+    for index, token in enumerate(draft.tokens):
+        untouched = not (strict and token.touched)
+        if token.role == FREE and untouched and used.ask(token.lower):
+            yield index
+
+
+def _drop(
+    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
+) -> EditResult:
+    made = drop_word(draft, place, _name(used))
+    tokens = made.draft.tokens
+    if not policy.strict or place == len(tokens):
+        return made
+    # One edit a gap: nothing is put where a word went, and its neighbours do not join.
+    shut = tokens[place]._replace(open=False)
+    changed = (*tokens[:place], shut, *tokens[place + 1 :])
+    return made._replace(draft=made.draft._replace(tokens=changed))
+
+
+def _typable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[Typos]:
+    """Yield the words that can take a typing error, with all that they can take."""
+    ask, strict = used.ask, policy.strict
+    full = strict and draft.quota < 1
+    # A word that is misspelled and then parted is no longer the word that it was.
+    whole = strict and used.operator.kind == "punctuate"
+    for index, token in enumerate(draft.tokens):
+        if strict and (token.typos < 1 or (whole if token.touched else full)):
+            continue
+        found = ask(token.text)
+        if found:
+            yield index, found
+
+
+def _type(
+    draft: Draft,
+    policy: EditPolicy,
+    used: UsedOperator,
+    place: tuple[int, Typo],
+    choice: float,
+) -> EditResult:
+    index, (start, end, choices) = place
+    return retype(draft, index, (start, end), choices[pick(choice, len(choices))], _name(used))
+
+
+def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Typo]:
+    """Return the typing error that ``parameter`` selects of all those of all words."""
+    rest = pick(parameter, sum([len(found) for _, found in places]))
+    for index, found in places:
+        if rest < len(found):
+            return index, found[rest]
+        rest -= len(found)
+    raise AssertionError("pick returned no index")
+
+
+def _joinable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+    """Yield the words whose blank before them may go."""
+    tokens, strict = draft.tokens, policy.strict
+    if strict and draft.quota < 2:
+        return
+    for index in range(1, len(tokens)):
+        left, right = tokens[index - 1], tokens[index]
+        if not right.gap.isspace() or len(right.gap) > 1:
+            continue
+        free = LOCKED not in (left.role, right.role)
+        whole = right.open and not (left.touched or right.touched)
+        if (not strict or (free and whole)) and used.ask(left.lower, right.lower):
+            yield index
+
+
+def _join(
+    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
+) -> EditResult:
+    return join_words(draft, place, _name(used))
+
+
+def _name(used: UsedOperator) -> tuple[str, str]:
+    return used.operator.transformation, used.operator.name
+
+
+def _choose_place(places: Sequence[Any], parameter: float) -> Any:
+    """Return the place that ``parameter`` selects."""
+    return places[pick(parameter, len(places))]
+
+
+def _word_remoteness(draft: Draft, place: int) -> tuple[int, bool]:
+    """Return how far a word is from a slot value, words that say what it is for first."""
+    token = draft.tokens[place]
+    return token.distance, token.role != TYPO
+
+
+def _gap_remoteness(draft: Draft, place: int) -> tuple[int, bool]:
+    """Return how far the gap before a word is from a slot value; a word beside it is 1 away."""
+    sides = draft.tokens[max(place - 1, 0) : place + 1]
+    return 1 + min(token.distance for token in sides), all(t.role != TYPO for t in sides)
+
+
+def _typo_remoteness(draft: Draft, place: Typos) -> tuple[int, bool]:
+    return _word_remoteness(draft, place[0])
+
+
+def _word_of_word(draft: Draft, place: int) -> Sequence[int]:
+    return (place,)
+
+
+def _word_of_gap(draft: Draft, place: int) -> Sequence[int]:
+    """Return the word beside a gap that is nearer to a slot value."""
+    sides = range(max(place - 1, 0), min(place + 1, len(draft.tokens)))
+    return (min(sides, key=lambda index: draft.tokens[index].distance),)
+
+
+def _words_of_typos(draft: Draft, place: Typos) -> Sequence[int]:
+    """Return the word once for each typing error in it."""
+    return (place[0],) * len(place[1])
+
+
+class Steps(NamedTuple):
+    """How operators of one kind are carried out; not every kind looks at all arguments.
 
     Attributes:
-        name: as edits record it.
-        candidates: yields the places; what a place is, is the operator's own affair.
-        choose: returns the place that a parameter in [0, 1] selects of all.
+        places: yields where the operator may work.
+        make: makes the edit at a place; the parameter in [0, 1] chooses what is put there.
         remoteness: what places are sorted by where the nearest to a slot value comes first.
         words: the word of each thing that the position parameter may select at a place.
-        make: makes the edit at a place; the parameter in [0, 1] chooses what is put there.
+        choose: returns the place that a parameter in [0, 1] selects of all.
     """
 
-    name: str
-    candidates: Callable[[Draft, EditPolicy], Iterator[Any]]
-    make: Callable[[Draft, EditPolicy, Any, float], EditResult]
-    choose: Callable[[list[Any], float], Any] = choose_place
-    remoteness: Callable[[Draft, Any], tuple[int, bool]] = word_operators.word_remoteness
-    words: Callable[[Draft, Any], Sequence[int]] = word_operators.word_of_word
+    places: Callable[[Draft, EditPolicy, UsedOperator], Iterator[Any]]
+    make: Callable[[Draft, EditPolicy, UsedOperator, Any, float], EditResult]
+    remoteness: Callable[[Draft, Any], tuple[int, bool]] = _word_remoteness
+    words: Callable[[Draft, Any], Sequence[int]] = _word_of_word
+    choose: Callable[[list[Any], float], Any] = _choose_place
 
 
-_WORD_INSERT: Final = (
-    Operator("repeat", word_operators.repeatable, word_operators.repeat),
-    *(
-        Operator(
-            name,
-            candidates,
-            make,
-            remoteness=word_operators.gap_remoteness,
-            words=word_operators.word_of_gap,
-        )
-        for name, candidates, make in (
-            ("filler", word_operators.filler_gaps, word_operators.insert_filler),
-            ("emoji", word_operators.emoji_gaps, word_operators.insert_emoji),
-            ("mlm", word_operators.proposal_gaps, word_operators.insert_proposal),
-        )
-    ),
-)
-_WORD_REPLACE: Final = tuple(
-    Operator(kind, word_operators.replaceable(kind), word_operators.replace(kind))
-    for kind in ("misspelling", "synonym", "neighbour")
-)
-_WORD_DROP: Final = (
-    Operator("stop_word", word_operators.droppable_stop_words, word_operators.drop("stop_word")),
-    Operator("any_word", word_operators.droppable_words, word_operators.drop("any_word")),
-)
-
-
-def _slips(transformation: str, *kinds: str) -> tuple[Operator, ...]:
-    return tuple(
-        Operator(
-            kind,
-            char_operators.slips(kind),
-            char_operators.slip(transformation, kind),
-            char_operators.choose_slip,
-            char_operators.slip_remoteness,
-            char_operators.words_of_slips,
-        )
-        for kind in kinds
-    )
-
-
-#: Transformation -> its operators, in the order in which the operator parameter has them.
-OPERATORS: Final[Mapping[str, tuple[Operator, ...]]] = MappingProxyType(
+_TYPING: Final = Steps(_typable, _type, _typo_remoteness, _words_of_typos, _choose_typo)
+_STEPS: Final[Mapping[str, Steps]] = MappingProxyType(
     {
-        "word_insert": _WORD_INSERT,
-        "word_replace": _WORD_REPLACE,
-        "word_drop": _WORD_DROP,
-        "char_insert": _slips("char_insert", "repeat", "keyboard_insert", "punctuation"),
-        "char_replace": _slips("char_replace", "look_alike", "keyboard", "swap"),
-        "char_drop": (
-            Operator(
-                "blank",
-                char_operators.blanks,
-                char_operators.drop_blank,
-                remoteness=word_operators.gap_remoteness,
-                words=word_operators.word_of_gap,
-            ),
-            *_slips("char_drop", "any"),
-        ),
+        "insert": Steps(_insertable, _insert, _gap_remoteness, _word_of_gap),
+        "repeat": Steps(_repeatable, _repeat),
+        "replace": Steps(_replaceable, _replace),
+        "respell": Steps(_replaceable, _replace),
+        "drop": Steps(_droppable, _drop),
+        "typo": _TYPING,
+        "punctuate": _TYPING,
+        "join": Steps(_joinable, _join, _gap_remoteness, _word_of_gap),
     }
 )
 
@@ -107,51 +278,54 @@ class Candidates(NamedTuple):
     """What a transformation can do to an utterance.
 
     Attributes:
-        operators: numbers, in `OPERATORS`, of those which have a place.
+        operators: names of those which have a place.
         words: for each of them the word of every place, in the order in which the position
             parameter counts; of a gap the one beside it that is nearer to a slot value.
     """
 
-    operators: tuple[int, ...]
+    operators: tuple[str, ...]
     words: tuple[tuple[int, ...], ...]
 
 
-def candidates(draft: Draft, rules: EditPolicy, transformation: str) -> Candidates:
+def candidates(draft: Draft, policy: EditPolicy, transformation: str) -> Candidates:
     """Return what `transform` chooses from."""
     found = []
-    for number, operator in enumerate(OPERATORS[transformation]):
-        places = list(operator.candidates(draft, rules))
+    for used in policy.operators[transformation]:
+        steps = _STEPS[used.operator.kind]
+        places = list(steps.places(draft, policy, used))
         if places:
-            if rules.nearest_first:
-                places.sort(key=partial(operator.remoteness, draft))
-            found.append((number, tuple(w for p in places for w in operator.words(draft, p))))
-    return Candidates(tuple(number for number, _ in found), tuple(words for _, words in found))
+            if policy.nearest_first:
+                places.sort(key=partial(steps.remoteness, draft))
+            words = tuple(word for place in places for word in steps.words(draft, place))
+            found.append((used.operator.name, words))
+    return Candidates(tuple(name for name, _ in found), tuple(words for _, words in found))
 
 
 def transform(
-    draft: Draft, rules: EditPolicy, transformation: str, parameters: tuple[float, ...]
+    draft: Draft, policy: EditPolicy, transformation: str, parameters: tuple[float, ...]
 ) -> EditResult | None:
     """Make one edit, or return ``None`` where no operator has a candidate.
 
     Args:
         draft: the utterance so far.
-        rules: what the validity profile allows.
-        transformation: one of `OPERATORS`.
-        parameters: position, operator and (but for the drops) choice, each in [0, 1].
+        policy: what the validity profile allows, and the operators in use.
+        transformation: one that is in use.
+        parameters: position, operator and, where there is one, choice, each in [0, 1].
     """
     found = []
-    for operator in OPERATORS[transformation]:
-        candidates = operator.candidates(draft, rules)
+    for used in policy.operators[transformation]:
+        steps = _STEPS[used.operator.kind]
+        candidates = steps.places(draft, policy, used)
         # Whether there is one is all that is asked of an operator which is not chosen.
         if (first := next(candidates, None)) is not None:
-            found.append((operator, first, candidates))
+            found.append((used, steps, first, candidates))
     if not found:
         return None
     position, which, *choice = parameters
-    operator, first, rest = found[pick(which, len(found))]
+    used, steps, first, rest = found[pick(which, len(found))]
     places = [first, *rest]
-    if rules.nearest_first:
+    if policy.nearest_first:
         # A stable sort: places equally near stay in reading order.
-        places.sort(key=partial(operator.remoteness, draft))
-    place = operator.choose(places, position)
-    return operator.make(draft, rules, place, choice[0] if choice else 0.0)
+        places.sort(key=partial(steps.remoteness, draft))
+    place = steps.choose(places, position)
+    return steps.make(draft, policy, used, place, choice[0] if choice else 0.0)

@@ -6,6 +6,7 @@ from typing import Final
 
 import jellyfish
 
+from pytest_dstfuzz.perturb.edits import equal_ends
 from pytest_dstfuzz.perturb.words import word_list
 
 #: Characters of the longest utterance that is edited. Jaro similarity takes time by the square
@@ -50,22 +51,11 @@ def typing_distance(one: str, other: str) -> int:
     """
     longest = max(len(one), len(other))
     if longest > _LONGEST_WORD:
-        one, other = _without_equal_ends(one, other)
+        head, tail = equal_ends(one, other)
+        one, other = one[head : len(one) - tail], other[head : len(other) - tail]
         if max(len(one), len(other)) > _LONGEST_WORD:
             return longest
     return int(jellyfish.damerau_levenshtein_distance(_encodable(one), _encodable(other)))
-
-
-def _without_equal_ends(one: str, other: str) -> tuple[str, str]:
-    start = _equal_from_the_start(one, other)
-    one, other = one[start:], other[start:]
-    end = _equal_from_the_start(one[::-1], other[::-1])
-    return one[: len(one) - end], other[: len(other) - end]
-
-
-def _equal_from_the_start(one: str, other: str) -> int:
-    places = enumerate(zip(one, other, strict=False))
-    return next((at for at, (left, right) in places if left != right), min(len(one), len(other)))
 
 
 def word_limit(source: frozenset[str], limit: float, *, flat: bool = False) -> float:

@@ -15,7 +15,7 @@ class Action:
 
     Attributes:
         vector: reals in [0, 1] on the grid of 1/1024; see `ActionSpace` for the layout.
-        k: number of associated transformations, 1 to 6: those of largest importance.
+        k: number of associated transformations: those of largest importance.
     """
 
     vector: tuple[float, ...]

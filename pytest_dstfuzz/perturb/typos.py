@@ -1,7 +1,6 @@
-"""Typing errors that a word can take: where in the word, and what is typed there.
+"""Typing errors that a word can take without being read as another one.
 
-Tables depend on the word alone, so they are made once for each different word. In strict
-a typing error never makes another word, nor anything that reads like a number or a
+In strict a typing error never makes another word, nor anything that reads like a number or a
 negation (``there`` -> ``thre``).
 """
 
@@ -9,89 +8,68 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+from pytest_dstfuzz.transformations import Typo
 
 #: What a slip of the finger leaves inside a word, and at its end. No question mark: it
 #: would turn a statement round. No dash at the end: it would make a number negative.
 SEPARATORS: Final = (" ", "-", ".", ",")
 ENDINGS: Final = (",", ".", ";", "!")
-#: The same for the profile ``edit-rate``, inside and at both ends.
-ANY_PUNCTUATION: Final = (" ", "-", ".", ",", ";", ":", "!", "?", "'", '"', "_", "/")
 _PARTS: Final = re.compile(r"[ \-.,]")
-#: Words shorter than this lose no letter and swap none in strict.
+#: Words shorter than this are not dangerous: too much would be near them.
 _SHORTEST: Final = 4
 #: Longer ones are no words (addresses, tokens), and judging each slip would take long.
 _LONGEST: Final = 40
 #: Letters that stand for words in messages (`u`, `r`, `n`, `2` ...), or are words.
 _TEXTING: Final = frozenset("abcdefgikmnopruxy")
+#: Letters of a word for each typing error that it may take.
+_LETTERS_A_TYPO: Final = 4
 
 
-class Typo(NamedTuple):
-    """One place in a word: ``word[start:end]`` becomes one of ``choices``."""
-
-    start: int
-    end: int
-    choices: tuple[str, ...]
+def typo_limit(length: int) -> int:
+    """Return how many typing errors a word of so many letters takes in strict."""
+    return max(1, length // _LETTERS_A_TYPO)
 
 
 class TypoTable:
-    """Makes the tables of typing errors, and judges whether a misspelling is one."""
+    """Judges whether a misspelling is one, and nothing else.
+
+    Args:
+        is_word: whether a text is a word or a value of its own, which no typing error may make;
+            ``None`` = anything may come out (profile ``edit-rate``).
+        dangerous: lower-cased words; results within one typing error of one of them are refused
+            as well.
+    """
 
     def __init__(
-        self,
-        keyboard: Mapping[str, tuple[str, ...]],
-        look_alikes: Mapping[str, tuple[str, ...]],
-        *,
-        is_word: Callable[[str], bool] | None = None,
-        dangerous: Iterable[str] = (),
+        self, is_word: Callable[[str], bool] | None = None, dangerous: Iterable[str] = ()
     ) -> None:
-        """Build for one profile.
-
-        Args:
-            keyboard: letter or digit -> its neighbours.
-            look_alikes: letter -> characters that look like it.
-            is_word: whether a text is a word or a value of its own, which no typing error
-                may make; ``None`` = anything may come out (profile ``edit-rate``).
-            dangerous: lower-cased words; results within one typing error of one of them
-                are refused as well.
-        """
-        self._keyboard = keyboard
-        self._look_alikes = look_alikes
         self._is_word = is_word
         self._dangerous = frozenset(
-            near for word in dangerous if len(word) > _SHORTEST - 1 for near in _neighbourhood(word)
+            near for word in dangerous if len(word) >= _SHORTEST for near in _neighbourhood(word)
         )
-        self.strict = is_word is not None
-        self._makers: dict[str, Callable[[str], list[Typo]]] = {
-            "repeat": _repeats,
-            "keyboard_insert": self._keyboard_inserts,
-            "punctuation": self._punctuation,
-            "look_alike": self._look_alike,
-            "keyboard": self._keyboard_replaces,
-            "swap": self._swaps,
-            "any": self._drops,
-        }
-        self.slips = lru_cache(maxsize=1 << 16)(self._slips)
         self.harmless = lru_cache(maxsize=1 << 16)(self._harmless)
 
-    def _slips(self, kind: str, word: str) -> tuple[Typo, ...]:
-        """Return the slips of one kind that ``word`` (as typed) can take, in reading order."""
-        if self.strict and len(word) > _LONGEST:
+    def kept(self, word: str, typos: Iterable[Typo]) -> tuple[Typo, ...]:
+        """Return what of some typing errors ``word`` (as typed) can take, in their order."""
+        if self._is_word is None:
+            return tuple(typo for typo in typos if typo.choices)
+        if len(word) > _LONGEST:
             return ()
-        slips = self._makers[kind](word)
-        if not self.strict:
-            return tuple(slip for slip in slips if slip.choices)
         kept = []
         # Few of these texts come again: to remember each would crowd out those that do.
         harmless = self._harmless
-        for start, end, choices in slips:
+        for start, end, choices in typos:
             head, tail = word[:start], word[end:]
-            at_end = kind == "punctuation" and not tail
+            # A mark after a whole word leaves it as it is.
             good = (
-                choices if at_end else tuple(new for new in choices if harmless(head + new + tail))
-            )
+                choices
+                if start == len(word) and choices == ENDINGS
+                else tuple(new for new in choices if harmless(head + new + tail))
+            ) or _in_another_case(word[start:end], choices)
             if good:
                 kept.append(Typo(start, end, good))
         return tuple(kept)
@@ -113,50 +91,10 @@ class TypoTable:
             return bool(piece) and piece not in _TEXTING
         return not (self._is_word and self._is_word(piece)) and piece not in self._dangerous
 
-    def _keyboard_inserts(self, word: str) -> list[Typo]:
-        return [
-            Typo(place + 1, place + 1, self._near(character))
-            for place, character in enumerate(word)
-        ]
 
-    def _keyboard_replaces(self, word: str) -> list[Typo]:
-        return [Typo(place, place + 1, self._near(c)) for place, c in enumerate(word)]
-
-    def _near(self, character: str) -> tuple[str, ...]:
-        found = self._keyboard.get(character.lower(), ())
-        if self.strict:  # A digit in the row above would be a number.
-            found = tuple(key for key in found if not key.isdigit())
-        return tuple(key.upper() for key in found) if character.isupper() else found
-
-    def _look_alike(self, word: str) -> list[Typo]:
-        return [
-            Typo(place, place + 1, self._look_alikes.get(character, ()))
-            for place, character in enumerate(word)
-        ]
-
-    def _punctuation(self, word: str) -> list[Typo]:
-        if not self.strict:
-            return [Typo(place, place, ANY_PUNCTUATION) for place in range(len(word) + 1)]
-        inside = [Typo(place, place, SEPARATORS) for place in range(2, len(word) - 1)]
-        return [*inside, Typo(len(word), len(word), ENDINGS)]
-
-    def _swaps(self, word: str) -> list[Typo]:
-        if self.strict and len(word) < _SHORTEST:
-            return []
-        return [
-            Typo(place, place + 2, (word[place + 1] + word[place],))
-            for place in range(len(word) - 1)
-            if word[place] != word[place + 1]
-        ]
-
-    def _drops(self, word: str) -> list[Typo]:
-        if self.strict and len(word) < _SHORTEST:
-            return []
-        return [Typo(place, place + 1, ("",)) for place in range(len(word))]
-
-
-def _repeats(word: str) -> list[Typo]:
-    return [Typo(place + 1, place + 1, (character,)) for place, character in enumerate(word)]
+def _in_another_case(old: str, choices: Sequence[str]) -> tuple[str, ...]:
+    """Return the choices that leave a word the word that it is."""
+    return tuple(new for new in choices if new and new.lower() == old.lower())
 
 
 def _neighbourhood(word: str) -> set[str]:

@@ -14,14 +14,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED
-from pytest_dstfuzz.perturb.edit_policy import EditPolicy, typo_limit
-from pytest_dstfuzz.perturb.edits import Hunk, hunks
+from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Source
+from pytest_dstfuzz.perturb.edit_policy import EditPolicy
+from pytest_dstfuzz.perturb.edits import Hunk, equal_ends, hunks
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.rates import typing_distance
-from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS
+from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS, typo_limit
 from pytest_dstfuzz.perturb.words import Word, is_word_character, marks, word_list
 
 _ADDED_MARKS: Final = frozenset((*ENDINGS, *SEPARATORS)) - {" "}
@@ -31,10 +30,10 @@ _IMPOSSIBLE: Final = 1 << 20
 class StrictCheck:
     """Judges variants by the rules of ``strict``."""
 
-    def __init__(self, locks: Locks, rules: EditPolicy) -> None:
-        """Take the locks and the rules of the profile."""
+    def __init__(self, locks: Locks, edit_policy: EditPolicy) -> None:
+        """Take the locks and the lists of the profile."""
         self._locks = locks
-        self._rules = rules
+        self._edit_policy = edit_policy
 
     def veto(self, source: Source, text: str, edits: Sequence[Edit]) -> str:
         """Return the lock that vetoes a variant, ``""`` when none does.
@@ -114,7 +113,7 @@ class StrictCheck:
         """Return the allowed steps: words of the source and of the variant taken, cost."""
         moves: list[tuple[int, int, int]] = []
         left = len(new) - j
-        if left and source.mask.open[i] and self._may_insert(source, i, new[j]):
+        if left and source.mask.open[i] and self._may_insert(source, i, new, j):
             moves.append((0, 1, 1))
         if i >= last:
             return moves
@@ -127,7 +126,7 @@ class StrictCheck:
             moves.append((1, 0, 1))
         if left and self._may_become(word, role, new[j]):
             moves.append((1, 1, 1))
-        harmless = self._rules.typist.harmless
+        harmless = self._edit_policy.harmless
         parted = new[j : j + 2]
         if left > 1 and "".join(parted) == word and harmless(" ".join(parted)):
             moves.append((1, 2, 1))
@@ -137,25 +136,34 @@ class StrictCheck:
         return moves
 
     def _may_go(self, word: str) -> bool:
-        return any(self._rules.droppable(word, stop_word=kind) for kind in (True, False))
+        return any(goes(word) for goes in self._edit_policy.judged["drop"])
 
-    def _may_insert(self, source: Source, i: int, word: str) -> bool:
-        rules, words = self._rules, source.words
-        if word in rules.fillers or word in rules.emoji:
+    def _may_insert(self, source: Source, i: int, new: Sequence[str], j: int) -> bool:
+        policy, words, word = self._edit_policy, source.words, new[j]
+        if word in policy.fillers or word in policy.emoji:
             return True
         if i and words[i - 1].lower == word and source.mask.roles[i - 1] == FREE:
             return True
-        return word in rules.safe_insertions
+        if word in policy.safe_insertions:
+            return True
+        lefts = {words[i - 1].lower if i else "", *new[max(j - 1, 0) : j]}
+        rights = {words[i].lower if i < len(words) else "", *new[j + 1 : j + 2]}
+        return any(
+            _among(word, fits(left, right))
+            for fits in policy.judged["insert"]
+            for left in lefts
+            for right in rights
+        )
 
     def _may_become(self, old: str, role: int, new: str) -> bool:
-        rules = self._rules
-        if rules.typist.harmless(new) and (
+        policy = self._edit_policy
+        if policy.harmless(new) and (
             typing_distance(old, new) <= typo_limit(len(old))
-            or new in rules.replacements("misspelling", old)
+            or any(_among(new, spells(old)) for spells in policy.judged["respell"])
         ):
             return True
-        kinds = ("synonym", "neighbour")
-        return role == FREE and any(new in rules.replacements(kind, old) for kind in kinds)
+        replaces = policy.judged["replace"]
+        return role == FREE and any(_among(new, others(old)) for others in replaces)
 
     def _why(self, source: Source, first: int, last: int, new: Sequence[str]) -> str:
         """Name the lock that a change without explanation runs into."""
@@ -172,10 +180,15 @@ class StrictCheck:
         if not gone and first < len(mask.reasons) and not mask.open[first]:
             return mask.reasons[first] or mask.reasons[first - 1] or "insertion"
         if added and gone:
-            is_word = any(not self._rules.typist.harmless(word) for word in added)
+            is_word = any(not self._edit_policy.harmless(word) for word in added)
             near = any(typing_distance(a, b) <= typo_limit(len(b)) for a in added for b in gone)
             return "typo-is-word" if is_word and near else "replacement"
         return "insertion" if added or not gone else "drop"
+
+
+def _among(word: str, found: Sequence[str]) -> bool:
+    """Say whether a lower-cased word is one of some words."""
+    return word in found or any(word == other.lower() for other in found)
 
 
 def _trimmed(hunk: Hunk, old: str, new: str) -> Hunk | None:
@@ -183,12 +196,10 @@ def _trimmed(hunk: Hunk, old: str, new: str) -> Hunk | None:
     start, end, new_start, new_end = hunk
     if start == end or new_start == new_end:  # Nothing on one side: nothing is equal.
         return hunk if start < end or new_start < new_end else None
-    while start < end and new_start < new_end and old[start] == new[new_start]:
-        start, new_start = start + 1, new_start + 1
-    while start < end and new_start < new_end and old[end - 1] == new[new_end - 1]:
-        end, new_end = end - 1, new_end - 1
-    changed = start < end or new_start < new_end
-    return Hunk(start, end, new_start, new_end) if changed else None
+    head, tail = equal_ends(old[start:end], new[new_start:new_end])
+    trimmed = Hunk(start + head, end - tail, new_start + head, new_end - tail)
+    changed = trimmed.start < trimmed.end or trimmed.new_start < trimmed.new_end
+    return trimmed if changed else None
 
 
 def _whole_words(changed: Sequence[Hunk], old: str, new: str) -> list[Hunk]:

@@ -23,6 +23,7 @@ from pytest_dstfuzz.config import (
 )
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
+from pytest_dstfuzz.transformations import select
 
 #: The option table as data; ``python -m pytest_dstfuzz.plugin.options`` writes it anew.
 TABLE = Path(__file__).with_name("options.json")
@@ -158,6 +159,8 @@ def default_search(settings: Settings) -> str:
     most turns there (``examples/rq3``); what they are worth elsewhere nobody has measured.
     """
     its_own = settings.checkpoint is None and settings.validity == "strict"
+    # They know none of the operators of others, which a user names to have them used.
+    its_own = its_own and select(settings.only).shipped == select(settings.only)
     return _AGENTS.get(settings.model or "", settings.search) if its_own else settings.search
 
 

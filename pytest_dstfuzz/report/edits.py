@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_dstfuzz.campaign.results import Minimal, VariantResult
-from pytest_dstfuzz.perturb.edits import apply_edits, hunks
+from pytest_dstfuzz.perturb.edits import apply_edits, equal_ends, hunks
 from pytest_dstfuzz.perturb.types import Edit
 
 #: Unchanged characters that stay on each side of an edit when a text is shortened.
@@ -150,13 +150,7 @@ def _narrowed(spans: Iterable[Span]) -> list[Span]:
     """Take out of every change the characters that both of its ends share."""
     narrow: list[Span] = []
     for before, after in spans:
-        shortest = min(len(before), len(after))
-        head = 0
-        while head < shortest and before[head] == after[head]:
-            head += 1
-        tail = 0
-        while tail < shortest - head and before[-1 - tail] == after[-1 - tail]:
-            tail += 1
+        head, tail = equal_ends(before, after)
         parts = (
             Span(before[:head], after[:head]),
             Span(before[head : len(before) - tail], after[head : len(after) - tail]),

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pytest_dstfuzz.perturb.draft import TYPO
+from pytest_dstfuzz.perturb.draft import TYPO, Source
 from pytest_dstfuzz.perturb.edits import source_spans
-from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Edit, Variant
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
+from pytest_dstfuzz.transformations import of_word_level
 
 #: Draws of which the best is taken.
 DRAWS: Final = 8
@@ -36,7 +36,7 @@ class RandomSearch(Search):
 
     Args:
         seed: seed of the campaign.
-        k: number of transformations that one variant associates, 1 to 6.
+        k: number of transformations that one variant associates.
     """
 
     name = "random"
@@ -70,7 +70,7 @@ class NearValueSearch(RandomSearch):
 
     Args:
         seed: seed of the campaign.
-        k: number of transformations that one variant associates, 1 to 6.
+        k: number of transformations that one variant associates.
     """
 
     name = "near-value"
@@ -122,7 +122,7 @@ def _edit_score(source: Source, edit: Edit, span: tuple[int, int]) -> float:
     first = max(bisect_right(starts, span[0]) - 1, 0)
     touched = tokens[first : max(last, first) + 1]
     distance = min(token.distance for token in touched)
-    if edit.transformation.startswith("word"):
+    if of_word_level(edit.transformation):
         if edit.operator == "misspelling":
             return _typo(distance, cue=touched[0].role == TYPO)
         # What is put beside a value stands one word away from it.

@@ -18,7 +18,6 @@ import numpy as np
 from pytest_dstfuzz.perturb.action import GRID
 from pytest_dstfuzz.perturb.draft import pick
 from pytest_dstfuzz.perturb.engine import PartialVariant
-from pytest_dstfuzz.perturb.operators import OPERATORS
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 
@@ -29,27 +28,24 @@ class HillClimb:
 
     Attributes:
         name: of the search.
-        moves: what a step may do: transformation -> its operators.
+        moves: what a step may do: transformation -> its operators; ``None`` = all in use.
         steps: attempts of one climb, after which the next begins.
         kept: most edits that are kept in one climb.
         threshold: an edit is kept where it raises the impurity by more than this.
     """
 
     name: str
-    moves: Mapping[str, tuple[str, ...]]
+    moves: Mapping[str, tuple[str, ...]] | None
     steps: int
     kept: int
     threshold: float
 
 
-_EVERYTHING: Final = {
-    name: tuple(operator.name for operator in operators) for name, operators in OPERATORS.items()
-}
 _SYNONYMS_AND_WORDS: Final = {
     "word_replace": ("synonym",),
     "word_insert": ("repeat", "filler", "mlm"),
 }
-GREEDY: Final = HillClimb("greedy", _EVERYTHING, steps=8, kept=8, threshold=0.0)
+GREEDY: Final = HillClimb("greedy", None, steps=8, kept=8, threshold=0.0)
 DIALTEST: Final = HillClimb("dialtest", _SYNONYMS_AND_WORDS, steps=8, kept=5, threshold=0.001)
 
 
@@ -123,10 +119,10 @@ class HillClimbTurn:
         space, moves = self._task.perturber.space, self._search.rules.moves
         menus = self._task.perturber.menus(self._task.source, base)
         found = []
-        for name in moves:
-            operators = menus[name].operators if name in menus else ()
-            names = [OPERATORS[name][number].name for number in operators]
-            if allowed := [place for place, own in enumerate(names) if own in moves[name]]:
+        for name in menus if moves is None else moves:
+            names = menus[name].operators if name in menus else ()
+            own = names if moves is None else moves[name]
+            if allowed := [place for place, operator in enumerate(names) if operator in own]:
                 found.append((name, allowed, len(names)))
         if not found:
             return None

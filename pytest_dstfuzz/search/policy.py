@@ -8,7 +8,7 @@ from typing import Final
 
 from pytest_dstfuzz.agents.checkpoint import SavedPolicy, load_policy
 from pytest_dstfuzz.agents.features import Trace, TurnView
-from pytest_dstfuzz.agents.policy import Exploration, Policy
+from pytest_dstfuzz.agents.policy import COUNT, Exploration, Policy
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 
@@ -31,12 +31,12 @@ LATER = Exploration(candidates=32, temperature=0.3)
 
 
 class AgentSearch(Search):
-    """Lets a policy choose.
+    """Lets a policy choose among the shipped transformations and operators in use.
 
     Args:
         policy: what was trained.
         seed: seed of the campaign.
-        k: number of transformations that one variant associates, 1 to 6.
+        k: number of transformations that one variant associates.
         order: what the policy's position parameters count through.
     """
 
@@ -46,7 +46,7 @@ class AgentSearch(Search):
     def __init__(self, policy: Policy, seed: int, k: int, order: str = "distance") -> None:
         self.policy = policy
         self.seed = seed
-        self.k = k
+        self.k = min(k, COUNT)
         self._order = order
 
     @property
@@ -64,7 +64,8 @@ class AgentTurn:
 
     def __init__(self, search: AgentSearch, task: SearchTask) -> None:
         self._search = search
-        self._task = task
+        # It knows no others; a run may use some under another search.
+        self._task = task = task._replace(perturber=task.perturber.shipped)
         system = task.dialogue.turns[task.turn_index].system
         menus = task.perturber.menus(task.source)
         self._view = TurnView(task.source, menus, task.clean, system, task.turn_index)
@@ -122,7 +123,7 @@ def agent_search(name: str, seed: int, k: int) -> AgentSearch:
     Args:
         name: value of the option ``search``.
         seed: seed of the campaign.
-        k: number of transformations that one variant associates, 1 to 6.
+        k: number of transformations that one variant associates.
 
     Raises:
         UserError: there is no such policy, or it will not do.

@@ -15,8 +15,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, diff_states
+from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction

@@ -14,7 +14,7 @@ from pytest_dstfuzz.search.policy import AGENTS, AgentSearch, agent_search, is_a
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 
 #: Called as ``factory(seed=..., k=...)``: the seed of the campaign, and how many transformations
-#: one variant associates, 1 to 6.
+#: one variant associates.
 SearchFactory = Callable[..., object]
 #: A package brings a search by an entry point of this group that names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
@@ -52,7 +52,7 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
         name: value of the option ``search``: a name, ``agent``, ``agent:TRACKER`` or
             ``agent:PATH``.
         seed: seed of the campaign.
-        k: number of transformations that one variant associates, 1 to 6.
+        k: number of transformations that one variant associates.
 
     Raises:
         UserError: there is no such search, the agent's policy will not do, or what a package

@@ -27,13 +27,12 @@ from pytest_dstfuzz.agents.features import (
     bucket,
     touched_words,
 )
-from pytest_dstfuzz.config import TRANSFORMATIONS
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.operators import OPERATORS
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.transformations import SHIPPED, TRANSFORMATIONS
 
 SPACE = ActionSpace()
 KINDS = tuple(itertools.product(("strict", "edit-rate"), ("reading", "distance")))
@@ -132,7 +131,7 @@ def test_sizes_and_bounds(
 def test_documented_sizes() -> None:
     assert 16 + len(TRANSFORMATIONS) + SLOT_BUCKETS == STATE_SIZE
     assert WORD_SIZE == 6 + 3 + 2 + 3 + WORD_BUCKETS
-    assert WORD_SIZE + 4 + max(map(len, OPERATORS.values())) + 1 == CHOICE_SIZE
+    assert WORD_SIZE + 4 + max(len(item.operators) for item in SHIPPED) + 1 == CHOICE_SIZE
     assert view_of().words.sum(axis=0)[:6].sum() == len(view_of().source.words)
 
 
@@ -177,7 +176,7 @@ def test_choices_are_the_word_that_is_edited(
         return
     (edit,) = variant.edits
     (row,) = view.choices(number, block, Trace(len(view.source.words)))
-    names = [operator.name for operator in OPERATORS[name]]
+    names = SHIPPED[number].operators
     assert row[WORD_SIZE + 4 :][:4].argmax() == names.index(edit.operator)
     touched = touched_words(view.source, variant)
     beside = {index + step for index in touched for step in (-1, 0, 1)} & set(

@@ -25,12 +25,13 @@ from pytest_dstfuzz.agents.policy import (
     snap,
 )
 from pytest_dstfuzz.campaign.engine import CampaignEngine
-from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
-from pytest_dstfuzz.perturb.action import GRID
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.perturb.action import GRID, ActionSpace
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.protocol import Feedback, SearchTask
+from pytest_dstfuzz.transformations import TRANSFORMATIONS, select
 
 TEXT = "could you please find me a lovely chinese place in the north of town"
 DIALOGUE = talks(1)[0]
@@ -89,7 +90,7 @@ def test_a_choice_is_a_point_of_the_space(
     assert choice.action.vector == tuple(choice.vector.astype(float).tolist())
     assert all((value * GRID).is_integer() for value in choice.action.vector)
     # What was remembered as chosen is what the perturber carries out.
-    steps = {step.transformation for step in SPACE.decode(choice.action, only)}
+    steps = {step.transformation for step in ActionSpace(select(only)).decode(choice.action)}
     chosen = {name for name, yes in zip(TRANSFORMATIONS, choice.chosen, strict=True) if yes}
     there = {name for name, yes in zip(TRANSFORMATIONS, view.available, strict=True) if yes}
     assert chosen == steps & there

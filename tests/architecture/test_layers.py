@@ -12,14 +12,25 @@ import pytest
 from pytest_dstfuzz.plugin.options import TABLE, table_text
 
 PACKAGE = Path(__file__).parents[2] / "pytest_dstfuzz"
-BASE = {"errors", "registry", "config", "files", "json_data", "seeding", "garbage", "printable"}
+BASE = {
+    "errors",
+    "registry",
+    "transformations",
+    "config",
+    "files",
+    "json_data",
+    "seeding",
+    "garbage",
+    "printable",
+}
 
 #: Room -> rooms it may import. A name with a dot is one module of a room.
 ALLOWED: dict[str, set[str]] = {
     "printable": set(),
     "errors": {"printable"},
     "registry": {"errors"},
-    "config": {"errors"},
+    "transformations": {"errors", "registry"},
+    "config": {"errors", "transformations"},
     "files": {"errors"},
     "json_data": set(),
     "seeding": set(),

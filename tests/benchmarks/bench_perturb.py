@@ -23,9 +23,9 @@ import pytest
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.perturb.source import Source
 from pytest_dstfuzz.perturb.types import Action
 
 ROUNDS = 11

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.config import TRANSFORMATIONS
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.perturb.draft import LOCKED
 from pytest_dstfuzz.perturb.edits import apply_edits, source_spans, without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.perturb.operators import OPERATORS, transform
+from pytest_dstfuzz.perturb.operators import transform
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.perturb.types import Action, Edit, Variant
+from pytest_dstfuzz.transformations import TRANSFORMATIONS, find_transformation
 
 SPACE = ActionSpace()
 ACTIONS = st.builds(
@@ -75,7 +75,7 @@ def check_laws(perturber: Perturber, utterance: str, variant: Variant) -> None:
     if variant.valid:
         assert variant.edit_c <= perturber.max_edit_rate
     for edit in variant.edits:
-        assert edit.operator in {operator.name for operator in OPERATORS[edit.transformation]}
+        assert edit.operator in find_transformation(edit.transformation).operators
     for dropped in range(len(variant.edits)):
         apply_edits(utterance, without(variant.edits, [dropped]))
     assert without(variant.edits, range(len(variant.edits))) == ()
@@ -135,7 +135,7 @@ def test_every_operator_of_a_transformation_occurs(name: str, lexicon: Lexicon) 
     rng = np.random.default_rng(0)
     variants = [perturber.apply(source, SPACE.sample(rng, 3)) for _ in range(300)]
     seen = {(edit.transformation, edit.operator) for v in variants for edit in v.edits}
-    assert seen == {(name, operator.name) for operator in OPERATORS[name]}
+    assert seen == {(name, operator) for operator in find_transformation(name).operators}
 
 
 @LAWS
@@ -147,7 +147,7 @@ def test_a_draft_has_the_text_of_its_words(
     draft = perturber.prepare(utterance).draft
     for step in SPACE.decode(action):
         for parameters in step.repetitions:
-            made = transform(draft, perturber._rules, step.transformation, parameters)
+            made = transform(draft, perturber._edit_policy, step.transformation, parameters)
             draft = draft if made is None else made.draft
             words = [part for token in draft.tokens for part in (token.gap, token.text)]
             assert draft.text == "".join(words) + draft.tail

@@ -11,17 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_engine import LAWS, TURNS, UTTERANCES
 
-from pytest_dstfuzz.config import TRANSFORMATIONS
 from pytest_dstfuzz.dialogue.dialogues import Ontology
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.action import GRID, ActionSpace, ActionStep
-from pytest_dstfuzz.perturb.draft import FREE, TYPO, Draft, pick
+from pytest_dstfuzz.perturb.draft import FREE, TYPO, Draft, Source, pick
 from pytest_dstfuzz.perturb.edits import apply_edits, source_spans
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.masks import FAR, Mask, value_distances
-from pytest_dstfuzz.perturb.operators import OPERATORS, transform
-from pytest_dstfuzz.perturb.source import Source
+from pytest_dstfuzz.perturb.operators import _STEPS, transform
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 SPACE = ActionSpace()
 PARAMETERS = st.tuples(*[st.integers(0, GRID).map(lambda number: number / GRID)] * 3)
@@ -80,12 +79,12 @@ def test_menus_say_what_parameters_select(
     source = perturber.prepare(utterance, ["new york"])
     menu = perturber.menus(source)[name]
     parameters = parameters_of(name, drawn)
-    made = transform(source.draft, perturber._rules, name, parameters)
+    made = transform(source.draft, perturber._edit_policy, name, parameters)
     assert (made is None) == (not menu.operators)
     if made is None:
         return
     which = pick(parameters[1], len(menu.operators))
-    assert OPERATORS[name][menu.operators[which]].name == made.edit.operator
+    assert menu.operators[which] == made.edit.operator
     words = menu.words[which]
     word = words[pick(parameters[0], len(words))]
     assert word in words_at(source, (made.edit.start, made.edit.end))
@@ -100,8 +99,7 @@ def test_menus_count_by_distance_or_in_reading_order(
     source = perturber.prepare(utterance, ["new york"])
     tokens = source.draft.tokens
     menu = perturber.menus(source)[name]
-    for number, words in zip(menu.operators, menu.words, strict=True):
-        operator = OPERATORS[name][number].name
+    for operator, words in zip(menu.operators, menu.words, strict=True):
         gap = operator in ("filler", "emoji", "mlm", "blank")
         if kind[1] == "distance":
             distances = [tokens[word].distance for word in words]
@@ -123,19 +121,20 @@ def test_without_distances_a_position_is_what_it_always_was(
     assert all(token.distance == 0 for token in source.draft.tokens)
     action = SPACE.sample(np.random.default_rng(seed), 1)
     (step,) = SPACE.decode(action)
-    draft = source.draft
+    draft, policy = source.draft, perturber._edit_policy
     found = [
-        (operator, places)
-        for operator in OPERATORS[step.transformation]
-        if (places := list(operator.candidates(draft, perturber._rules)))
+        (used, steps, places)
+        for used in policy.operators[step.transformation]
+        if (steps := _STEPS[used.operator.kind])
+        and (places := list(steps.places(draft, policy, used)))
     ]
-    made = transform(draft, perturber._rules, step.transformation, step.repetitions[0])
+    made = transform(draft, policy, step.transformation, step.repetitions[0])
     assert (made is None) == (not found)
     if made is not None:
         position, which, *choice = step.repetitions[0]
-        operator, places = found[pick(which, len(found))]
-        place = operator.choose(places, position)
-        assert made == operator.make(draft, perturber._rules, place, (choice or [0.0])[0])
+        used, steps, places = found[pick(which, len(found))]
+        place = steps.choose(places, position)
+        assert made == steps.make(draft, policy, used, place, (choice or [0.0])[0])
 
 
 @given(
@@ -164,9 +163,8 @@ def test_cue_words_beside_a_value_come_first() -> None:
     source = perturber.prepare(LEAVE, ["new york"])
     words = [token.text for token in source.draft.tokens]
     menu = perturber.menus(source)["char_replace"]
-    swap = menu.operators.index(2)
+    swap = menu.operators.index("swap")
     order = list(dict.fromkeys(words[word] for word in menu.words[swap]))
-    assert OPERATORS["char_replace"][2].name == "swap"
     # `leave` and `after` touch a value and say what it is for.
     assert set(order[:2]) == {"leave", "after"}
     assert order.index("arrive") < order.index("would")
@@ -219,7 +217,7 @@ def test_what_grows_keeps_the_edits_of_its_base(
             assert name not in menus
         elif len(edits) > len(before):
             assert edits[-1].transformation == name
-            names = [OPERATORS[name][number].name for number in menus[name].operators]
+            names = menus[name].operators
             assert edits[-1].operator in names
         levels = [edit.transformation.startswith("char") for edit in edits]
         assert levels == sorted(levels)
@@ -260,7 +258,7 @@ def test_a_single_action_has_one_edit_with_the_same_parameters(
 
 @pytest.mark.parametrize("repetitions", [1, 2, 3])
 def test_blocks_and_importances_are_the_whole_vector(repetitions: int) -> None:
-    space = ActionSpace(repetitions)
+    space = ActionSpace(repetitions=repetitions)
     places = []
     for name in TRANSFORMATIONS:
         block = space.block(name)

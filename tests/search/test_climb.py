@@ -10,6 +10,7 @@ from turns import Tasks
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimb, HillClimbSearch
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 LAWS = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 HEIGHTS = st.lists(
@@ -129,7 +130,7 @@ def test_greedy_does_everything(tasks: Tasks) -> None:
         for item in attempt(GREEDY, task, [0.0] * 8)
         for edit in item.proposal.variant.edits
     }
-    assert found == set(GREEDY.moves)
+    assert found == set(TRANSFORMATIONS)
 
 
 @RULES

@@ -12,7 +12,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
-from pytest_dstfuzz.config import TRANSFORMATIONS, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
@@ -28,6 +28,7 @@ from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.strategies import actions, dialogues, variants
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 SAMPLE = load_dialogues("sample", "test")
 HOTEL = Dialogue(
