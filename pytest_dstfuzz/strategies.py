@@ -189,8 +189,8 @@ class _Made:
 def _perturber(key: _Made) -> Perturber:
     """Return the perturber that a campaign would use, its places in reading order."""
     # Neither the search nor the relation has a say in what is done to an utterance.
-    settings = replace(key.settings, search="random", relation="metamorphic")
-    return CampaignSpec.of(settings, key.data, key.lexicon or load_lexicon()).perturber
+    settings = key.settings.replace_options(search="random", relation="metamorphic")
+    return CampaignSpec.of(settings.variant, key.data, key.lexicon or load_lexicon()).perturber
 
 
 def _variants(
@@ -206,7 +206,9 @@ def _variants(
             f"no transformation may touch turn {turn.index} of dialogue {dialogue.id!r} under "
             f"the profile {perturber.validity!r}: {turn.user!r}"
         )
-    return _valid(perturber, source, _actions(perturber.space, key.settings.transformations, names))
+    return _valid(
+        perturber, source, _actions(perturber.space, key.settings.variant.transformations, names)
+    )
 
 
 @st.composite

@@ -5,7 +5,7 @@
 Those are a look-alike letter of another alphabet or with an accent, an emoji, and `I` mistyped as
 another letter. Counted twice: violations that have such an edit somewhere, in their turn or in
 its context, and those that need one: it is left when all edits are gone that can be spared (the
-minimal version; of a report made with --dst-minimise=no there is none).
+minimal version; of a report made with --no-dst-shrink there is none).
 """
 
 import json

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.results import ContextEdits
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.perturb.designs import replaces
 from pytest_dstfuzz.perturb.draft import Source
@@ -24,7 +24,7 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 class CampaignSpec:
     """What a campaign does to every dialogue, built once from its settings."""
 
-    settings: Settings
+    settings: VariantSettings
     data: DialogueSet
     relation: Relation
     search: Search
@@ -37,7 +37,7 @@ class CampaignSpec:
     @classmethod
     def of(
         cls,
-        settings: Settings,
+        settings: VariantSettings,
         data: DialogueSet,
         lexicon: Lexicon,
         search: Search | None = None,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -39,7 +38,7 @@ class Campaign:
 
     ::
 
-        for result in Campaign(track, "conversations.jsonl", Settings(turns=50)):
+        for result in Campaign(track, "conversations.jsonl", Settings.of(turns=50)):
             print(result.id, result.outcome)
 
     To iterate asks the tracker, in full batches, and yields the results in the order of the
@@ -78,19 +77,23 @@ class Campaign:
     ) -> None:
         settings = Settings() if settings is None else settings
         if isinstance(tracker, str):
-            settings = replace(settings, model=tracker)
+            settings = settings.replace_options(model=tracker)
         self.settings = settings
-        self.data = with_slots(_dialogues(dialogues, settings), settings.slots)
+        self.data = with_slots(_dialogues(dialogues, settings), settings.data.slots)
         self._search = None if search is None else as_search(search, "Campaign(search=...)")
         self._relation = (
             None if relation is None else as_relation(relation, "Campaign(relation=...)")
         )
         self._lexicon = load_lexicon() if lexicon is None else lexicon
         # Refuses what the settings name and there is not.
-        CampaignSpec.of(settings, self.data, self._lexicon, self._search, relation=self._relation)
+        CampaignSpec.of(
+            settings.variant, self.data, self._lexicon, self._search, relation=self._relation
+        )
         self._listener = listener
-        self._plan = sample_turns(self.data, settings.turns, settings.seed, settings.domains)
-        self._budget = budget_of(settings)
+        self._plan = sample_turns(
+            self.data, settings.data.turns, settings.variant.seed, settings.data.domains
+        )
+        self._budget = budget_of(settings.budget)
         self.tracker: Tracker = (
             tracker_for(settings, self.data, deadline=self._budget.deadline)
             if isinstance(tracker, str)
@@ -125,8 +128,8 @@ class Campaign:
         turns = [(dialogue, index) for dialogue, last in self._plan for index in range(last + 1)]
         contexts = [dialogue.context(index) for dialogue, index in turns[:PREFLIGHT_CONTEXTS]]
         budget.deadline.start()
-        repeatable = is_repeatable(self.tracker, settings.repeatable)
-        with bounded(budget.deadline, settings.preflight_seconds):
+        repeatable = is_repeatable(self.tracker, settings.tracker.repeatable)
+        with bounded(budget.deadline, settings.budget.preflight_seconds):
             preflight(
                 self.tracker,
                 contexts,
@@ -156,9 +159,11 @@ def _dialogues(given: object, settings: Settings) -> DialogueSet:
     if isinstance(given, DialogueSet):
         found = given
     elif given is None or isinstance(given, str | Path):
-        return load_dialogues(settings.data if given is None else str(given), settings.split)
+        return load_dialogues(
+            settings.data.data if given is None else str(given), settings.data.split
+        )
     elif isinstance(given, Sequence) and all(isinstance(one, Dialogue) for one in given):
-        found = DialogueSet("dialogues", settings.split, tuple(given))
+        found = DialogueSet("dialogues", settings.data.split, tuple(given))
     else:
         raise UserError(
             "the dialogues of a campaign are a name or a path, as --dst-data takes them, or what "

@@ -91,7 +91,7 @@ def run_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> Dialogue
         repeats = choose_repeats(turns, wanted[:done], rules.settings.seed, dialogue.id)
         answers = yield OptionalRequest(one for repeat in repeats for one in repeat.wanted)
     smaller = [Shrunk() for _ in turns[:done]]
-    if rules.settings.minimise:
+    if rules.settings.shrink:
         smaller = yield from shrink(rules, dialogue, turns[:done], wanted[:done], answers)
     results = [
         _repeated(
@@ -217,7 +217,7 @@ def _passes(rules: CampaignSpec) -> list[range]:
     All at once where nothing depends on what earlier ones showed, so that batches are full.
     """
     settings, only = rules.settings, rules.settings.variant
-    learns = rules.search.adaptive or settings.until_broken
+    learns = rules.search.adaptive or settings.stop_at_first
     numbers = range(settings.variants)
     if only is not None:
         alone = not learns and rules.search.context_variant(only) == only
@@ -236,7 +236,7 @@ def _attempt(
     made: list[tuple[int, Attempt]] = []
     for number in numbers:
         for place, turn in enumerate(turns):
-            done = rules.settings.until_broken and any(
+            done = rules.settings.stop_at_first and any(
                 item.result.outcome == "violation" for item in judged[place].values()
             )
             # Later turns see it clean: whether what breaks them was carried into them from

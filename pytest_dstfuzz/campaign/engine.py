@@ -25,7 +25,7 @@ from pytest_dstfuzz.campaign.events import (
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.shrink import OptionalRequest
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import BudgetSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -43,9 +43,14 @@ Predict = Callable[[list[Context]], Answers]
 Planned = tuple[Dialogue, int]
 
 
-def budget_of(settings: Settings) -> Budget:
+def budget_of(settings: BudgetSettings) -> Budget:
     """Return the limits of ``settings``; nothing is spent yet."""
-    return Budget(settings.max_seconds, settings.max_calls, settings.max_tokens, settings.max_cost)
+    return Budget(
+        settings.max_seconds,
+        settings.max_calls,
+        settings.max_tokens,
+        settings.max_cost,
+    )
 
 
 def predictor_for(
@@ -71,16 +76,16 @@ def predictor_for(
     Raises:
         UserError: there is a limit of tokens or money, and the tracker does not count them.
     """
-    budget = budget_of(settings) if budget is None else budget
+    budget = budget_of(settings.budget) if budget is None else budget
     budget.watch(tracker)
     return Predictor(
         tracker,
-        settings.batch_size,
+        settings.tracker.batch_size,
         ontology=data.ontology,
         normalisation=data.normalisation,
         budget=budget,
         listener=listener,
-        votes=settings.votes if wobbles else 1,
+        votes=settings.tracker.votes if wobbles else 1,
         repeats=wobbles is False,
     )
 
@@ -134,7 +139,7 @@ class CampaignEngine:
             else predictor_for(settings, data, tracker, listener)
         )
         self._rules = CampaignSpec.of(
-            settings,
+            settings.variant,
             data,
             lexicon,
             search,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_dstfuzz.cli.progress import ProgressLine
-from pytest_dstfuzz.config import ADAPTER, Settings, build_settings, parse_option
+from pytest_dstfuzz.config import ADAPTER, Settings, TrackerSettings, build_settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def run(arguments: Sequence[str]) -> int:
     checked = _check(settings, turns)
     found = checked.found
     if as_json:
-        print(json.dumps(_as_json(settings, checked), indent=2))
+        print(json.dumps(_as_json(settings.tracker, checked), indent=2))
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-        for line in _page(settings, checked):
+        for line in _page(settings.tracker, checked):
             print(_coloured(line) if colour else line.text)
     return 0 if found.passed else EXIT_FAILED
 
@@ -101,24 +101,24 @@ def _check(settings: Settings, turns: int | None) -> _Checked:
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
     from pytest_dstfuzz.trackers.tracker import notes_of  # noqa: PLC0415
 
-    data = with_slots(load_dialogues(settings.data, settings.split), settings.slots)
-    data = sample_set(data, turns, settings.seed, settings.domains)
+    data = with_slots(load_dialogues(settings.data.data, settings.data.split), settings.data.slots)
+    data = sample_set(data, turns, settings.variant.seed, settings.data.domains)
     tracker = tracker_for(settings, data)
     progress = ProgressLine("contexts asked for")
     try:
         found = check_tracker(
             tracker,
             data,
-            settings.batch_size,
+            settings.tracker.batch_size,
             lambda asked: progress(asked, None),
-            repeatable=settings.repeatable,
+            repeatable=settings.tracker.repeatable,
         )
     finally:
         progress.close()
     return _Checked(data, found, (*data.notes, *notes_of(tracker)))
 
 
-def _page(settings: Settings, checked: _Checked) -> list[StyledLine]:
+def _page(settings: TrackerSettings, checked: _Checked) -> list[StyledLine]:
     from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - help should not wait for it
 
     page = TerminalPage(shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "utf-8")
@@ -150,7 +150,7 @@ def _page(settings: Settings, checked: _Checked) -> list[StyledLine]:
     return page.lines
 
 
-def _as_json(settings: Settings, checked: _Checked) -> dict[str, object]:
+def _as_json(settings: TrackerSettings, checked: _Checked) -> dict[str, object]:
     data, found, notes = checked
     return {
         "tracker": str(settings.model),

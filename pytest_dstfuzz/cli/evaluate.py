@@ -77,19 +77,21 @@ def _measure(
     from pytest_dstfuzz.trackers.preflight import bounded, preflight  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
 
-    data = load_dialogues(settings.data, settings.split, layout=layout, normalisation=normalisation)
-    data = with_slots(data, settings.slots)
-    data = sample_set(data, None, settings.seed, settings.domains)
+    data = load_dialogues(
+        settings.data.data, settings.data.split, layout=layout, normalisation=normalisation
+    )
+    data = with_slots(data, settings.data.slots)
+    data = sample_set(data, None, settings.variant.seed, settings.data.domains)
     deadline = Deadline()
-    with bounded(deadline, settings.preflight_seconds):
+    with bounded(deadline, settings.budget.preflight_seconds):
         tracker = tracker_for(settings, data, deadline=deadline)
         contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
         preflight(tracker, contexts, ontology=data.ontology, deadline=deadline)
     progress = ProgressLine("turns predicted")
     try:
-        evaluation = evaluate(tracker, data, settings.batch_size, progress)
+        evaluation = evaluate(tracker, data, settings.tracker.batch_size, progress)
     finally:
         progress.close()
     if as_json:
         return [json.dumps(evaluation.to_json(), indent=2)]
-    return [f"tracker               {settings.model}", *evaluation.lines()]
+    return [f"tracker               {settings.tracker.model}", *evaluation.lines()]

@@ -53,7 +53,7 @@ def run(arguments: Sequence[str]) -> int:
     with listen(options.host, options.port) as listening:
         tracker = resolve_tracker(name, **given)
         about = About(name, fingerprint_of(tracker), repeatable=is_repeatable(tracker))
-        batch_size = given.get("batch_size", Settings().batch_size)
+        batch_size = given.get("batch_size", Settings().tracker.batch_size)
         app = make_app(tracker, about, batch_size=batch_size, token=token, host=options.host)
         if not (token or is_loopback(options.host)):
             print(_OPEN.format(host=options.host), file=sys.stderr, flush=True)

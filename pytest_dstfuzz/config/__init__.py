@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.config.option import Option
 from pytest_dstfuzz.config.options import (
+    ADAPTER,
     MARKER_NAMES,
     OPTION_NAMES,
     OPTIONS,
+    SERVICE,
+    names_of,
     option,
     option_text,
     parse_option,
 )
-from pytest_dstfuzz.config.parsers import canonical_split
-from pytest_dstfuzz.config.secret import MASK, Address, Header, masked, masked_words, revealed
-from pytest_dstfuzz.config.settings import (
-    ADAPTER,
+from pytest_dstfuzz.config.parsers import (
     ATTACKS,
-    NO_CACHE,
-    SERVICE,
     SPLIT_ALIASES,
     SPLITS,
     VALIDITIES,
+    Option,
+    canonical_split,
+)
+from pytest_dstfuzz.config.secret import MASK, Address, Header, masked, masked_words, revealed
+from pytest_dstfuzz.config.settings import (
+    NO_CACHE,
+    BudgetSettings,
+    DataSettings,
+    GateSettings,
+    OutputSettings,
     Settings,
+    TrackerSettings,
+    VariantSettings,
     build_settings,
     check_variant,
     settings_json,
+    settings_of_json,
 )
 
 __all__ = [
@@ -40,17 +50,25 @@ __all__ = [
     "SPLIT_ALIASES",
     "VALIDITIES",
     "Address",
+    "BudgetSettings",
+    "DataSettings",
+    "GateSettings",
     "Header",
     "Option",
+    "OutputSettings",
     "Settings",
+    "TrackerSettings",
+    "VariantSettings",
     "build_settings",
     "canonical_split",
     "check_variant",
     "masked",
     "masked_words",
+    "names_of",
     "option",
     "option_text",
     "parse_option",
     "revealed",
     "settings_json",
+    "settings_of_json",
 ]

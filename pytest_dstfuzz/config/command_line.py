@@ -63,9 +63,9 @@ class Parser(argparse.ArgumentParser):
                 flag,
                 dest=name,
                 type=_shared_type(name, flag),
-                action=_Together if item.separator == "\n" else "store",
+                action=_Together if item.value.separator == "\n" else "store",
                 required=name in required,
-                metavar=item.metavar,
+                metavar=item.value.metavar or "yes|no",
                 help=item.help,
             )
 

@@ -5,349 +5,372 @@ from __future__ import annotations
 from typing import Any
 
 from pytest_dstfuzz.config import parsers, rates
-from pytest_dstfuzz.config.option import Option
-from pytest_dstfuzz.config.service_options import SERVICE_OPTIONS
-from pytest_dstfuzz.config.settings import (
-    ANNOTATIONS,
-    ATTACKS,
-    FAIL_ON,
-    INCONCLUSIVE,
-    SUITE,
-    VALIDITIES,
-)
+from pytest_dstfuzz.config.parsers import PARTS, SWITCH, Option, Scope, Value
+from pytest_dstfuzz.config.tracker_keys import SERVICES, TRACKER_KEYS
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
 
-#: Every option, in the order in which help shows them.
-OPTIONS: tuple[Option, ...] = (
+_TRACKER = (
     Option(
         "model",
-        parsers.tracker,
-        "NAME",
+        Value(parsers.tracker, "NAME"),
         "tracker: a registered name ('trade'), module:attribute, or the address of a service, "
         "http(s)://... or rasa+http(s)://...",
     ),
     Option(
-        "checkpoint", parsers.text, "PATH", "weights of the tracker instead of the shipped ones"
+        "checkpoint",
+        Value(parsers.text, "PATH"),
+        "weights of the tracker instead of the shipped ones",
+        scopes=("path", "place"),
     ),
     Option(
+        "device",
+        Value(parsers.text, "NAME"),
+        "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)",
+        scopes=("place",),
+    ),
+    Option(
+        "batch_size",
+        Value(parsers.integer(1, 65536), "N", int),
+        "contexts predicted at once (default: 64)",
+    ),
+    Option(
+        "repeatable",
+        SWITCH,
+        "whether the tracker gives the same answer each time; no: answers are put to the vote, and "
+        "the noise is measured (default: what the tracker says of itself, else yes)",
+    ),
+    Option(
+        "votes",
+        Value(parsers.odd(1, 99), "N", int),
+        "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
+        "vote (default: 3)",
+    ),
+    *TRACKER_KEYS,
+)
+_DATA = (
+    Option(
         "suite",
-        parsers.choice("policy", SUITE),
-        "WHEN",
+        Value(parsers.choice("policy", parsers.SUITE), "WHEN"),
         "add the built-in suite: auto (the command line names a tracker and no file, and no test "
         "of your own is about robustness; default), yes (also for the tracker of an ini file) or "
         "no",
     ),
     Option(
         "data",
-        parsers.text,
-        "PATH",
+        Value(parsers.text, "PATH"),
         "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)",
+        scopes=("path", "place"),
     ),
-    Option("split", parsers.canonical_split, "SPLIT", "train, val or test (default: test)"),
+    Option("split", Value(parsers.canonical_split, "SPLIT"), "train, val or test (default: test)"),
     Option(
-        "turns", parsers.turns, "N|all", "turns to test, of dialogues drawn by seed (default: 300)"
+        "turns",
+        Value(parsers.turns, "N|all", int),
+        "turns to test, of dialogues drawn by seed (default: 300)",
     ),
     Option(
         "domains",
-        parsers.names,
-        "NAME,...",
+        Value(parsers.names, "NAME,...", separator=","),
         "only dialogues that touch one of these",
-        separator=",",
     ),
     Option(
         "slots",
-        parsers.names,
-        "NAME,...",
+        Value(parsers.names, "NAME,...", separator=","),
         "the slots of the bot, where data and ontology do not say them all: no others are asked "
         "for and compared (default: those of an ontology, else of the labels and of the answers)",
-        separator=",",
     ),
+)
+_VARIANT = (
     Option(
         "variants",
-        parsers.integer(1, 1000),
-        "N",
+        Value(parsers.integer(1, 1000), "N", int),
         "variants of each turn (default: 5)",
-        per_test=True,
+        scopes=("test",),
     ),
     Option(
         "variant",
-        parsers.integer(0, 999),
-        "I",
+        Value(parsers.integer(0, 999), "I", int),
         "only the variant of this number, from 0: what a failure gives to repeat it",
-        per_test=True,
+        scopes=("test",),
     ),
     Option(
         "transformations",
-        parsers.associated,
-        "K",
+        Value(parsers.associated, "K", int),
         f"transformations that one variant associates, 1 to {len(TRANSFORMATIONS)}, or more with "
         "those of others (default: 3)",
-        per_test=True,
+        scopes=("test", "decides"),
     ),
     Option(
         "redraws",
-        parsers.integer(0, 1000),
-        "N",
+        Value(parsers.integer(0, 1000), "N", int),
         "draw a vacuous, duplicate or invalid variant again, up to N times (default: 5)",
-        per_test=True,
+        scopes=("test", "decides"),
     ),
     Option(
-        "until_broken",
-        parsers.switch,
-        "yes|no",
+        "stop_at_first",
+        SWITCH,
         "no more variants of a turn once one breaks it: to hunt, not for rates (default: no)",
-        per_test=True,
+        scopes=("test", "decides"),
+        old="until_broken",
     ),
     Option(
         "only",
-        parsers.transformations,
-        "NAME,...",
+        Value(parsers.transformations, "NAME,...", separator=","),
         f"only these transformations: {', '.join(TRANSFORMATIONS)}; NAME/OPERATOR for one "
         f"operator, {ALL} for all of these beside those of others",
-        per_test=True,
-        separator=",",
+        scopes=("test", "decides"),
     ),
     Option(
         "search",
-        parsers.text,
-        "NAME",
+        Value(parsers.text, "NAME"),
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
         "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
         "your own, or a search of a package or of your suite (default: their own agents for the "
         "shipped two in strict, random for all else)",
-        per_test=True,
+        scopes=("test", "decides"),
     ),
     Option(
         "attack",
-        parsers.choice("attack design", ATTACKS),
-        "DESIGN",
+        Value(parsers.choice("attack design", parsers.ATTACKS), "DESIGN"),
         "earlier user turns as the tracker sees them: non-cumulative (clean), cumulative "
         "(perturbed) or hybrid (half of them; default)",
-        per_test=True,
+        scopes=("test", "decides"),
     ),
     Option(
         "validity",
-        parsers.choice("validity profile", VALIDITIES),
-        "PROFILE",
+        Value(parsers.choice("validity profile", parsers.VALIDITIES), "PROFILE"),
         "strict (edit rates and locks on meaning; default) or edit-rate (edit rates alone)",
-        per_test=True,
+        scopes=("test", "decides"),
     ),
     Option(
         "max_edit_rate",
-        rates.parse_rate,
-        "R",
+        Value(rates.parse_rate, "R", float),
         "limit of both edit rates (default: 0.25)",
-        per_test=True,
+        scopes=("test", "decides"),
     ),
     Option(
         "flat_edit_rate",
-        parsers.switch,
-        "yes|no",
+        SWITCH,
         "hold short utterances to the word limit too, as the thesis does (default: no)",
-        per_test=True,
+        scopes=("test", "decides"),
     ),
     Option(
         "lock",
-        parsers.lines,
-        "WORD|/REGEX/",
+        Value(parsers.lines, "WORD|/REGEX/", separator="\n"),
         "a word or /regular expression/ that no edit may touch; may be repeated (one a line "
         "in an ini file)",
-        per_test=True,
-        separator="\n",
+        scopes=("test", "decides"),
     ),
     Option(
         "relation",
-        parsers.text,
-        "NAME",
+        Value(parsers.text, "NAME"),
         "metamorphic (prediction stays as on the clean turn; default), gold (a right "
         "prediction stays right), or one of a package or of your suite",
-        per_test=True,
+        scopes=("test", "decides"),
     ),
     Option(
-        "minimise",
-        parsers.switch,
-        "yes|no",
+        "shrink",
+        SWITCH,
         "leave out of each violation the edits that do not break it: some 7 calls each (default: "
         "yes)",
-        per_test=True,
+        scopes=("test",),
+        old="minimise",
     ),
     Option(
-        "seed", parsers.integer(0, 2**63 - 1), "N", "seed of every draw (default: 0)", per_test=True
+        "seed",
+        Value(parsers.integer(0, 2**63 - 1), "N", int),
+        "seed of every draw (default: 0)",
+        scopes=("test", "decides"),
     ),
-    Option(
-        "device",
-        parsers.text,
-        "NAME",
-        "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)",
-    ),
-    Option(
-        "batch_size", parsers.integer(1, 65536), "N", "contexts predicted at once (default: 64)"
-    ),
-    Option(
-        "repeatable",
-        parsers.switch,
-        "yes|no",
-        "whether the tracker gives the same answer each time; no: answers are put to the vote, and "
-        "the noise is measured (default: what the tracker says of itself, else yes)",
-    ),
-    Option(
-        "votes",
-        parsers.odd(1, 99),
-        "N",
-        "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
-        "vote (default: 3)",
-    ),
-    *SERVICE_OPTIONS,
-    Option(
-        "cache",
-        parsers.text,
-        "PATH|no",
-        "file of predictions that later runs use, of a tracker with a fingerprint, or no (default: "
-        "one in pytest's cache folder)",
-    ),
-    Option(
-        "cache_size",
-        parsers.integer(1, 1_000_000),
-        "MB",
-        "megabytes that this file may take; what was not used for longest goes first (default: "
-        "500)",
-    ),
+)
+_BUDGET = (
     Option(
         "max_seconds",
-        parsers.positive("seconds"),
-        "S",
+        Value(parsers.positive("seconds"), "S", float),
         "end the run in order after so many seconds; no answer is waited for beyond that",
+        scopes=("session",),
     ),
     Option(
         "preflight_seconds",
-        parsers.positive("seconds"),
-        "S",
+        Value(parsers.positive("seconds"), "S", float),
         "seconds that testing the tracker before the run may take (default: 300)",
+        scopes=("place",),
     ),
     Option(
-        "max_calls", parsers.integer(1), "N", "end it in order after so many predicted contexts"
+        "max_calls",
+        Value(parsers.integer(1), "N", int),
+        "end it in order after so many predicted contexts",
+        scopes=("session",),
     ),
     Option(
         "max_tokens",
-        parsers.integer(1),
-        "N",
+        Value(parsers.integer(1), "N", int),
         "end it in order after so many tokens of a chat model",
+        scopes=("session",),
     ),
     Option(
         "max_cost",
-        parsers.positive("units of money"),
-        "X",
+        Value(parsers.positive("units of money"), "X", float),
         "end it in order after so much money, by the prices",
+        scopes=("session",),
     ),
-    Option("report", parsers.text, "PATH", "write the JSON report to this file"),
+    Option(
+        "cache",
+        Value(parsers.text, "PATH|no"),
+        "file of predictions that later runs use, of a tracker with a fingerprint, or no (default: "
+        "one in pytest's cache folder)",
+        scopes=("path", "written", "place"),
+    ),
+    Option(
+        "cache_size",
+        Value(parsers.integer(1, 1_000_000), "MB", int),
+        "megabytes that this file may take; what was not used for longest goes first (default: "
+        "500)",
+        scopes=("place",),
+    ),
+)
+_OUTPUT = (
+    Option(
+        "report",
+        Value(parsers.text, "PATH"),
+        "write the JSON report to this file",
+        scopes=("path", "written", "session", "place"),
+    ),
     Option(
         "html",
-        parsers.text,
-        "PATH",
+        Value(parsers.text, "PATH"),
         "write the HTML report, one self-contained file, to this file (needs the extra 'report')",
+        scopes=("path", "written", "session", "place"),
     ),
     Option(
         "annotations",
-        parsers.choice("policy", ANNOTATIONS),
-        "WHEN",
+        Value(parsers.choice("policy", parsers.ANNOTATIONS), "WHEN"),
         "GitHub annotations of violations, and a job summary where $GITHUB_STEP_SUMMARY is set: "
         "auto (in GitHub Actions; default), yes or no",
+        scopes=("session", "place"),
     ),
     Option(
         "redact",
-        parsers.switch,
-        "yes|no",
+        SWITCH,
         "write x for every character of what was said and of slot values, wherever it is shown",
-        alone="yes",
     ),
     Option(
         "remember",
-        parsers.switch,
-        "yes|no",
+        SWITCH,
         "add the violations to the regressions, which later runs replay before anything else",
-        alone="yes",
+        scopes=("session", "place"),
     ),
     Option(
         "regressions",
-        parsers.text,
-        "PATH",
+        Value(parsers.text, "PATH"),
         "folder of remembered violations (default: .dstfuzz/regressions in pytest's root folder)",
+        scopes=("path", "written", "session", "place"),
     ),
-    Option("replay", parsers.text, "ID", "only ask again for this remembered violation"),
+    Option(
+        "replay",
+        Value(parsers.text, "ID"),
+        "only ask again for this remembered violation",
+        scopes=("session", "place"),
+    ),
+)
+_GATE = (
     Option(
         "max_failure_rate",
-        rates.parse_limit,
-        "RATE",
+        Value(rates.parse_limit, "RATE", float),
         "gate: fail the session when the failure rate is above this, such as 5% (implies "
         "fail-on=gate)",
+        scopes=("session",),
     ),
     Option(
         "min_accuracy",
-        rates.parse_limit,
-        "RATE",
+        Value(rates.parse_limit, "RATE", float),
         "gate: fail the session when fewer of the clean answers than this are right by the labels, "
         "such as 60%",
+        scopes=("session",),
     ),
     Option(
         "baseline",
-        parsers.text,
-        "PATH",
+        Value(parsers.text, "PATH"),
         "gate: compare with the outcomes that an earlier build left in this file (implies "
         "fail-on=gate; needs the extra 'report')",
+        scopes=("path", "written", "session", "place"),
     ),
     Option(
         "update_baseline",
-        parsers.switch,
-        "yes|no",
+        SWITCH,
         "write this build's outcomes to the file of --dst-baseline instead",
-        alone="yes",
+        scopes=("session", "baseline"),
     ),
     Option(
         "max_regression",
-        rates.parse_points,
-        "POINTS",
+        Value(rates.parse_points, "POINTS", float),
         "gate: by how much the failure rate may rise over the baseline's, such as 2pp (default: "
         "2pp)",
+        scopes=("session", "baseline"),
     ),
     Option(
         "max_clean_drift",
-        rates.parse_limit,
-        "RATE",
+        Value(rates.parse_limit, "RATE", float),
         "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "
         "(default: 0); more is exit status 8, unless labels say that the answers got no worse",
+        scopes=("session", "baseline"),
     ),
     Option(
         "inconclusive",
-        parsers.choice("policy", INCONCLUSIVE),
-        "WHAT",
+        Value(parsers.choice("policy", parsers.INCONCLUSIVE), "WHAT"),
         "a comparison that decides nothing: warn (default) or fail (exit status 7)",
+        scopes=("session",),
     ),
     Option(
         "fail_on",
-        parsers.choice("failure policy", FAIL_ON),
-        "WHAT",
+        Value(parsers.choice("failure policy", parsers.FAIL_ON), "WHAT"),
         "violation (each one fails its test; default) or gate (only the session's rate decides)",
+        scopes=("session",),
     ),
 )
 
-OPTION_NAMES: tuple[str, ...] = tuple(option.name for option in OPTIONS)
-MARKER_NAMES: tuple[str, ...] = tuple(option.name for option in OPTIONS if option.per_test)
+#: Every option, by part and in the order in which help shows them.
+OPTIONS: tuple[Option, ...] = tuple(
+    item._replace(part=part)
+    for part, items in zip(PARTS, (_TRACKER, _DATA, _VARIANT, _BUDGET, _OUTPUT, _GATE), strict=True)
+    for item in items
+)
+
+BY_NAME: dict[str, Option] = {item.name: item for item in OPTIONS}
+OPTION_NAMES: tuple[str, ...] = tuple(BY_NAME)
+#: Name before a renaming -> name now.
+RENAMED: dict[str, str] = {item.old: item.name for item in OPTIONS if item.old}
+
+
+def names_of(scope: Scope) -> tuple[str, ...]:
+    """Return the names of the options of a scope, in the order of the table."""
+    return tuple(item.name for item in OPTIONS if scope in item.scopes)
+
+
+MARKER_NAMES: tuple[str, ...] = names_of("test")
+#: Keys of a tracker that is a service: what an experiment takes over beside its name.
+ADAPTER: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS)
+#: Those of them that say how any service is reached.
+SERVICE: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS if item.kinds == SERVICES)
 
 
 def option(name: str) -> Option:
-    """Return the option called ``name`` (a field of `Settings`)."""
-    for candidate in OPTIONS:
-        if candidate.name == name:
-            return candidate
-    raise unknown_name("option", name, OPTION_NAMES)
+    """Return the option called ``name``, as settings spell it.
+
+    Raises:
+        UserError: there is none; the message has the nearest one.
+    """
+    try:
+        return BY_NAME[name]
+    except KeyError:
+        raise unknown_name("option", name, OPTION_NAMES) from None
 
 
 def parse_option(name: str, value: str, shown_as: str) -> Any:
     """Parse the text of one option.
 
     Args:
-        name: field of `Settings`.
+        name: of the option.
         value: what the user wrote.
         shown_as: how the user spelled the option, for the message.
 
@@ -355,7 +378,7 @@ def parse_option(name: str, value: str, shown_as: str) -> Any:
         UserError: the value is not one that the option takes.
     """
     try:
-        return option(name).parse(value)
+        return option(name).value.parse(value)
     except UserError as error:
         raise UserError(f"{shown_as}: {error}") from None
     except ValueError as error:
@@ -363,18 +386,5 @@ def parse_option(name: str, value: str, shown_as: str) -> Any:
 
 
 def option_text(name: str, value: object) -> str | None:
-    """Spell a value of Python or TOML as the option would be written, for the one parser.
-
-    Returns:
-        The text, or ``None`` where the option takes no value of that type.
-    """
-    item = option(name)
-    if isinstance(value, bool):
-        # True is an int to Python, but it is no number of variants.
-        return ("no", "yes")[value] if item.parse is parsers.switch else None
-    if isinstance(value, str | int | float):
-        return str(value)
-    if item.separator and isinstance(value, list | tuple):
-        parts = [part for part in value if isinstance(part, str)]
-        return item.separator.join(parts) if len(parts) == len(value) else None
-    return None
+    """Spell a value of Python or TOML as the option would be written; see `Option.text_of`."""
+    return option(name).text_of(value)

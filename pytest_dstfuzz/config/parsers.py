@@ -1,14 +1,113 @@
-"""From the text of an option to its value; a ``ValueError`` says what would be right."""
+"""What an option is, and from its text to its value; a ``ValueError`` says what would be right."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.config.secret import Header, without_credentials
-from pytest_dstfuzz.config.settings import SPLIT_ALIASES, SPLITS
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, select, transformation_names
+
+ATTACKS = ("non-cumulative", "cumulative", "hybrid")
+VALIDITIES = ("strict", "edit-rate")
+FAIL_ON = ("violation", "gate")
+INCONCLUSIVE = ("warn", "fail")
+ANNOTATIONS = ("auto", "yes", "no")
+SUITE = ("auto", "yes", "no")
+SPLITS = ("train", "val", "test")
+#: What files and people call a split, in lower case -> split.
+SPLIT_ALIASES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+
+#: Part of `Settings` -> what help calls its options.
+PARTS = {
+    "tracker": "what is tested",
+    "data": "dialogues and turns",
+    "variant": "what is done to a turn",
+    "budget": "how much may be asked for",
+    "output": "what is shown and written",
+    "gate": "what fails a run",
+}
+#: What an option is about:
+#:
+#: - ``test``: a marker may set it for one test.
+#: - ``session``: a whole session; repeating one test does not apply it again.
+#: - ``path``: it names a file or folder; of an ini file, relative to that.
+#: - ``written``: a path that need not exist yet.
+#: - ``baseline``: it does nothing without a baseline.
+#: - ``place``: where something lies or how it is reached; in a report it is in ``run``.
+#: - ``decides``: which variants are made, and what is a violation; builds that are compared
+#:   have the same.
+Scope = Literal["test", "session", "path", "written", "baseline", "place", "decides"]
+
+
+class Value(NamedTuple):
+    """What an option takes."""
+
+    parse: Callable[[str], Any]
+    #: What stands for it in help.
+    metavar: str = ""
+    #: What a TOML table may hold beside a text.
+    holds: type = str
+    #: What parts several values in one text; ``""`` = it takes one value.
+    separator: str = ""
+
+
+class Option(NamedTuple):
+    """One setting as the user sees it.
+
+    ``name`` is the field of its part of `Settings`; pytest spells it ``--dst-<name>`` and
+    ``dst_<name>`` (ini), the ``dstfuzz`` command ``--<name>``, a marker ``<name>``,
+    with dashes or underscores as is usual there.
+    """
+
+    name: str
+    value: Value
+    help: str
+    scopes: tuple[Scope, ...] = ()
+    #: Kinds of address whose trackers have it; empty = it is no key of a tracker.
+    kinds: tuple[str, ...] = ()
+    #: Its name before it was renamed.
+    old: str = ""
+    #: The part of `Settings` that holds it.
+    part: str = ""
+
+    @property
+    def flag(self) -> str:
+        """The name with dashes."""
+        return self.name.replace("_", "-")
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether it is on or off."""
+        return self.value is SWITCH
+
+    @property
+    def repeated(self) -> bool:
+        """Whether it may be given several times, one value each time."""
+        return self.value.separator == "\n"
+
+    def text_of(self, value: object) -> str | None:
+        """Spell a value of Python or TOML as the option would be written, for the one parser.
+
+        Returns:
+            The text, or ``None`` where the option takes no value of that type.
+        """
+        if isinstance(value, bool):
+            # True is an int to Python, but it is no number of variants.
+            return ("no", "yes")[value] if self.is_switch else None
+        if isinstance(value, str | int | float):
+            return str(value)
+        if self.value.separator and isinstance(value, list | tuple):
+            kinds = (str,) if self.value.holds is str else (str, int, float)
+            parts = [str(part) for part in value if isinstance(part, kinds)]
+            return self.value.separator.join(parts) if len(parts) == len(value) else None
+        return None
 
 
 def text(value: str) -> str:
@@ -66,6 +165,10 @@ def switch(value: str) -> bool:
     if value not in ("yes", "no"):
         raise ValueError("must be yes or no")
     return value == "yes"
+
+
+#: What an option takes that is on or off.
+SWITCH = Value(switch)
 
 
 def integer(low: int, high: int | None = None) -> Callable[[str], int]:

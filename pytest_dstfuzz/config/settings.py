@@ -1,73 +1,28 @@
-"""What a campaign does: the frozen settings, and the names that they may take."""
+"""What a campaign does: the frozen settings, in parts by role."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
+from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, option_text, parse_option
 from pytest_dstfuzz.config.secret import Address, Header, without_credentials
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, select
 
-ATTACKS = ("non-cumulative", "cumulative", "hybrid")
-VALIDITIES = ("strict", "edit-rate")
-FAIL_ON = ("violation", "gate")
-INCONCLUSIVE = ("warn", "fail")
-ANNOTATIONS = ("auto", "yes", "no")
-SUITE = ("auto", "yes", "no")
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
-#: Settings that say how a service is reached: its answers do not depend on them.
-SERVICE = ("timeout", "retries", "dead_after", "concurrency", "rate_limit", "header")
-#: Settings of a tracker that is a service: what an experiment takes over beside its name.
-ADAPTER = (*SERVICE, "slot_map", "service_model", "prompt")
-SPLITS = ("train", "val", "test")
-#: What files and people call a split, in lower case -> split.
-SPLIT_ALIASES = {
-    **dict.fromkeys(("train", "training"), "train"),
-    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
-    **dict.fromkeys(("test", "testing"), "test"),
-}
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What a campaign does; every field is an option of the same name."""
+class TrackerSettings:
+    """What is tested, and how it is asked."""
 
     model: str | None = None
     checkpoint: str | None = None
-    #: Whether the built-in suite is added to the tests; see `plugin.selection`.
-    suite: str = "auto"
-    data: str = "sample"
-    split: str = "test"
-    #: Number of turns; ``None`` = all.
-    turns: int | None = 300
-    domains: tuple[str, ...] = ()
-    #: The slots that are asked for and compared; empty = those of the data.
-    slots: tuple[str, ...] = ()
-    variants: int = 5
-    #: Only the variant of this number, from 0; ``None`` = all of them.
-    variant: int | None = None
-    #: How many transformations are associated in one variant (k, 1 to the number in use).
-    transformations: int = 3
-    #: How often a variant that is vacuous, a duplicate or not valid is drawn again.
-    redraws: int = 5
-    #: Make no more variants of a turn once one of them breaks the relation.
-    until_broken: bool = False
-    only: tuple[str, ...] = ()
-    search: str = "random"
-    attack: str = "hybrid"
-    validity: str = "strict"
-    #: Limit of both edit rates.
-    max_edit_rate: float = 0.25
-    #: Hold short utterances to that limit too, as the thesis does: often no word can change.
-    flat_edit_rate: bool = False
-    lock: tuple[str, ...] = ()
-    relation: str = "metamorphic"
-    #: Make violations smaller: leave out the edits that do not break the relation.
-    minimise: bool = True
-    seed: int = 0
     device: str = "cpu"
     batch_size: int = 64
     #: Whether the tracker must give the same answer each time; ``None`` = what it says of itself.
@@ -88,10 +43,60 @@ class Settings:
     service_model: str | None = None
     prompt: str | None = None
     prices: tuple[float, float] | None = None
-    #: File of predictions that later runs use; ``None`` = one in pytest's cache folder.
-    cache: str | None = None
-    #: Megabytes that it may take.
-    cache_size: int = 500
+
+    def __post_init__(self) -> None:
+        # What is printed and written of a service is its address without credentials.
+        if self.model is not None:
+            object.__setattr__(self, "model", without_credentials(self.model))
+
+
+@dataclass(frozen=True, slots=True)
+class DataSettings:
+    """Which turns are tested."""
+
+    #: Whether the built-in suite is added to the tests; see `plugin.selection`.
+    suite: str = "auto"
+    data: str = "sample"
+    split: str = "test"
+    #: Number of turns; ``None`` = all.
+    turns: int | None = 300
+    domains: tuple[str, ...] = ()
+    #: The slots that are asked for and compared; empty = those of the data.
+    slots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VariantSettings:
+    """What is done to a turn, and what must hold."""
+
+    variants: int = 5
+    #: Only the variant of this number, from 0; ``None`` = all of them.
+    variant: int | None = None
+    #: How many transformations are associated in one variant (k, 1 to the number in use).
+    transformations: int = 3
+    #: How often a variant that is vacuous, a duplicate or not valid is drawn again.
+    redraws: int = 5
+    #: Make no more variants of a turn once one of them breaks the relation.
+    stop_at_first: bool = False
+    only: tuple[str, ...] = ()
+    search: str = "random"
+    attack: str = "hybrid"
+    validity: str = "strict"
+    #: Limit of both edit rates.
+    max_edit_rate: float = 0.25
+    #: Hold short utterances to that limit too, as the thesis does: often no word can change.
+    flat_edit_rate: bool = False
+    lock: tuple[str, ...] = ()
+    relation: str = "metamorphic"
+    #: Leave out of violations the edits that do not break the relation.
+    shrink: bool = True
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSettings:
+    """How much may be asked for, and what is kept of the answers."""
+
     max_seconds: float | None = None
     #: Seconds that the tests of a tracker before a run may take.
     preflight_seconds: float = 300.0
@@ -99,6 +104,16 @@ class Settings:
     #: Limits of what a chat model's answers take; money in the currency of the prices.
     max_tokens: int | None = None
     max_cost: float | None = None
+    #: File of predictions that later runs use; ``None`` = one in pytest's cache folder.
+    cache: str | None = None
+    #: Megabytes that it may take.
+    cache_size: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSettings:
+    """What is shown and written of the results."""
+
     report: str | None = None
     html: str | None = None
     #: Whether violations are shown to GitHub, as annotations and in a job summary.
@@ -109,6 +124,12 @@ class Settings:
     remember: bool = False
     regressions: str | None = None
     replay: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateSettings:
+    """What fails a run."""
+
     max_failure_rate: float | None = None
     #: Joint goal accuracy of the clean answers that a session needs, where there are labels.
     min_accuracy: float | None = None
@@ -124,10 +145,49 @@ class Settings:
     inconclusive: str = "warn"
     fail_on: str = "violation"
 
-    def __post_init__(self) -> None:
-        # What is printed and written of a service is its address without credentials.
-        if self.model is not None:
-            object.__setattr__(self, "model", without_credentials(self.model))
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a campaign does, in parts by role; every field of a part is an option of that name.
+
+    >>> Settings.of(variants=3, only="char-drop").variant.only
+    ('char_drop',)
+    """
+
+    tracker: TrackerSettings = field(default_factory=TrackerSettings)
+    data: DataSettings = field(default_factory=DataSettings)
+    variant: VariantSettings = field(default_factory=VariantSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    output: OutputSettings = field(default_factory=OutputSettings)
+    gate: GateSettings = field(default_factory=GateSettings)
+
+    @classmethod
+    def of(cls, **options: Any) -> Settings:
+        """Return the settings of a campaign by the names of options.
+
+        Args:
+            options: values of Python, or texts as they are written on a command line; what is
+                not named has its default.
+
+        Raises:
+            UserError: an option that there is not, a value that it does not take, or values
+                that contradict each other.
+        """
+        return cls().replace_options(**options)
+
+    def replace_options(self, **options: Any) -> Settings:
+        """Return the same settings but for ``options``; see `of`."""
+        return build_settings(
+            {name: python_value(name, value) for name, value in options.items()}, self
+        )
+
+    def options(self) -> dict[str, Any]:
+        """Return the value of every option, in the order of the option table."""
+        return {item.name: getattr(getattr(self, item.part), item.name) for item in OPTIONS}
+
+    def option(self, name: str) -> Any:
+        """Return the value of one option."""
+        return getattr(getattr(self, option(name).part), name)
 
 
 def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Settings:
@@ -136,29 +196,72 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
     Raises:
         UserError: values that contradict each other.
     """
-    settings = replace(base or Settings(), **dict(given))
+    settings = _with(base or Settings(), given)
     gated = any(given.get(name) is not None for name in ("max_failure_rate", "baseline"))
     if gated and "fail_on" not in given:
-        settings = replace(settings, fail_on="gate")
-    if settings.max_cost is not None and settings.prices is None:
+        settings = _with(settings, {"fail_on": "gate"})
+    if settings.budget.max_cost is not None and settings.tracker.prices is None:
         raise UserError(
             "--dst-max-cost needs --dst-prices=IN,OUT: money for a million tokens of prompts and "
             "of answers"
         )
-    if settings.remember and settings.redact:
+    if settings.output.remember and settings.output.redact:
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:
-        check_variant(settings)
-    most = len({*TRANSFORMATIONS, *select(settings.only).names})
-    if settings.transformations > most:
+        check_variant(settings.variant)
+    most = len({*TRANSFORMATIONS, *select(settings.variant.only).names})
+    if settings.variant.transformations > most:
         raise UserError(
             f"transformations must be a whole number from 1 to {most}, the number of those that "
-            f"there are to associate, not {settings.transformations}"
+            f"there are to associate, not {settings.variant.transformations}"
         )
     return settings
 
 
-def check_variant(settings: Settings, where: str = "") -> None:
+def python_value(name: str, value: object) -> Any:
+    """Return a value of Python as an option holds it; a text is read as on a command line.
+
+    Raises:
+        UserError: an unknown option, or a value that it does not take.
+    """
+    item = option(name)
+    if value is None and name in _may_be_none():
+        return None
+    if isinstance(value, Address):
+        return value
+    if value == () and item.value.separator:
+        return ()
+    if isinstance(value, tuple) and name == "header":
+        return tuple(one if isinstance(one, Header) else Header.parse(one) for one in value)
+    found = option_text(name, os.fspath(value) if isinstance(value, os.PathLike) else value)
+    if found is None:
+        raise UserError(f"{name}: {value!r} is no value that it takes")
+    return parse_option(name, found, name)
+
+
+@cache
+def _may_be_none() -> frozenset[str]:
+    """Return the names of the options whose value may be that there is none."""
+    parts = get_type_hints(Settings)
+    hints = {part: get_type_hints(kind) for part, kind in parts.items()}
+    return frozenset(
+        item.name for item in OPTIONS if type(None) in get_args(hints[item.part][item.name])
+    )
+
+
+def _with(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """Return settings with values put into their parts."""
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        item = option(name)
+        parts.setdefault(item.part, {})[name] = value
+    changed: dict[str, Any] = {
+        part: replace(getattr(settings, part), **new) for part, new in parts.items()
+    }
+    return replace(settings, **changed)
+
+
+def check_variant(settings: VariantSettings, where: str = "") -> None:
     """Refuse the number of a variant that there is not.
 
     The number and how many there are may come from a session and from one of its tests,
@@ -179,12 +282,29 @@ def check_variant(settings: Settings, where: str = "") -> None:
 
 
 def settings_json(settings: Settings) -> dict[str, Any]:
-    """Return the settings as plain JSON values, in the order of the option table."""
-    values = {item.name: getattr(settings, item.name) for item in fields(settings)}
+    """Return the settings as plain JSON values by option, in the order of the option table."""
     return {
         name: [_plain(part) for part in value] if isinstance(value, tuple) else _plain(value)
-        for name, value in values.items()
+        for name, value in settings.options().items()
     }
+
+
+def settings_of_json(values: Mapping[str, Any]) -> Settings:
+    """Return the settings that `settings_json` wrote; those of other versions are left out.
+
+    Raises:
+        DataError: a value is of the wrong kind.
+    """
+    defaults = Settings().options()
+    kept: dict[str, Any] = {}
+    for written, value in values.items():
+        name = RENAMED.get(written, written)
+        if name not in defaults:
+            continue
+        kept[name] = tuple(value) if isinstance(value, list) else value
+        if defaults[name] is not None and not isinstance(kept[name], type(defaults[name]) | None):
+            raise DataError(f"this is no whole report: the setting {name!r} is {value!r}")
+    return _with(Settings(), kept)
 
 
 def _plain(value: Any) -> Any:

@@ -13,15 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.results import Cause, TurnResult, VariantOutcome, VariantResult
-from pytest_dstfuzz.config import Settings, settings_json
+from pytest_dstfuzz.config import Settings, names_of, settings_json
+from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
 
-#: Settings that decide which variants are made and what is a violation. Not how many: of
-#: turns, domains and variants that only one build has, the others can still be compared.
-_DECIDING: Final = (
-    *("seed", "transformations", "redraws", "until_broken", "only", "search", "attack"),
-    *("validity", "max_edit_rate", "flat_edit_rate", "lock", "relation"),
-)
 #: What decides what a clean answer looks like.
 NORMALISATION: Final = "normalisation"
 #: What `changes` calls the keys of the identity that are no options.
@@ -143,7 +138,9 @@ def campaign_identity(
         policy: fingerprint of the agent's policy that chose them, or ``""``.
     """
     options = settings_json(settings)
-    decided = {name: options[name] for name in _DECIDING}
+    # Not how many: of turns, domains and variants that only one build has, the others can
+    # still be compared.
+    decided = {name: options[name] for name in names_of("decides")}
     # An agent is its policy, wherever the file of it lies.
     decided["search"] = str(decided["search"]).partition(":")[0]
     return {NORMALISATION: data.normalisation, **decided, "lexicon": lexicon, "policy": policy}
@@ -152,6 +149,7 @@ def campaign_identity(
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Say what differs between two campaigns, one phrase each; nothing where they compare."""
     found = []
+    before = {RENAMED.get(name, name): value for name, value in before.items()}
     for name in dict.fromkeys((*after, *before)):
         old, new = before.get(name), after.get(name)
         if old != new:

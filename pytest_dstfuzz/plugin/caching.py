@@ -61,7 +61,7 @@ class Caches:
                 alike; ``""`` where that is not known.
         """
         if id(tracker) not in self._found:
-            model = f"--dst-model={self._settings.model}" if named else ""
+            model = f"--dst-model={self._settings.tracker.model}" if named else ""
             fingerprint, cache = fingerprint_of(tracker), None
             if fingerprint is None and (problem := fingerprint_problem(tracker)):
                 self._problems.append(
@@ -90,7 +90,7 @@ class Caches:
     @cached_property
     def _kept(self) -> Store | None:
         """The store that outlives the run, if there is to be one."""
-        given = self._settings.cache
+        given = self._settings.budget.cache
         if given == NO_CACHE:
             return None
         if given is not None:
@@ -123,7 +123,7 @@ class Caches:
         return Path(tempfile.gettempdir()) / f"{_FOLDER}-{self._run}"
 
     def _store(self, path: Path) -> Store:
-        store = Store(path, self._settings.cache_size * _MEGABYTE)
+        store = Store(path, self._settings.budget.cache_size * _MEGABYTE)
         self._opened.append(store)
         self._config.add_cleanup(store.close)
         return store

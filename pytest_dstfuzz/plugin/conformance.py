@@ -45,9 +45,9 @@ def conformance(dst: DstSession, model: object) -> DstConformance:
         UserError: the data will not do, or ``model`` is no tracker.
     """
     settings = dst.settings
-    data = sample_set(dst.data, settings.turns, settings.seed, settings.domains)
+    data = sample_set(dst.data, settings.data.turns, settings.variant.seed, settings.data.domains)
     report = check_tracker(
-        model, data, batch_size=settings.batch_size, repeatable=settings.repeatable
+        model, data, batch_size=settings.tracker.batch_size, repeatable=settings.tracker.repeatable
     )
     dst.outbox = conformance_payload()
     return DstConformance(report)

@@ -8,8 +8,9 @@ read from a file of data, which is as the table of `config` is: a test holds tha
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import cache, partial, reduce
 from operator import or_
 from pathlib import Path
@@ -54,8 +55,8 @@ _PLAIN_IMPORTS: pytest.StashKey[PlainImports] = pytest.StashKey()
 
 
 @cache
-def _options() -> list[dict[str, Any]]:
-    table: list[dict[str, Any]] = json.loads(_TABLE.read_text(encoding="utf-8"))
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(_TABLE.read_text(encoding="utf-8"))
     return table
 
 
@@ -64,11 +65,36 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
     All defaults are ``None``: what was not given must be told apart from what was.
     """
-    group = parser.getgroup("dstfuzz", "dstfuzz: robustness of dialogue state trackers")
-    for item in _options():
-        name, flag = f"dst_{item['name']}", f"--dst-{item['name'].replace('_', '-')}"
-        group.addoption(flag, dest=name, default=None, **item["command_line"])
-        parser.addini(name, f"same as {flag}", _ini_type(item["ini"]), default=None)
+    table = _table()
+    own: set[str] = set()
+    for item in table["options"]:
+        name, flags, how = f"dst_{item['name']}", item["flags"], dict(item["command_line"])
+        how["help"] = how["help"] or argparse.SUPPRESS
+        if len(flags) > 1:
+            own.update(flags)
+            how["action"] = _Spelling
+        parser.getgroup(*item["group"]).addoption(*flags, dest=name, default=None, **how)
+        parser.addini(name, f"same as {flags[0]}", _ini_type(item["ini"]), default=None)
+    offs = [flag for flag in table["spellings"] if flag not in own]
+    group = parser.getgroup("dstfuzz-gate")
+    group.addoption(*offs, dest="dst_off", action=_Spelling, help=argparse.SUPPRESS)
+
+
+class _Spelling(argparse.Action):
+    """Puts down what a spelling without a value says: --no-dst-NAME, --dst-NAME=yes."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **how: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **how)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 - as argparse calls it
+        namespace: argparse.Namespace,
+        values: object,  # noqa: ARG002 - likewise
+        option_string: str | None = None,
+    ) -> None:
+        name, said = _table()["spellings"][option_string]
+        setattr(namespace, f"dst_{name}", said)
 
 
 def _ini_type(kinds: list[str]) -> Any:
@@ -90,7 +116,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and listen for results of tests."""
-    names = ", ".join(item["name"] for item in _options() if item["per_test"])
+    names = ", ".join(item["name"] for item in _table()["options"] if item["per_test"])
     config.addinivalue_line(
         "markers",
         "dst(name=value, ...): settings of one robustness test of a dialogue state tracker, such "
@@ -165,7 +191,7 @@ def dst_model(request: pytest.FixtureRequest) -> object:
 @pytest.fixture(scope="session")
 def dst_search(request: pytest.FixtureRequest) -> str:
     """The name of the search that chooses what to change; a suite may override it."""
-    return _started(request.config).settings.search
+    return _started(request.config).settings.variant.search
 
 
 @pytest.fixture(scope="session")
@@ -232,7 +258,7 @@ class _WorkerResults:
 
 def _is_given(config: pytest.Config) -> bool:
     """Whether the command line or the ini file gives an option of the plugin a value."""
-    names = [f"dst_{item['name']}" for item in _options()]
+    names = [f"dst_{item['name']}" for item in _table()["options"]]
     try:
         return any(
             config.getoption(name, None) is not None or config.getini(name) is not None

@@ -70,19 +70,25 @@ class SessionGate:
     @property
     def given(self) -> bool:
         """Whether there is any limit, or a baseline to compare with or to write."""
-        return self.judges or self._settings.baseline is not None
+        return self.judges or self._settings.gate.baseline is not None
 
     @property
     def judges(self) -> bool:
         """Whether there is any limit, or a baseline to compare with: what gives a verdict."""
         settings = self._settings
-        return self.gates.given or (settings.baseline is not None and not settings.update_baseline)
+        return self.gates.given or (
+            settings.gate.baseline is not None and not settings.gate.update_baseline
+        )
 
     @cached_property
     def _baseline(self) -> Baseline | None:
         """The baseline to compare with; ``None`` without one, or where it is written anew."""
-        path = self._settings.baseline
-        return None if path is None or self._settings.update_baseline else read_baseline(Path(path))
+        path = self._settings.gate.baseline
+        return (
+            None
+            if path is None or self._settings.gate.update_baseline
+            else read_baseline(Path(path))
+        )
 
     def prepare(self, data: DialogueSet) -> None:
         """Check before the run all that can be checked then.
@@ -101,15 +107,15 @@ class SessionGate:
             raise UserError(
                 f"a limit of accuracy (min-accuracy) needs labels: the data {data.name!r} has none"
             )
-        if self._settings.baseline is None:
+        if self._settings.gate.baseline is None:
             return
         require_statistics()
         if self._baseline is None:  # It is going to be written.
-            check_writable(Path(self._settings.baseline))
+            check_writable(Path(self._settings.gate.baseline))
 
     def status_of(self, error: UserError) -> int:
         """Return the exit status of a session that cannot be run."""
-        gone = isinstance(error, NoAnswerError) and self._settings.baseline is not None
+        gone = isinstance(error, NoAnswerError) and self._settings.gate.baseline is not None
         return (
             INFRASTRUCTURE
             if gone or isinstance(error, OutOfReachError)
@@ -140,21 +146,21 @@ class SessionGate:
             groups=record.groups(data),
             summary=summary,
             campaign=identity,
-            contents=contents_of(data) if settings.baseline is not None else {},
-            seed=settings.seed,
+            contents=contents_of(data) if settings.gate.baseline is not None else {},
+            seed=settings.variant.seed,
             missing=record.missing,
             ended=info.ended,
-            hidden=settings.redact,
+            hidden=settings.output.redact,
         )
         judgement = judge(session, self.gates, self._baseline)
-        compared = settings.baseline is not None
-        fails = settings.inconclusive == "fail"
+        compared = settings.gate.baseline is not None
+        fails = settings.gate.inconclusive == "fail"
         status = judgement.exit_status(compared=compared, inconclusive_fails=fails)
         lines = [line._replace(text=visible(line.text)) for line in self._lines(judgement)]
-        if compared and not settings.update_baseline:
+        if compared and not settings.gate.update_baseline:
             style = "bad" if status else _STYLES[judgement.verdict]
             lines.append(StyledLine(f"verdict: {judgement.verdict}{_stands_on(judgement)}", style))
-        if settings.update_baseline:
+        if settings.gate.update_baseline:
             answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
             written = self._write(session, "; ".join([*judgement.troubles, *answers]))
             lines.append(written)
@@ -169,13 +175,13 @@ class SessionGate:
     def _write(self, session: Session, trouble: str) -> StyledLine:
         """Write the baseline, and say so; or why not."""
         settings = self._settings
-        path = settings.baseline or ""
+        path = settings.gate.baseline or ""
         if why := session.ended or trouble:
             return StyledLine(f"failed: the baseline was not written: {why}", "bad")
-        model = str(settings.model or "the suite's own tracker")
+        model = str(settings.tracker.model or "the suite's own tracker")
         # Keeps back what the reports do.
         baseline = make_baseline(
-            session.groups, session.campaign, model, session.contents, hidden=settings.redact
+            session.groups, session.campaign, model, session.contents, hidden=settings.output.redact
         )
         try:
             write_text(Path(path), baseline_text(baseline))
@@ -228,7 +234,7 @@ class SessionGate:
 
     @property
     def _unsure(self) -> Style:
-        return "bad" if self._settings.inconclusive == "fail" else "warning"
+        return "bad" if self._settings.gate.inconclusive == "fail" else "warning"
 
 
 def _stands_on(judgement: Judgement) -> str:

@@ -63,11 +63,12 @@ class SessionHooks:
         if not self._dst.model_on_command_line:
             return []
         settings, data = self._dst.settings, self._dst.data
-        turns = "all" if settings.turns is None else f"at most {settings.turns}"
+        how = settings.variant
+        turns = "all" if settings.data.turns is None else f"at most {settings.data.turns}"
         what = (
-            f"{settings.model} on {data.name} ({data.split}, {data.turn_count()} turns): "
-            f"{turns} turns x {settings.variants} variants, {settings.search} search, "
-            f"{settings.validity}, {settings.attack}, {settings.relation}, seed {settings.seed}"
+            f"{settings.tracker.model} on {data.name} ({data.split}, {data.turn_count()} turns): "
+            f"{turns} turns x {how.variants} variants, {how.search} search, "
+            f"{how.validity}, {how.attack}, {how.relation}, seed {how.seed}"
         )
         return [printable(f"dstfuzz: {what}")]
 
@@ -204,7 +205,7 @@ class SessionHooks:
     def _results(self) -> tuple[TurnResult, ...]:
         record = self._dst.record
         found = record.results(self._dst.data) if len(record) else ()
-        return tuple(map(redacted, found)) if self._dst.settings.redact else found
+        return tuple(map(redacted, found)) if self._dst.settings.output.redact else found
 
     @cached_property
     def _summary(self) -> Summary:
@@ -213,7 +214,7 @@ class SessionHooks:
     def _judge(self) -> int:
         """Judge the session, and return the exit status that follows."""
         dst = self._dst
-        gated = dst.settings.fail_on == "gate" or dst.gate.given
+        gated = dst.settings.gate.fail_on == "gate" or dst.gate.given
         # Where the kit has checked the adapter and no test is about a turn, that was the test.
         # Likewise where remembered violations were all that was asked for.
         others = dst.record.conformance or bool(dst.record.regressions)
@@ -236,7 +237,7 @@ class SessionHooks:
         dst, judged = self._dst, self._judged
         gate = judged.judgement if judged is not None and dst.gate.judges else None
         lines = write_outputs(
-            dst.settings,
+            dst.settings.output,
             lambda: build_report(
                 self._results,
                 self._summary,
@@ -248,7 +249,7 @@ class SessionHooks:
         )
         self._last_lines += lines
         record_suite_properties(
-            dst.config, self._summary, dst.settings, None if gate is None else gate.verdict
+            dst.config, self._summary, dst.settings.variant, None if gate is None else gate.verdict
         )
         return all(line.style != "bad" for line in lines)
 
@@ -303,7 +304,7 @@ class SessionHooks:
             verbosity=reporter.config.get_verbosity(),
             width=min(shutil.get_terminal_size().columns, _WIDEST),
             encoding=_encoding(),
-            command=session_command(reporter.config, self._dst.settings.seed),
+            command=session_command(reporter.config, self._dst.settings.variant.seed),
         )
         if len(lines) > 1:
             reporter.section("dstfuzz", "=", bold=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,12 +64,11 @@ def own_settings(settings: Settings, base: Settings) -> str:
 
     Not the search: that is the one of the fixture ``dst_search``.
     """
-    names = [item.name for item in fields(Settings) if item.name != "search"]
-    own = {name: getattr(settings, name) for name in names}
+    own, common = settings.options(), base.options()
     return ", ".join(
         f"{name}={list(value) if isinstance(value, tuple) else value!r}"
         for name, value in own.items()
-        if value != getattr(base, name)
+        if name != "search" and value != common[name]
     )
 
 
@@ -95,10 +93,10 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
         ("dst_variants", len(outcomes)),
         ("dst_valid", sum(variant.valid for variant in result.variants)),
         ("dst_violations", outcomes.count("violation")),
-        ("dst_seed", settings.seed),
+        ("dst_seed", settings.variant.seed),
     ]
     if result.reason:
-        shown.append(("dst_reason", KEPT_BACK if settings.redact else result.reason))
+        shown.append(("dst_reason", KEPT_BACK if settings.output.redact else result.reason))
     return shown
 
 

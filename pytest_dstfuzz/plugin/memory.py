@@ -49,14 +49,14 @@ class RegressionCorpus:
     @property
     def path(self) -> Path:
         """The file of the session's data."""
-        given = self._dst.settings.regressions
+        given = self._dst.settings.output.regressions
         folder = self._dst.config.rootpath / FOLDER if given is None else Path(given)
         return corpus_path(folder, self._dst.data.name)
 
     @property
     def written(self) -> Path | None:
         """That file where violations are to be added to it."""
-        return self.path if self._dst.settings.remember else None
+        return self.path if self._dst.settings.output.remember else None
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -79,7 +79,7 @@ class RegressionCorpus:
         Raises:
             UserError: there is none of the id that is to be replayed, or the file is broken.
         """
-        replay = self._dst.settings.replay
+        replay = self._dst.settings.output.replay
         return list(self.corpus) if replay is None else [one(self.corpus, replay).id]
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -89,7 +89,7 @@ class RegressionCorpus:
             pytest.UsageError: see `wanted`.
         """
         ours = any(name.startswith("dst_") for item in items for name in _fixtures(item))
-        replay = self._dst.settings.replay is not None
+        replay = self._dst.settings.output.replay is not None
         if self._dst.problem is not None or not (ours or replay):
             return
         try:
@@ -98,7 +98,7 @@ class RegressionCorpus:
             raise pytest.UsageError(str(error)) from error
         tests = regression_items(session, self)
         found = [tests[name] for name in wanted]
-        if self._dst.settings.model is None:
+        if self._dst.settings.tracker.model is None:
             # Without the tracker that a single test brings there is none to ask.
             found = [item for item in found if brings_its_own(item, "dst_model")]
         if replay:
@@ -135,15 +135,15 @@ class RegressionCorpus:
             more = f" (and {len(fixed) - _MOST_NAMED} more)" if len(fixed) > _MOST_NAMED else ""
             count = f"{len(fixed)} of {len(replayed)} regressions are fixed"
             lines.append(StyledLine(f"{count}: dstfuzz retire {names}{more}", "good"))
-        if self._dst.settings.replay is not None:
+        if self._dst.settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
-        if self._dst.settings.remember:
+        if self._dst.settings.output.remember:
             lines.append(self._remember())
         return lines
 
     def facts(self) -> list[dict[str, Any]]:
         """Return what the report holds of those that were asked for again."""
-        show = masked_text if self._dst.settings.redact else str
+        show = masked_text if self._dst.settings.output.redact else str
         found = []
         for name, outcome in sorted(self._dst.record.regressions.items()):
             entry = self.corpus[name]
@@ -179,7 +179,7 @@ class RegressionCorpus:
     def _found(self, result: TurnResult) -> Iterator[Regression]:
         dialogue = self._dialogues[result.dialogue_id]
         for variant in result.violations:
-            relation, rules = self._dst.settings.relation, self._dst.data.normalisation
+            relation, rules = self._dst.settings.variant.relation, self._dst.data.normalisation
             yield Regression.of(result, variant, dialogue, relation, rules)
 
     @cached_property
@@ -217,14 +217,14 @@ class DstRegression:
         if self.outcome == "failed":
             pytest.fail(f"the tracker failed on regression {self.entry.id}", pytrace=False)
         if self.outcome == "broken":
-            if self.entry.status == "accepted" and self._settings.replay is None:
+            if self.entry.status == "accepted" and self._settings.output.replay is None:
                 pytest.xfail(printable(f"accepted: {self.entry.reason}"))
-            if self._settings.fail_on == "gate" and self._settings.replay is None:
+            if self._settings.gate.fail_on == "gate" and self._settings.output.replay is None:
                 pytest.xfail("still broken; the session is judged by its gate")
             pytest.fail(self._explained(), pytrace=False)
 
     def _explained(self) -> str:
-        show = masked_text if self._settings.redact else str
+        show = masked_text if self._settings.output.redact else str
         lines = [f"regression {self.entry.id} is still there, at turn {self.entry.turn}", ""]
         for said in self.entry.exchanges:
             lines += [f"  system:  {show(said.system)}"] if said.system else []

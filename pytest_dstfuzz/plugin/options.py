@@ -7,44 +7,36 @@ import os
 import shlex
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple
 
 import pytest
 
 from pytest_dstfuzz.config import (
     NO_CACHE,
     OPTIONS,
+    GateSettings,
     Option,
     Settings,
     build_settings,
     masked_words,
+    names_of,
+    option,
     option_text,
     parse_option,
 )
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.config.parsers import PARTS
+from pytest_dstfuzz.errors import DstfuzzDeprecationWarning, UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 from pytest_dstfuzz.transformations import select
 
 #: The option table as data; ``python -m pytest_dstfuzz.plugin.options`` writes it anew.
 TABLE = Path(__file__).with_name("options.json")
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
-_PATHS = (
-    *("data", "checkpoint", "slot_map", "prompt", "cache", "report", "html", "baseline"),
-    "regressions",
-)
+_PATHS = names_of("path")
 #: Those of them that may name a file that is not there yet.
-_WRITTEN = ("cache", "report", "html", "baseline", "regressions")
+_WRITTEN = names_of("written")
 #: The searches that were trained on the trackers that ship.
 _AGENTS = {"trade": "agent", "simpletod": "agent:simpletod"}
-#: Options that concern a whole session: repeating one test must not apply them again.
-_SESSION_ONLY = (
-    *("report", "html", "annotations", "max_seconds", "max_calls", "max_failure_rate", "fail_on"),
-    *("max_tokens", "max_cost", "remember", "regressions", "replay"),
-    *("baseline", "update_baseline", "max_regression", "inconclusive", "max_clean_drift"),
-    "min_accuracy",
-)
-#: Options that do nothing without a baseline.
-_WITH_BASELINE = ("update_baseline", "max_regression", "max_clean_drift")
 
 
 class Given(NamedTuple):
@@ -55,38 +47,57 @@ class Given(NamedTuple):
     #: How the user spelled the option, for messages.
     shown_as: str
     on_command_line: bool
+    #: Whether that spelling is an old one.
+    old: bool = False
 
 
-def option_table() -> list[dict[str, Any]]:
-    """Return the option table as the plain values that every pytest run reads."""
-    hints = get_type_hints(Settings)
-    found = []
+def option_table() -> dict[str, Any]:
+    """Return the option table as the plain values that every pytest run reads.
+
+    Under ``spellings`` are those without a value, each with the option's name and what it says.
+    ``--no-dst-NAME`` switches an option off, whatever an ini file says of it: a switch is off
+    then, and all else has its default. ``--dst-NAME=yes`` is one spelling as a whole: were it
+    an option that may have a value, ``--dst-NAME tests`` would take the folder for one.
+    """
+    options = []
+    spellings: dict[str, list[Any]] = {}
     for item in OPTIONS:
-        kinds = {"action": "append" if item.separator == "\n" else "store"}
-        if item.alone:
-            kinds = {"action": "store_const", "const": item.alone}
-        words = {"metavar": item.metavar, "help": item.help.replace("%", "%%")}
-        found.append(
-            {
-                "name": item.name,
-                "per_test": item.per_test,
-                "ini": ["linelist"] if item.separator else _ini_kinds(hints[item.name]),
-                "command_line": words | kinds,
-            }
-        )
-    return found
+        flag, off = f"--dst-{item.flag}", f"--no-dst-{item.flag}"
+        flags = [flag]
+        if item.is_switch:
+            flags += [f"{flag}=yes", f"{flag}=no", off]
+            for spelling, text in zip(flags, ("yes", "yes", "no", "no"), strict=True):
+                spellings[spelling] = [item.name, text]
+        else:
+            spellings[off] = [item.name, [] if item.repeated else False]
+        options.append(_row(item, item.name, flags, item.help.replace("%", "%%")))
+        if item.old:
+            old = [f"--dst-{item.old.replace('_', '-')}"]
+            options.append(_row(item, item.old, old, ""))
+    return {"options": options, "spellings": spellings}
 
 
-def _ini_kinds(hint: Any) -> list[str]:
+def _row(item: Option, name: str, flags: list[str], about: str) -> dict[str, Any]:
+    how = {"metavar": item.value.metavar or "yes|no", "action": "store"}
+    if item.repeated:
+        how["action"] = "append"
+    return {
+        "name": name,
+        "flags": flags,
+        "group": [f"dstfuzz-{item.part}", f"dstfuzz: {PARTS[item.part]}"],
+        "per_test": "test" in item.scopes and name == item.name,
+        "ini": ["linelist"] if item.value.separator else _ini_kinds(item),
+        "command_line": {"help": about} | ({} if len(flags) > 1 else how),
+    }
+
+
+def _ini_kinds(item: Option) -> list[str]:
     """Return what an ini key holds, by the type of the setting: a text, or also a number."""
-    kinds = {str, *(get_args(hint) or (hint,))} - {type(None)}
+    kinds = {bool if item.is_switch else item.value.holds} - {str}
     if float in kinds:
         kinds.add(int)  # 0 is a rate too
-    # A pair of numbers is written as a text.
-    if not kinds <= {str, int, float, bool}:
-        return ["str"]
     # The text first: what an ini file gives stays one, and the option table reads it.
-    return [kind.__name__ for kind in sorted(kinds, key=lambda k: (k is not str, k.__name__))]
+    return ["str", *sorted(kind.__name__ for kind in kinds)]
 
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
@@ -110,13 +121,14 @@ def read_settings(config: pytest.Config) -> Settings:
         elif given.name in _PATHS:
             value = _beside_ini(config, given.name, value)
         values[given.name] = value
+    _warn_of_old_names(config)
     settings = build_settings(values)
-    _refuse_without_baseline(config, settings)
+    _refuse_without_baseline(config, settings.gate)
     if "fail_on" not in values and table_of(config).of_violations:
-        settings = replace(settings, fail_on="gate")
+        settings = settings.replace_options(fail_on="gate")
     if "search" in values:
         return settings
-    return replace(settings, search=default_search(settings))
+    return settings.replace_options(search=default_search(settings))
 
 
 def table_of(config: pytest.Config) -> Gates:
@@ -138,17 +150,17 @@ def gates_of(config: pytest.Config, settings: Settings) -> Gates:
     given = {
         name: value
         for name in (item.name for item in fields(Limits))
-        if (value := getattr(settings, name)) is not None
+        if (value := settings.option(name)) is not None
     }
     return replace(table, whole=replace(table.whole, **given))
 
 
-def _refuse_without_baseline(config: pytest.Config, settings: Settings) -> None:
+def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> None:
     """Refuse what does nothing without a baseline; an ini file may serve runs without one."""
     if settings.baseline is not None:
         return
     for given in given_options(config):
-        if given.name in _WITH_BASELINE and given.on_command_line:
+        if given.name in names_of("baseline") and given.on_command_line:
             raise UserError(f"{given.shown_as} needs a baseline: --dst-baseline=FILE names it")
 
 
@@ -158,10 +170,11 @@ def default_search(settings: Settings) -> str:
     The shipped agents were trained on the shipped trackers, in the profile ``strict``, and break
     most turns there (``examples/rq3``); what they are worth elsewhere nobody has measured.
     """
-    its_own = settings.checkpoint is None and settings.validity == "strict"
+    chosen, model = settings.variant, settings.tracker
+    its_own = model.checkpoint is None and chosen.validity == "strict"
     # They know none of the operators of others, which a user names to have them used.
-    its_own = its_own and select(settings.only).shipped == select(settings.only)
-    return _AGENTS.get(settings.model or "", settings.search) if its_own else settings.search
+    its_own = its_own and select(chosen.only).shipped == select(chosen.only)
+    return _AGENTS.get(model.model or "", chosen.search) if its_own else chosen.search
 
 
 def repeat_options(config: pytest.Config, seed: int) -> str:
@@ -169,31 +182,37 @@ def repeat_options(config: pytest.Config, seed: int) -> str:
     words = [
         f"--dst-{given.name.replace('_', '-')}={value}"
         for given in given_options(config)
-        if given.on_command_line and given.name not in (*_SESSION_ONLY, "seed")
+        if given.on_command_line and given.name not in (*names_of("session"), "seed")
         for value in given.value.splitlines()
     ]
     return shlex.join([*masked_words(words), f"--dst-seed={seed}"])
 
 
 def _given(config: pytest.Config, item: Option) -> Given | None:
-    typed = config.getoption(f"dst_{item.name}", default=None)
-    if typed is not None:
-        # A lock may be a regular expression with commas in it, so it is given one at a time.
-        value = typed if isinstance(typed, str) else "\n".join(typed)
-        return Given(item.name, value, f"--dst-{item.flag}", on_command_line=True)
-    written = _written(config, item)
-    if written is None:
-        return None
-    return Given(item.name, written, f"dst_{item.name} (ini)", on_command_line=False)
+    for name in filter(None, (item.name, item.old)):
+        typed = config.getoption(f"dst_{name}", default=None)
+        if typed in (False, []):
+            return None
+        if typed is not None:
+            # A lock may be a regular expression with commas in it, so it is given one at a time.
+            value = typed if isinstance(typed, str) else "\n".join(typed)
+            shown = f"--dst-{name.replace('_', '-')}"
+            return Given(item.name, value, shown, on_command_line=True, old=name == item.old)
+    for name in filter(None, (item.name, item.old)):
+        written = _written(config, item, name)
+        if written is not None:
+            shown = f"dst_{name} (ini)"
+            return Given(item.name, written, shown, on_command_line=False, old=name == item.old)
+    return None
 
 
-def _written(config: pytest.Config, item: Option) -> str | None:
+def _written(config: pytest.Config, item: Option, called: str) -> str | None:
     """Return what the ini file or the TOML table gives an option, as text.
 
     Raises:
         UserError: a value of a type that the option does not take there.
     """
-    name = f"dst_{item.name}"
+    name = f"dst_{called}"
     try:
         value = config.getini(name)
         text = None if value is None else option_text(item.name, value)
@@ -202,9 +221,42 @@ def _written(config: pytest.Config, item: Option) -> str | None:
         # A type of TOML that pytest itself does not let through.
         wrong = True
     if wrong:
-        how = 'a list of texts, ["...", "..."]' if item.separator else 'a text in quotes, "..."'
+        several = item.value.separator
+        how = 'a list of texts, ["...", "..."]' if several else 'a text in quotes, "..."'
         raise UserError(f"{name} (ini): no value of a type that it takes; in TOML write {how}")
     return text
+
+
+#: Whether this run has been told of old names.
+_TOLD: pytest.StashKey[bool] = pytest.StashKey()
+
+
+def _warn_of_old_names(config: pytest.Config) -> None:
+    """Say once a run which names are old, and what they are now.
+
+    Raises:
+        UserError: the user has warnings as errors.
+    """
+    if config.stash.get(_TOLD, False) or hasattr(config, "workerinput"):
+        return
+    config.stash[_TOLD] = True
+    for given in given_options(config):
+        if given.old:
+            item = option(given.name)
+            new = f"--dst-{item.flag}" if given.on_command_line else f"dst_{item.name}"
+            warn(config, f"{given.shown_as} is deprecated: it is {new} now")
+
+
+def warn(config: pytest.Config, text: str) -> None:
+    """Warn of an old name in the summary of the run.
+
+    Raises:
+        UserError: the user has such warnings as errors.
+    """
+    try:
+        config.issue_config_time_warning(DstfuzzDeprecationWarning(text), stacklevel=2)
+    except DstfuzzDeprecationWarning:
+        raise UserError(text) from None
 
 
 def _beside_ini(config: pytest.Config, name: str, value: str) -> str:
@@ -218,14 +270,15 @@ def _beside_ini(config: pytest.Config, name: str, value: str) -> str:
 
 def spelled(name: str, settings: Settings, marked: bool) -> str:
     """Return a setting as the user wrote it: in the marker of a test, or as an option."""
-    text = f"{name}={getattr(settings, name)}"
+    text = f"{name}={settings.option(name)}"
     return f"@pytest.mark.dst({text})" if marked else f"--dst-{text}"
 
 
 def table_text() -> str:
     """Return what the file of data holds: a line for each option."""
-    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in option_table())
-    return f"[\n{rows}\n]\n"
+    table = option_table()
+    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in table["options"])
+    return f'{{"options": [\n{rows}\n],\n"spellings": {json.dumps(table["spellings"])}}}\n'
 
 
 if __name__ == "__main__":

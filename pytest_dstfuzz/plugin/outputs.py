@@ -11,7 +11,7 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.config import NO_CACHE, Settings
+from pytest_dstfuzz.config import NO_CACHE, OutputSettings, Settings, VariantSettings
 from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
@@ -51,37 +51,37 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
         UserError: a path cannot be written or is that of another file of the run, or what
             makes the page is not installed.
     """
-    if settings.html is not None:
+    if settings.output.html is not None:
         check_installed()
     written: dict[str, str | Path | None] = {
-        "--dst-report": settings.report,
-        "--dst-html": settings.html,
-        "--dst-cache": settings.cache if settings.cache != NO_CACHE else None,
+        "--dst-report": settings.output.report,
+        "--dst-html": settings.output.html,
+        "--dst-cache": settings.budget.cache if settings.budget.cache != NO_CACHE else None,
         "--junitxml": getattr(config.option, "xmlpath", None),
     }
     read: dict[str, str | Path | None] = {
-        "--dst-checkpoint": settings.checkpoint,
-        "--dst-slot-map": settings.slot_map,
-        "--dst-prompt": settings.prompt,
+        "--dst-checkpoint": settings.tracker.checkpoint,
+        "--dst-slot-map": settings.tracker.slot_map,
+        "--dst-prompt": settings.tracker.prompt,
         "pytest's settings": config.inipath,
         "the table of limits": config.rootpath / "pyproject.toml",
     }
-    if is_agent(settings.search):
-        read["the policy of --dst-search"] = settings.search.partition(":")[2] or None
-    (written if settings.update_baseline else read)["--dst-baseline"] = settings.baseline
-    (written if settings.remember else read)["the file of regressions"] = memory.path
+    if is_agent(settings.variant.search):
+        read["the policy of --dst-search"] = settings.variant.search.partition(":")[2] or None
+    (written if settings.gate.update_baseline else read)["--dst-baseline"] = settings.gate.baseline
+    (written if settings.output.remember else read)["the file of regressions"] = memory.path
     paths = {name: Path(path) for name, path in written.items() if path is not None}
     check_apart(paths, {name: Path(path) for name, path in read.items() if path is not None})
     if any(path.expanduser().exists() for path in paths.values()):
-        for file in data_files(settings.data):
+        for file in data_files(settings.data.data):
             check_apart(paths, {"a file of --dst-data": file})
-    for output in (settings.report, settings.html, memory.written):
+    for output in (settings.output.report, settings.output.html, memory.written):
         if output is not None:
             check_writable(Path(output))
 
 
 def write_outputs(
-    settings: Settings, make_report: Callable[[], Mapping[str, Any]]
+    settings: OutputSettings, make_report: Callable[[], Mapping[str, Any]]
 ) -> list[StyledLine]:
     """Write every file that is asked for.
 
@@ -122,14 +122,14 @@ def annotation_lines(
     places: Mapping[str, tuple[str, int]],
 ) -> list[str]:
     """Return the lines that GitHub makes annotations of, where the user or the place wants them."""
-    wanted = settings.annotations == "yes" or (
-        settings.annotations == "auto" and os.environ.get(_IN_ACTIONS) == "true"
+    wanted = settings.output.annotations == "yes" or (
+        settings.output.annotations == "auto" and os.environ.get(_IN_ACTIONS) == "true"
     )
-    return violation_commands(results, settings, encoding, places) if wanted else []
+    return violation_commands(results, settings.gate, encoding, places) if wanted else []
 
 
 def record_suite_properties(
-    config: pytest.Config, summary: Summary, settings: Settings, verdict: str | None
+    config: pytest.Config, summary: Summary, settings: VariantSettings, verdict: str | None
 ) -> None:
     """Put the figures of the session into the file of --junitxml, as properties of the suite.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
@@ -106,7 +105,8 @@ class DstSession:
     def data(self) -> DialogueSet:
         """The dialogues of the session."""
         return with_slots(
-            load_dialogues(self.settings.data, self.settings.split), self.settings.slots
+            load_dialogues(self.settings.data.data, self.settings.data.split),
+            self.settings.data.slots,
         )
 
     @cached_property
@@ -118,7 +118,7 @@ class DstSession:
     def named(self) -> bool:
         """Whether this run is to test a tracker that the settings name."""
         concerned = self.model_on_command_line or bool(self._params) or len(self.record) > 0
-        return self.settings.model is not None and concerned
+        return self.settings.tracker.model is not None and concerned
 
     @property
     def is_worker(self) -> bool:
@@ -154,7 +154,7 @@ class DstSession:
     @property
     def tracker(self) -> Tracker:
         """The tracker that the settings name."""
-        if self.settings.model is None:
+        if self.settings.tracker.model is None:
             raise UserError(_NO_TRACKER)
         if self._tracker is None:
             folders = (self.config.invocation_params.dir, self.config.rootpath)
@@ -269,8 +269,10 @@ class DstSession:
     def agent(self, model: object, search: str, lexicon: Lexicon) -> DstAgent:
         """Return what the fixture ``dst_agent`` gives to a test."""
         name = search if is_agent(search) else AgentSearch.name
-        settings = replace(self.settings, search=name, redraws=REDRAWS)
-        return DstAgent(CampaignSpec.of(settings, self.data, lexicon), self._predictor(model))
+        settings = self.settings.replace_options(search=name, redraws=REDRAWS)
+        return DstAgent(
+            CampaignSpec.of(settings.variant, self.data, lexicon), self._predictor(model)
+        )
 
     def refusal(self, session: pytest.Session, error: UserError) -> BaseException:
         """End the session because of a mistake that only showed when a test ran.
@@ -296,9 +298,9 @@ class DstSession:
         settings = param.settings
         names = ("variant", "variants")
         one, all_of = (spelled(name, settings, name in param.marked) for name in names)
-        check_variant(settings, f" ({one} with {all_of} at {item.name})")
+        check_variant(settings.variant, f" ({one} with {all_of} at {item.name})")
         if "search" not in param.marked:
-            settings = replace(settings, search=search)
+            settings = settings.replace_options(search=search)
         origin = self._origins.of(item)
         for fixture, value in (("dst_model", model), ("dst_lexicon", lexicon)):
             self._refuse_another(item, origin, fixture, value)
@@ -318,7 +320,7 @@ class DstSession:
             )
 
     def _payload(self, param: TurnParam, asked: CampaignKey, result: TurnResult) -> dict[str, Any]:
-        words, search = asked.lexicon.fingerprint, asked.effective.search
+        words, search = asked.lexicon.fingerprint, asked.effective.variant.search
         own = own_settings(param.settings, self.settings)
         key = result_key(own, asked.origin, search, words)
         policy = self._policy(search) if is_agent(search) else ("", "")
@@ -340,7 +342,7 @@ class DstSession:
     def _policy(self, search: str) -> tuple[str, str]:
         """Return the fingerprint of an agent's policy, and a note on it."""
         if search not in self._policies:
-            model, weights = self.settings.model, self.settings.checkpoint
+            model, weights = self.settings.tracker.model, self.settings.tracker.checkpoint
             self._policies[search] = describe_policy(search, model, weights)
         return self._policies[search]
 
@@ -357,7 +359,7 @@ class DstSession:
                 plan=[planned[item.id] for item in self.data.dialogues if item.id in planned],
                 listener=self.progress,
                 # What a worker looks ahead to may be another worker's turn.
-                window=self.settings.batch_size if self.is_worker else None,
+                window=self.settings.tracker.batch_size if self.is_worker else None,
                 ahead=not self.is_worker,
             )
         return self._campaigns[asked].result(param.dialogue.id, param.turn_index)
@@ -382,13 +384,15 @@ class DstSession:
         return [dialogue.context(index) for dialogue, index in turns]
 
     def _turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
-        sampled = sample_turns(self.data, settings.turns, settings.seed, settings.domains)
+        sampled = sample_turns(
+            self.data, settings.data.turns, settings.variant.seed, settings.data.domains
+        )
         return [(dialogue, index) for dialogue, last in sampled for index in range(last + 1)]
 
     def _check(self, settings: Settings) -> None:
         if settings not in self._checked:
             self._turns(settings)
-            CampaignSpec.of(settings, self.data, self.lexicon)
+            CampaignSpec.of(settings.variant, self.data, self.lexicon)
             self._checked.add(settings)
 
     @cached_property

@@ -14,7 +14,7 @@ import pytest
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import BudgetSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.caching import Caches
@@ -49,14 +49,14 @@ class TrackerPool:
     def __init__(self, config: pytest.Config, settings: Settings, workers: int) -> None:
         self._given: Mapping[str, Any] = getattr(config, "workerinput", {}).get(_KEY, {})
         self._measured: dict[int, tuple[Tracker, Disagreement | None]] = {}
-        self._batch_size = settings.batch_size
-        self._repeatable = settings.repeatable
-        self._votes = settings.votes
-        self._redact = settings.redact
+        self._batch_size = settings.tracker.batch_size
+        self._repeatable = settings.tracker.repeatable
+        self._votes = settings.tracker.votes
+        self._redact = settings.output.redact
         self._caches = Caches(config, settings)
         self._predictors: list[Predictor] = []
-        self._preflight_seconds = settings.preflight_seconds
-        self.budget = _budget(settings, self._given, workers)
+        self._preflight_seconds = settings.budget.preflight_seconds
+        self.budget = _budget(settings.budget, self._given, workers)
         # A run has so many seconds as a whole, whatever it spends them on.
         self.budget.deadline.start()
 
@@ -210,7 +210,7 @@ def gone(processes: Iterable[Mapping[str, Any]]) -> str:
     return next((one["gone"] for one in processes if one.get("gone")), "")
 
 
-def _budget(settings: Settings, given: Mapping[str, Any], workers: int) -> Budget:
+def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) -> Budget:
     """Return what all trackers of this process may cost together."""
     seconds, ends = 0.0, given.get("ends")
     if settings.max_seconds is not None and ends is not None:

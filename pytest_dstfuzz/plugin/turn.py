@@ -60,7 +60,7 @@ class DstTurn:
     @property
     def command(self) -> str:
         """The command that repeats this test with the same variants."""
-        return repeat_command(self._item, self.settings.seed)
+        return repeat_command(self._item, self.settings.variant.seed)
 
     def assert_unchanged(self) -> None:
         """Fail when a variant changed the predicted belief state; skip when none was tested.
@@ -70,7 +70,7 @@ class DstTurn:
         """
         __tracebackhide__ = True
         result = self.result
-        gate = self.settings.fail_on == "gate"
+        gate = self.settings.gate.fail_on == "gate"
         if result.outcome == "violation" and not gate:
             if reason := self._why_accepted(result):
                 pytest.xfail(printable(f"accepted: {reason}"))
@@ -87,11 +87,11 @@ class DstTurn:
             pytest.skip(printable(result.reason) or "the relation says nothing about this turn")
 
     def _shown(self, reason: str) -> str:
-        return KEPT_BACK if self.settings.redact else reason
+        return KEPT_BACK if self.settings.output.redact else reason
 
     def _fail(self) -> NoReturn:
         __tracebackhide__ = True
-        result = redacted(self.result) if self.settings.redact else self.result
+        result = redacted(self.result) if self.settings.output.redact else self.result
         pytest.fail(explain(result, self.settings, command=self.command), pytrace=False)
 
 

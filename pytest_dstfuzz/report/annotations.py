@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import GateSettings
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.edits import MARGIN, mark_edits, needed_context, shorten
 from pytest_dstfuzz.report.explain import change_lines
@@ -24,7 +24,7 @@ _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"
 
 def violation_commands(
     results: Sequence[TurnResult],
-    settings: Settings,
+    settings: GateSettings,
     encoding: str,
     places: Mapping[str, tuple[str, int]] | None = None,
 ) -> list[str]:

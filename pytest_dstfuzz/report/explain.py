@@ -12,7 +12,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
     Votes,
 )
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.printable import printable, without_commands
 from pytest_dstfuzz.report.edits import (
     MARGIN,
@@ -55,8 +55,8 @@ def explain(
     blocks += ["\n".join(_variant(item, colour)) for item in failed[:MOST_SHOWN]]
     if len(failed) > MOST_SHOWN:
         blocks.append(f"... and {len(failed) - MOST_SHOWN} more variants, in the JSON report.")
-    plainest = failed[0].index if failed and settings.variant is None else None
-    blocks.append("\n".join(_circumstances(settings, command, plainest)))
+    plainest = failed[0].index if failed and settings.variant.variant is None else None
+    blocks.append("\n".join(_circumstances(settings.variant, command, plainest)))
     # Also what was wrapped to the start of a line.
     return without_commands("\n\n".join(blocks))
 
@@ -181,7 +181,9 @@ def _quoted(text: str) -> str:
     return f'"{shorten(text, 60)}"'
 
 
-def _circumstances(settings: Settings, command: str | None, plainest: int | None) -> Iterator[str]:
+def _circumstances(
+    settings: VariantSettings, command: str | None, plainest: int | None
+) -> Iterator[str]:
     what = f"seed {settings.seed}, {settings.validity} profile, {settings.attack} attack"
     yield f"  {what}, {settings.search} search, {settings.relation} relation"
     if command:

@@ -113,7 +113,7 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.ledger import ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
-from pytest_dstfuzz.config import SERVICE, Settings, settings_json
+from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.report.info import RunInfo
@@ -124,14 +124,8 @@ SCHEMA_VERSION = 1
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
-#: Settings that say what is written of the results, and where.
-OUTPUTS = ("report", "html", "annotations", "remember", "regressions", "replay")
-#: Settings that name a path or a device, or how a service is reached: they may differ without a
-#: difference in results.
-_PLACES = (
-    *("data", "checkpoint", "slot_map", "prompt", "device"),
-    *(*SERVICE, "preflight_seconds", *OUTPUTS, "baseline", "cache", "cache_size"),
-)
+#: Settings that may differ without a difference in results.
+_PLACES = names_of("place")
 
 
 def build_report(

@@ -9,7 +9,7 @@ from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES, i
 from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, undo_edits
 from pytest_dstfuzz.report.explain import change_lines
@@ -82,7 +82,7 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
     return f"{interval_name(dialogues)} {percent(interval[0])} to {percent(interval[1])}, {unit}"
 
 
-def how_text(settings: Settings) -> str:
+def how_text(settings: VariantSettings) -> str:
     """Return in a line what was done to each turn."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     only = f" of {', '.join(settings.only)}" if settings.only else ""
@@ -148,15 +148,17 @@ def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
 
 
 def _what(page: TerminalPage, settings: Settings, info: RunInfo) -> None:
-    model = settings.model or "the suite's own tracker"
+    model = settings.tracker.model or "the suite's own tracker"
     page.field(
         _label("tested"),
         f"{model} on {info.data}, split {info.split} ({info.layout} layout, values normalised "
         f"as '{info.normalisation}'; {info.dialogues:,} dialogues, {info.turns:,} turns)",
     )
-    page.field(_label("how"), how_text(settings))
+    page.field(_label("how"), how_text(settings.variant))
     if info.disagreement is not None:
-        page.field(_label("answers vary"), disagreement_text(info.disagreement, settings.votes))
+        page.field(
+            _label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)
+        )
     if info.recalled:
         text = f"{info.recalled:,} answers; the tracker was asked for {info.asked:,} contexts"
         page.field(_label("from cache"), text)
@@ -286,7 +288,7 @@ def _table(
 def _shown(
     page: TerminalPage, results: Sequence[TurnResult], settings: Settings, command: str
 ) -> None:
-    gate = settings.fail_on == "gate"
+    gate = settings.gate.fail_on == "gate"
     pairs = plainest(results, _PLAINEST_UNDER_GATE if gate else _PLAINEST)
     if not pairs:
         return
@@ -305,7 +307,7 @@ def _shown(
             page.field(f"    turn {index}: ", mark_edits(clean, edits, margin=_MARGIN))
         for line in change_lines(shown.changed_slots):
             page.field("    ", line)
-    if gate and command and settings.variant is None:
+    if gate and command and settings.variant.variant is None:
         page.field(
             "  ", f"to repeat variant I of turn ID alone: {command} --dst-variant=I -k ID", "dim"
         )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.ledger import Ledger, ledger
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, settings_of_json
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import apply_edits
@@ -79,7 +79,7 @@ class View:
         wrong = [name for name in _PARTS if not isinstance(report.get(name), Mapping)]
         if wrong:
             raise DataError(f"this is no whole report: {', '.join(wrong)} missing")
-        settings, gate = _settings(report["settings"]), _gate(report.get("gate"))
+        settings, gate = settings_of_json(report["settings"]), _gate(report.get("gate"))
         turns = report_turns(report)
         for turn in turns:
             _check_edits(turn)
@@ -98,7 +98,7 @@ class View:
     @property
     def title(self) -> str:
         """What was tested on what, in a few words."""
-        model = self.settings.model or "the suite's own tracker"
+        model = self.settings.tracker.model or "the suite's own tracker"
         data = self.report["data"]
         return f"{model} on {data.get('name', 'data')}, {data.get('split', 'unknown')} split"
 
@@ -151,24 +151,6 @@ def _check_edits(turn: TurnResult) -> None:
                 apply_edits(text, edits)
     except (ValueError, IndexError) as error:
         raise DataError(f"this is no whole report: the edits of turn {turn.id}: {error}") from None
-
-
-def _settings(values: Mapping[str, Any]) -> Settings:
-    """Return the settings that `settings_json` wrote; those of other versions are left out.
-
-    Raises:
-        DataError: a value is of the wrong kind.
-    """
-    settings = Settings()
-    kept: dict[str, Any] = {}
-    for name, value in values.items():
-        if not hasattr(settings, name):
-            continue
-        default = getattr(settings, name)
-        kept[name] = tuple(value) if isinstance(value, list) else value
-        if default is not None and not isinstance(kept[name], type(default) | None):
-            raise DataError(f"this is no whole report: the setting {name!r} is {value!r}")
-    return replace(settings, **kept)
 
 
 def _gate(gate: object) -> Mapping[str, Any] | None:

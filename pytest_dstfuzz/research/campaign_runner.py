@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
-from pytest_dstfuzz.config import SERVICE, Settings, settings_json
+from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.action import inertia
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -43,7 +43,7 @@ _CODE: Final = (
     "trackers",
 )
 #: Settings that say where something lies, or how it is reached; what it is, is in the key.
-_PLACES: Final = ("checkpoint", "data", "report", "search", "preflight_seconds", *SERVICE)
+_PLACES: Final = {"search", *names_of("place")} - {"slot_map", "prompt", "device"}
 #: Dialogue, turn, number of the variant, draw: what an action was taken for.
 _Place = tuple[str, int, int, int]
 
@@ -75,10 +75,10 @@ class CampaignRunner:
                 if done is not None:
                     done(turns)
 
-        k = settings.transformations
+        k = settings.variant.transformations
         # The clean contexts are calls of every search.
         predictor = predictor_for(settings, self.data, self.tracker)
-        search = Recording(search_by_name(settings.search, seed=settings.seed, k=k))
+        search = Recording(search_by_name(settings.variant.search, seed=settings.variant.seed, k=k))
         campaign = CampaignEngine(
             settings,
             self.data,
@@ -94,16 +94,16 @@ class CampaignRunner:
         return CampaignFigures(figures, inertia(search.actions), time.monotonic() - started)
 
     def _veto(self, settings: Settings) -> StrictVeto | None:
-        if settings.validity == "strict":
+        if settings.variant.validity == "strict":
             return None
         perturber = Perturber(
             load_lexicon(),
             validity="strict",
-            max_edit_rate=settings.max_edit_rate,
-            locks=settings.lock,
+            max_edit_rate=settings.variant.max_edit_rate,
+            locks=settings.variant.lock,
             ontology=self.data.ontology,
             cue_words=self.data.cue_words,
-            flat_rate=settings.flat_edit_rate,
+            flat_rate=settings.variant.flat_edit_rate,
         )
         return StrictVeto(perturber, self.data)
 
@@ -141,15 +141,15 @@ class Fingerprint:
 
     def key(self, settings: Settings) -> dict[str, Any]:
         """Return what tells a campaign from every other one, as JSON."""
-        agent = is_agent(settings.search)
+        agent = is_agent(settings.variant.search)
         return {
             **{
                 name: value
                 for name, value in settings_json(settings).items()
                 if name not in _PLACES
             },
-            "search": "agent" if agent else settings.search,
-            "policy": named_policy(settings.search).fingerprint if agent else "",
+            "search": "agent" if agent else settings.variant.search,
+            "policy": named_policy(settings.variant.search).fingerprint if agent else "",
             "code": self.code,
             "tracker": [list(item) for item in self.tracker],
             "dialogues": self.dialogues,

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
@@ -86,12 +86,12 @@ class Campaigns:
         for number, (settings, figures) in enumerate(finished, start=1):
             self._done[settings] = figures
             self._keep(settings, figures)
-            self._say(f"[{number}/{len(missing)}] {title(settings)}: {_line(figures)}")
+            self._say(f"[{number}/{len(missing)}] {title(settings.variant)}: {_line(figures)}")
 
     def _one_by_one(self, wanted: Sequence[Settings]) -> Iterator[tuple[Settings, CampaignFigures]]:
         turns = self._bench.data.turn_count()
         for settings in wanted:
-            tell, name = Paced(self._say), title(settings)
+            tell, name = Paced(self._say), title(settings.variant)
 
             def done(count: int, tell: Paced = tell, name: str = name) -> None:
                 tell(f"{name}: {count} of {turns} turns")
@@ -147,9 +147,9 @@ class Campaigns:
         return self._folder / f"{digest[:24]}.json", key
 
 
-def title(settings: Settings) -> str:
+def title(settings: VariantSettings) -> str:
     """Name a campaign in a line of progress."""
-    until = ", until broken" if settings.until_broken else ""
+    until = ", until broken" if settings.stop_at_first else ""
     return (
         f"{settings.validity}, {settings.search}, k = {settings.transformations}, "
         f"{settings.variants} variants{until}, seed {settings.seed}"
@@ -170,7 +170,7 @@ def _begin(settings: Settings, splits: Sequence[str], ids: frozenset[str]) -> No
     """Make the bench of this process."""
     # An interrupt is for the process that the user sees.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parts = [load_dialogues(settings.data, split) for split in splits]
+    parts = [load_dialogues(settings.data.data, split) for split in splits]
     _bench.append(CampaignRunner(tracker_for(settings, parts[0]), _chosen(parts, ids)))
 
 

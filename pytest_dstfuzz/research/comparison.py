@@ -55,7 +55,7 @@ class GroundConfig:
 
     def settings(self, **given: Any) -> Settings:
         """Return the settings of a campaign."""
-        return Settings(
+        return Settings.of(
             model=self.model,
             checkpoint=self.checkpoint,
             data=self.data,
@@ -67,7 +67,7 @@ class GroundConfig:
             flat_edit_rate=self.flat_edit_rate,
             redraws=self.redraws,
             lock=self.lock,
-            minimise=False,
+            shrink=False,
             **self.adapter,
             **given,
         )

@@ -97,8 +97,8 @@ class Rq1Row:
             parts, wholes = map(sum, zip(*units, strict=True))
             rates[name] = Rate(parts / wholes if wholes else None, ratio_interval(units))
         return cls(
-            validity=settings.validity,
-            k=settings.transformations,
+            validity=settings.variant.validity,
+            k=settings.variant.transformations,
             turns=len(turns),
             counts=sum((turn.counts for turn in turns), Counts()),
             calls=sum(turn.calls for turn in turns),

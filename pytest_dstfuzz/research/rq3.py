@@ -187,7 +187,7 @@ class _Runs:
         search, seed = item.runs(self._ground.config.seeds)[number]
         return self._ground.config.settings(
             validity=contest.validity,
-            until_broken=contest.until_broken,
+            stop_at_first=contest.until_broken,
             variants=contest.budget,
             transformations=k,
             search=search,

@@ -75,27 +75,27 @@ def tracker_for(
         OutOfReachError: a service does not say what it is in time.
         UserError: no tracker is named, there is no such one, or it cannot be made.
     """
-    if settings.model is None:
+    if settings.tracker.model is None:
         raise UserError(
             "no tracker is named: give a registered name such as 'trade', "
             "package.module:attribute, or the address of a service"
         )
-    name = revealed(settings.model)
+    name = revealed(settings.tracker.model)
     for option, owner in option_owners().items():
-        if getattr(settings, option) is not None and not name.lower().startswith(owner.prefix):
+        if settings.option(option) is not None and not name.lower().startswith(owner.prefix):
             shown = f"--dst-{option.replace('_', '-')}"
             raise UserError(
                 f"{shown} is for {owner.about} ({owner.prefix}http://...), not for "
-                f"{settings.model!r}"
+                f"{settings.tracker.model!r}"
             )
     if "://" in name:
         # No argument of any call holds credentials: pytest --full-trace shows arguments.
         return _at_address(Address(name), settings, data, deadline, keys or {})
     return resolve_tracker(
         name,
-        checkpoint=settings.checkpoint,
-        device=settings.device,
-        batch_size=settings.batch_size,
+        checkpoint=settings.tracker.checkpoint,
+        device=settings.tracker.device,
+        batch_size=settings.tracker.batch_size,
         normalisation=data.normalisation,
         search_path=search_path,
         keys=keys,
@@ -113,7 +113,7 @@ def _at_address(
     scheme = address.full.partition("://")[0].lower()
     if scheme not in SCHEMES.names:
         raise unknown_name("kind of address", f"{scheme}://", (f"{s}://" for s in SCHEMES.names))
-    if settings.checkpoint is not None or settings.device != _DEFAULT_DEVICE:
+    if settings.tracker.checkpoint is not None or settings.tracker.device != _DEFAULT_DEVICE:
         raise UserError(
             f"checkpoint and device are for registered trackers; the service at {address} "
             "chooses them itself"
@@ -121,7 +121,7 @@ def _at_address(
     offered = {
         "address": address,
         "data": data,
-        "service": ServiceSettings.of(settings, deadline),
+        "service": ServiceSettings.of(settings.tracker, deadline),
         "settings": settings,
     }
     redact = secrets_of(address.full, ()).redact

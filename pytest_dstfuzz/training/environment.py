@@ -232,7 +232,7 @@ def environment_spec(
         order: what position parameters count through, ``distance`` or ``reading``.
         attempts: at each turn.
     """
-    settings = Settings(
-        validity=validity, attack=attack, variants=attempts, redraws=0, until_broken=True
+    settings = Settings.of(
+        validity=validity, attack=attack, variants=attempts, redraws=0, stop_at_first=True
     )
-    return CampaignSpec.of(settings, data, lexicon, SteppedSearch(order))
+    return CampaignSpec.of(settings.variant, data, lexicon, SteppedSearch(order))

@@ -144,7 +144,7 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
     board = TensorBoardLogger(run.tensorboard) if run.tensorboard is not None else None
     splits = _splits(run)
     if tracker is None:
-        settings = Settings(
+        settings = Settings.of(
             model=run.model,
             checkpoint=run.checkpoint,
             device=run.device,

@@ -235,7 +235,7 @@ def test_campaigns_of_an_agent_do_not_depend_on_windows_and_workers() -> None:
     dialogues = talks(8, seed=3)
     data = data_of(dialogues)
     plan = [(dialogue, len(dialogue.turns) - 1) for dialogue in dialogues]
-    settings = Settings(variants=4, validity="edit-rate", redraws=2, until_broken=True)
+    settings = Settings.of(variants=4, validity="edit-rate", redraws=2, stop_at_first=True)
 
     def run(plan: list, **given: int) -> dict:
         search = AgentSearch(policy_of(), 0, 2)

@@ -46,8 +46,9 @@ def environment(folder: Path, seconds: float) -> dict[str, str]:
 
 def test_keeping_costs_little_and_saves_the_tracker_s_time(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    settings, lexicon = Settings(model="trade", turns=120), load_lexicon()
-    trade, plan = tracker_for(settings, DATA), sample_turns(DATA, settings.turns, settings.seed)
+    settings, lexicon = Settings.of(model="trade", turns=120), load_lexicon()
+    trade = tracker_for(settings, DATA)
+    plan = sample_turns(DATA, settings.data.turns, settings.variant.seed)
 
     def campaign(file: str = "") -> tuple[float, list[TurnResult]]:
         store = Store(tmp_path / file, 10**9) if file else None

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "trackers" / "web"))
 from loopback import Asked, Says, Service
 from stuck import STUCK, answering, run_pytest
 
-OPTIONS = ("--dst-turns=60", "--dst-minimise=no", "--dst-fail-on=gate")
+OPTIONS = ("--dst-turns=60", "--no-dst-shrink", "--dst-fail-on=gate")
 
 
 def healthy(_: Service, asked: Asked) -> Says:

@@ -30,7 +30,7 @@ from pytest_dstfuzz.perturb.types import Action
 
 ROUNDS = 11
 #: Variants that a campaign makes of a turn, and so the shares of one `prepare`.
-VARIANTS = Settings().variants
+VARIANTS = Settings().variant.variants
 #: What TRADE takes for one context on a CPU, in milliseconds.
 TRADE = 3.0
 

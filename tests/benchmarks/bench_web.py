@@ -39,7 +39,7 @@ from pytest_dstfuzz.trackers.web.contract import answer_json, request_json
 
 HERE = Path(__file__).parent
 ROUNDS = 3
-SETTINGS = Settings(model="trade", turns=120)
+SETTINGS = Settings.of(model="trade", turns=120)
 DATA = load_dialogues("sample", "test")
 
 
@@ -59,7 +59,7 @@ class Recorder:
 def campaign(tracker: Tracker) -> tuple[float, list[dict[str, Any]]]:
     """Run one campaign; return its seconds and its results."""
     tokenise.cache_clear()  # In a run of pytest no utterance was seen before.
-    plan = sample_turns(DATA, SETTINGS.turns, SETTINGS.seed)
+    plan = sample_turns(DATA, SETTINGS.data.turns, SETTINGS.variant.seed)
     start = time.perf_counter()
     predictor = predictor_for(SETTINGS, DATA, tracker)
     results = list(CampaignEngine(SETTINGS, DATA, predictor, load_lexicon(), plan=plan).run())
@@ -77,7 +77,7 @@ def served(model: str) -> Iterator[Tracker]:
         assert process.stdout is not None
         try:
             address = process.stdout.readline().split(" ")[3]
-            yield tracker_for(Settings(model=address), DATA)
+            yield tracker_for(Settings.of(model=address), DATA)
         finally:
             process.terminate()
 

@@ -23,14 +23,14 @@ TALKS = tuple(
 )
 DATA = data_of(*TALKS)
 PLAN = [(dialogue, 2) for dialogue in TALKS]
-SETTINGS = Settings(minimise=False, validity="edit-rate", variants=3)
+SETTINGS = Settings.of(shrink=False, validity="edit-rate", variants=3)
 
 
 def test_calls_are_spent_on_whole_turns(lexicon: Lexicon) -> None:
     full = list(CampaignEngine(SETTINGS, DATA, WordBot(), lexicon, plan=PLAN).run())
     for limit in (1, 20, 100, 150, 10_000):
         bot, events = WordBot(), []
-        settings = Settings(minimise=False, validity="edit-rate", variants=3, max_calls=limit)
+        settings = Settings.of(shrink=False, validity="edit-rate", variants=3, max_calls=limit)
         campaign = CampaignEngine(settings, DATA, bot, lexicon, plan=PLAN, listener=events.append)
         results = list(campaign.run())
         assert len(bot.asked) <= limit
@@ -55,7 +55,7 @@ def test_calls_are_spent_on_whole_turns(lexicon: Lexicon) -> None:
 
 def test_a_turn_is_tested_only_after_those_before_it(lexicon: Lexicon) -> None:
     for limit in range(5, 40):
-        settings = Settings(minimise=False, validity="edit-rate", variants=3, max_calls=limit)
+        settings = Settings.of(shrink=False, validity="edit-rate", variants=3, max_calls=limit)
         campaign = CampaignEngine(settings, DATA, WordBot(), lexicon, plan=PLAN[:1])
         skipped = [result.outcome == "skipped" for result in campaign.run()]
         assert skipped == sorted(skipped)
@@ -90,7 +90,7 @@ def test_seconds_end_a_run_within_a_batch(lexicon: Lexicon) -> None:
 
 
 def test_turns_before_the_one_asked_for_are_skipped_too(lexicon: Lexicon) -> None:
-    settings = Settings(minimise=False, validity="edit-rate", variants=3, max_calls=1)
+    settings = Settings.of(shrink=False, validity="edit-rate", variants=3, max_calls=1)
     campaign = CampaignEngine(settings, DATA, WordBot(), lexicon, plan=PLAN)
     assert campaign.result("d10", 1).outcome == "skipped"
     assert campaign.result("d00", 0).outcome == "skipped"

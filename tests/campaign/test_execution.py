@@ -6,7 +6,6 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -42,7 +41,7 @@ TALKS = tuple(
 DATA = data_of(*TALKS)
 PLAN = [(dialogue, len(dialogue.turns) - 1) for dialogue in TALKS]
 #: The strict locks would leave a keyword bot nothing to stumble over.
-SETTINGS = Settings(validity="edit-rate", variants=4, minimise=False)
+SETTINGS = Settings.of(validity="edit-rate", variants=4, shrink=False)
 
 
 def campaign(
@@ -70,7 +69,7 @@ def test_there_is_something_to_see(plain: list[TurnResult]) -> None:
 def test_batch_size_and_window_do_not_show(
     lexicon: Lexicon, plain: list[TurnResult], window: int | None, batch_size: int
 ) -> None:
-    settings = replace(SETTINGS, batch_size=batch_size)
+    settings = SETTINGS.replace_options(batch_size=batch_size)
     assert list(campaign(lexicon, settings=settings, window=window).run()) == plain
 
 
@@ -91,7 +90,7 @@ def test_what_is_begun_ahead_does_not_show(
 
 def test_the_first_results_do_not_wait_for_a_whole_plan(lexicon: Lexicon) -> None:
     bot = WordBot()
-    settings = replace(SETTINGS, batch_size=1)
+    settings = SETTINGS.replace_options(batch_size=1)
     run = campaign(lexicon, bot, settings=settings)
     next(iter(run.run()))
     assert len(bot.asked) < 100
@@ -99,10 +98,10 @@ def test_the_first_results_do_not_wait_for_a_whole_plan(lexicon: Lexicon) -> Non
     assert len(bot.asked) > 200
 
 
-@pytest.mark.parametrize("until_broken", [False, True])
-def test_no_more_than_two_windows_are_in_flight(lexicon: Lexicon, until_broken: bool) -> None:
+@pytest.mark.parametrize("stop_at_first", [False, True])
+def test_no_more_than_two_windows_are_in_flight(lexicon: Lexicon, stop_at_first: bool) -> None:
     """However many steps a dialogue takes: what is half done is lost by an interrupt."""
-    settings = replace(SETTINGS, until_broken=until_broken)
+    settings = SETTINGS.replace_options(stop_at_first=stop_at_first)
     begun: list[int] = []
     done: set[str] = set()
 
@@ -165,7 +164,7 @@ def test_a_tracker_that_fails_by_length_fails_alike_in_every_window(
                 raise ValueError("of this length?")
             return super().answer(context)
 
-    settings = replace(SETTINGS, batch_size=batch_size)
+    settings = SETTINGS.replace_options(batch_size=batch_size)
     runs = [
         list(campaign(lexicon, Picky(), settings=settings, window=window).run())
         for window in (1, 40, 200, 10_000)
@@ -200,7 +199,9 @@ def test_more_variants_leave_the_first_ones_alone(
     lexicon: Lexicon, plain: list[TurnResult]
 ) -> None:
     more = list(
-        campaign(lexicon, settings=Settings(validity="edit-rate", variants=6, minimise=False)).run()
+        campaign(
+            lexicon, settings=Settings.of(validity="edit-rate", variants=6, shrink=False)
+        ).run()
     )
     for few, many in zip(plain, more, strict=True):
         assert many.variants[:4] == few.variants
@@ -218,7 +219,7 @@ def test_every_distinct_context_is_predicted_once(lexicon: Lexicon) -> None:
 
 
 def test_batches_are_full_and_similar_in_length(lexicon: Lexicon) -> None:
-    settings = Settings(validity="edit-rate", variants=4, batch_size=16, minimise=False)
+    settings = Settings.of(validity="edit-rate", variants=4, batch_size=16, shrink=False)
     bot = WordBot()
     list(campaign(lexicon, bot, settings=settings, window=10_000).run())
     assert bot.batches.count(16) >= len(bot.batches) - 3
@@ -230,7 +231,7 @@ def test_batches_are_full_and_similar_in_length(lexicon: Lexicon) -> None:
 def test_campaigns_may_share_a_predictor(lexicon: Lexicon, plain: list[TurnResult]) -> None:
     bot = WordBot()
     door = predictor_for(SETTINGS, DATA, bot)
-    other = Settings(validity="edit-rate", variants=4, seed=9, minimise=False)
+    other = Settings.of(validity="edit-rate", variants=4, seed=9, shrink=False)
     first = CampaignEngine(SETTINGS, DATA, door, lexicon, plan=PLAN)
     second = CampaignEngine(other, DATA, door, lexicon, plan=PLAN)
     assert list(first.run()) == plain
@@ -341,20 +342,20 @@ def test_plans_that_make_no_sense(lexicon: Lexicon) -> None:
 
 def test_gold_without_any_label_is_refused(lexicon: Lexicon) -> None:
     with pytest.raises(UserError, match="no turn of the data 'toy'"):
-        campaign(lexicon, settings=Settings(relation="gold"))
+        campaign(lexicon, settings=Settings.of(relation="gold"))
 
 
 def test_an_unknown_search_is_refused(lexicon: Lexicon) -> None:
     with pytest.raises(UserError, match=r"unknown search 'randam'. Did you mean 'random'"):
-        campaign(lexicon, settings=Settings(search="randam"))
+        campaign(lexicon, settings=Settings.of(search="randam"))
 
 
 @pytest.mark.parametrize("attack", ["non-cumulative", "cumulative", "hybrid"])
 def test_one_variant_alone_is_what_it_is_among_the_others(lexicon: Lexicon, attack: str) -> None:
-    settings = Settings(validity="edit-rate", variants=3, attack=attack)
+    settings = Settings.of(validity="edit-rate", variants=3, attack=attack)
     together = list(campaign(lexicon, settings=settings).run())
     for number in range(3):
-        alone = campaign(lexicon, settings=replace(settings, variant=number)).run()
+        alone = campaign(lexicon, settings=settings.replace_options(variant=number)).run()
         for one, all_of_them in zip(alone, together, strict=True):
             (found,) = one.variants
             expected = all_of_them.variants[number]

@@ -25,7 +25,7 @@ from pytest_dstfuzz.report.edits import undo_edits
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 Oracle = Callable[[Subset], bool]
-SETTINGS = Settings(validity="edit-rate", variants=6, transformations=6, attack="cumulative")
+SETTINGS = Settings.of(validity="edit-rate", variants=6, transformations=6, attack="cumulative")
 
 
 def solve(groups: Sequence[Subset], breaks: Oracle) -> tuple[Subset, list[Subset], int]:
@@ -168,7 +168,11 @@ def violations(results: Sequence[TurnResult]) -> list[tuple[TurnResult, VariantR
 @pytest.fixture(scope="module")
 def found(lexicon: Lexicon) -> list[TurnResult]:
     return run(
-        lexicon, TypoBot(), replace(SETTINGS, variants=25), data=data_of(TALK), plan=[(TALK, 1)]
+        lexicon,
+        TypoBot(),
+        SETTINGS.replace_options(variants=25),
+        data=data_of(TALK),
+        plan=[(TALK, 1)],
     )
 
 
@@ -205,7 +209,7 @@ def test_what_is_left_was_seen_to_break(found: list[TurnResult]) -> None:
 
 def test_calls_of_the_search_are_counted_apart(lexicon: Lexicon) -> None:
     plain, smaller = UnsureBot(), UnsureBot()
-    before = run(lexicon, plain, replace(SETTINGS, minimise=False))
+    before = run(lexicon, plain, SETTINGS.replace_options(shrink=False))
     after = run(lexicon, smaller)
     assert [turn.calls for turn in before] == [turn.calls for turn in after]
     assert not any(turn.minimiser_calls for turn in before)
@@ -230,7 +234,7 @@ def test_calls_of_the_search_are_counted_apart(lexicon: Lexicon) -> None:
 def test_windows_and_batches_change_nothing(lexicon: Lexicon) -> None:
     usual = run(lexicon, UnsureBot())
     assert run(lexicon, UnsureBot(), window=1, ahead=False) == usual
-    assert run(lexicon, UnsureBot(), replace(SETTINGS, batch_size=3), window=40) == usual
+    assert run(lexicon, UnsureBot(), SETTINGS.replace_options(batch_size=3), window=40) == usual
 
 
 class Endless(UnsureBot):
@@ -249,7 +253,7 @@ def test_a_budget_that_ends_meanwhile_costs_the_smallest_version_alone(lexicon: 
     plan = [longest(PLAN)]
     usual = run(lexicon, UnsureBot(), plan=plan)
     searched = sum(turn.calls for turn in usual)
-    short = run(lexicon, UnsureBot(), replace(SETTINGS, max_calls=searched + 3), plan=plan)
+    short = run(lexicon, UnsureBot(), SETTINGS.replace_options(max_calls=searched + 3), plan=plan)
     assert [turn.outcome for turn in short] == [turn.outcome for turn in usual]
     assert sum(turn.minimiser_calls for turn in short) == 3
     kept = [variant.minimal for _, variant in violations(short)]
@@ -298,7 +302,7 @@ class Shy(TypoBot):
 
 
 def test_a_failure_of_the_tracker_breaks_nothing(lexicon: Lexicon) -> None:
-    settings = replace(SETTINGS, variants=60)
+    settings = SETTINGS.replace_options(variants=60)
     pairs = violations(run(lexicon, Shy(), settings, data=data_of(TALK), plan=[(TALK, 1)]))
     assert any("please" in lost_words([*item.context, item.text]) for _, item in pairs)
     for _, variant in pairs:
@@ -308,9 +312,9 @@ def test_a_failure_of_the_tracker_breaks_nothing(lexicon: Lexicon) -> None:
 
 def test_only_valid_variants_are_tried(lexicon: Lexicon) -> None:
     """What is shown as the smallest version keeps every lock that the variant kept."""
-    settings = Settings(variants=30, transformations=6, attack="cumulative")
+    settings = Settings.of(variants=30, transformations=6, attack="cumulative")
     results = run(lexicon, TypoBot(), settings, data=data_of(TALK), plan=[(TALK, 1)])
-    rules = CampaignSpec.of(settings, data_of(TALK), lexicon)
+    rules = CampaignSpec.of(settings.variant, data_of(TALK), lexicon)
     checked = 0
     for turn, variant in violations(results):
         assert variant.minimal is not None

@@ -23,7 +23,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.search.protocol import Feedback
 from pytest_dstfuzz.trackers.tracker import Prediction
 
-HUNT = Settings(validity="edit-rate", variants=9, search="greedy", redraws=2, until_broken=True)
+HUNT = Settings.of(validity="edit-rate", variants=9, search="greedy", redraws=2, stop_at_first=True)
 SEARCHES = ("greedy", "dialtest", "near-value", "random")
 #: Each builds two campaigns, lexicon tables and all.
 LAWS = laws(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -89,13 +89,13 @@ def test_what_was_carried_in_did_not_break_a_turn(play: Play) -> None:
     assert (seen.answered, seen.broken, seen.changes) == (True, False, 1)
 
 
-@pytest.mark.parametrize("until_broken", [False, True])
+@pytest.mark.parametrize("stop_at_first", [False, True])
 def test_any_other_search_is_told_what_it_proposed_and_no_more(
-    play: Play, until_broken: bool
+    play: Play, stop_at_first: bool
 ) -> None:
     spy = SpySearch(adaptive=False)
     texts = {"cheap": ["cheap !", "cheap", "cheap ?"], "bye": ["by", "by"]}
-    how = {"variants": 3, "redraws": 0, "until_broken": until_broken}
+    how = {"variants": 3, "redraws": 0, "stop_at_first": stop_at_first}
     run = play(talk("d", "cheap", "bye"), texts, by=spy, **how)
     list(run.campaign.run())
     told = spy.told["d", 0, 2, 0]
@@ -103,7 +103,7 @@ def test_any_other_search_is_told_what_it_proposed_and_no_more(
     assert told == tuple(Feedback(item.proposal) for item in told)
     # All variants at once, where it need not be known what the earlier ones did.
     # The second pass of the one has nothing to run.
-    assert run.bot.batches == ([2, 2, 1] if until_broken else [2, 3])
+    assert run.bot.batches == ([2, 2, 1] if stop_at_first else [2, 3])
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +124,7 @@ def test_there_is_something_to_hunt(hunted: list[TurnResult]) -> None:
 def test_passes_do_not_depend_on_windows_and_batches(
     lexicon: Lexicon, hunted: list[TurnResult], window: int, batch_size: int
 ) -> None:
-    settings = replace(HUNT, batch_size=batch_size)
+    settings = HUNT.replace_options(batch_size=batch_size)
     assert results_of(lexicon, settings, window=window) == hunted
 
 
@@ -141,20 +141,20 @@ def test_passes_do_not_depend_on_order_and_workers(
     assert [by_id[result.id] for result in hunted] == hunted
 
 
-@pytest.mark.parametrize("until_broken", [False, True])
+@pytest.mark.parametrize("stop_at_first", [False, True])
 @pytest.mark.parametrize("attack", ["non-cumulative", "hybrid"])
 @pytest.mark.parametrize("search", SEARCHES)
 def test_one_variant_alone_is_that_of_the_whole_run(
-    lexicon: Lexicon, search: str, attack: str, until_broken: bool
+    lexicon: Lexicon, search: str, attack: str, stop_at_first: bool
 ) -> None:
-    settings = replace(
-        HUNT, variants=6, search=search, attack=attack, until_broken=until_broken, redraws=1
+    settings = HUNT.replace_options(
+        variants=6, search=search, attack=attack, stop_at_first=stop_at_first, redraws=1
     )
     together = results_of(lexicon, settings, plan=PLAN[:6])
-    passes = until_broken or search in ("greedy", "dialtest")
+    passes = stop_at_first or search in ("greedy", "dialtest")
     compared = 0
     for number in (0, 2, 5):
-        alone = results_of(lexicon, replace(settings, variant=number), plan=PLAN[:6])
+        alone = results_of(lexicon, settings.replace_options(variant=number), plan=PLAN[:6])
         for one, whole in zip(alone, together, strict=True):
             expected = tuple(item for item in whole.variants if item.index == number)
             # Where all go to the tracker at once, the one is run and what it copies is not.
@@ -195,12 +195,12 @@ def test_what_will_not_be_run_is_drawn_again(play: Play) -> None:
 
 
 def test_without_redraws_everything_is_drawn_once(lexicon: Lexicon) -> None:
-    settings = replace(HUNT, redraws=0, search="random", variants=4)
+    settings = HUNT.replace_options(redraws=0, search="random", variants=4)
     drawn = [item for result in results_of(lexicon, settings) for item in result.variants]
     assert {item.draws for item in drawn} == {1}
     again = [
         item
-        for result in results_of(lexicon, replace(settings, redraws=30))
+        for result in results_of(lexicon, settings.replace_options(redraws=30))
         for item in result.variants
     ]
 
@@ -218,7 +218,7 @@ def test_a_broken_turn_gets_no_more_variants_and_is_seen_clean(play: Play) -> No
         "in the north please": ["north !", "north ?", "the north", "nroth"],
         "for two people": ["two", "for two !", "2", "22"],
     }
-    run = play(dialogue, texts, variants=4, until_broken=True)
+    run = play(dialogue, texts, variants=4, stop_at_first=True)
     first, second, third = run.campaign.run()
     assert outcomes(first) == ["held", "violation"]
     # In the pass that broke it the others have been made with what broke it.
@@ -251,7 +251,7 @@ def test_laws_of_turns_that_are_done_once_broken(
 ) -> None:
     texts = dict(zip(USERS, scripts, strict=True))
     given_ = {"variants": 5, "attack": attack, "by": SpySearch(adaptive, steps)}
-    done = list(play(talk("d", *USERS), texts, until_broken=True, **given_).campaign.run())
+    done = list(play(talk("d", *USERS), texts, stop_at_first=True, **given_).campaign.run())
     whole = list(play(talk("d", *USERS), texts, **given_).campaign.run())
     for place, (result, full) in enumerate(zip(done, whole, strict=True)):
         names = outcomes(result)
@@ -326,12 +326,12 @@ def test_nothing_is_carried_from_a_later_turn(play: Play) -> None:
 def test_a_budget_that_ends_between_passes_loses_no_other_turn(
     lexicon: Lexicon, search: str
 ) -> None:
-    settings = replace(HUNT, search=search, variants=5, minimise=False)
+    settings = HUNT.replace_options(search=search, variants=5, shrink=False)
     whole = {result.id: result for result in results_of(lexicon, settings)}
     ended = set()
     for limit in (3, 40, 61, 130, 200, 100_000):
         bot = UnsureBot()
-        limited = replace(settings, max_calls=limit)
+        limited = settings.replace_options(max_calls=limit)
         results = results_of(lexicon, limited, bot=bot)
         assert len(bot.asked) <= limit
         assert [result.id for result in results] == list(whole)
@@ -377,7 +377,7 @@ def test_an_interrupt_between_passes_loses_no_finished_dialogue(lexicon: Lexicon
                 raise KeyboardInterrupt
             return super().answer(context)
 
-    settings = replace(HUNT, minimise=False)
+    settings = HUNT.replace_options(shrink=False)
     full = results_of(lexicon, settings)
     run = campaign(lexicon, settings, Stops(), window=40)
     with pytest.raises(KeyboardInterrupt):

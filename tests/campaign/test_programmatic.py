@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ SAID = (
     ("something italian in the south please",),
 )
 DATA = data_of(*(talk(f"talk{number}", *users) for number, users in enumerate(SAID)))
-SETTINGS = Settings(validity="edit-rate", variants=3, turns=None)
+SETTINGS = Settings.of(validity="edit-rate", variants=3, turns=None)
 
 
 def track(context: Context) -> dict[str, str]:
@@ -100,8 +99,8 @@ def test_dialogues_may_be_a_list_a_path_or_a_setting(tmp_path: Path, whole: Camp
     path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     for given in (path, str(path)):
         assert len(Campaign(track, given, SETTINGS)) == len(whole)
-    named = Campaign("toybots:WordBot", None, replace(SETTINGS, data=str(path)))
-    assert named.settings.model == "toybots:WordBot"
+    named = Campaign("toybots:WordBot", None, SETTINGS.replace_options(data=str(path)))
+    assert named.settings.tracker.model == "toybots:WordBot"
     assert len(list(named)) == len(whole)
 
 
@@ -136,8 +135,14 @@ def test_a_relation_of_ones_own(whole: Campaign) -> None:
         ((track, DATA.dialogues[:1] * 2), "two of the dialogues have the id"),
         ((7, DATA), "int"),
         (("no-such-tracker", DATA), "unknown tracker 'no-such-tracker'"),
-        ((track, DATA, Settings(search="rnadom")), "unknown search 'rnadom'. Did you mean 'random"),
-        ((track, DATA, Settings(relation="golden")), "unknown relation 'golden'. Did you mean 'go"),
+        (
+            (track, DATA, Settings.of(search="rnadom")),
+            "unknown search 'rnadom'. Did you mean 'r",
+        ),
+        (
+            (track, DATA, Settings.of(relation="golden")),
+            "unknown relation 'golden'. Did you mean 'g",
+        ),
     ],
 )
 def test_mistakes_are_told_at_once(given: tuple[Any, ...], message: str) -> None:
@@ -160,7 +165,7 @@ def test_a_tracker_that_cannot_be_tested_is_refused_when_it_is_asked() -> None:
 
 
 def test_a_budget_leaves_turns_out_and_says_why() -> None:
-    results = list(Campaign(WordBot(), DATA, Settings(validity="edit-rate", max_calls=20)))
+    results = list(Campaign(WordBot(), DATA, Settings.of(validity="edit-rate", max_calls=20)))
     skipped = [turn for turn in results if turn.outcome == "skipped"]
     assert skipped
     assert "the budget of 20 calls ended" in skipped[-1].reason

@@ -41,7 +41,7 @@ class Late(WordBot):
 
 def run(play: Play, bot: WordBot, **given: object) -> list[TurnResult]:
     door = Predictor(bot, repeats=True, **given)  # type: ignore[arg-type]
-    campaign = play(dialogues(), TEXTS, tracker=door, variants=2, minimise=False).campaign
+    campaign = play(dialogues(), TEXTS, tracker=door, variants=2, shrink=False).campaign
     return list(campaign.run())
 
 
@@ -60,7 +60,7 @@ def test_some_violations_and_fewer_others_are_asked_again(play: Play) -> None:
 
 
 def test_they_change_nothing_else(play: Play) -> None:
-    plain = list(play(dialogues(), TEXTS, variants=2, minimise=False).campaign.run())
+    plain = list(play(dialogues(), TEXTS, variants=2, shrink=False).campaign.run())
     assert [turn.calls for turn in run(play, WordBot())] == [turn.calls for turn in plain]
     assert [[item.outcome for item in turn.variants] for turn in run(play, WordBot())] == [
         [item.outcome for item in turn.variants] for turn in plain
@@ -84,7 +84,7 @@ def test_the_choice_does_not_depend_on_how_it_is_run(play: Play, batch_size: int
 def test_the_choice_is_of_the_turn_alone(play: Play) -> None:
     whole = {turn.id: turn for turn in run(play, WordBot())}
     door = Predictor(WordBot(), repeats=True)
-    alone = play(dialogues()[3:9], TEXTS, tracker=door, variants=2, minimise=False).campaign
+    alone = play(dialogues()[3:9], TEXTS, tracker=door, variants=2, shrink=False).campaign
     assert [whole[turn.id] for turn in alone.run()] == list(alone.run())
 
 

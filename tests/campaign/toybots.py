@@ -202,10 +202,10 @@ def scripted(
 ) -> Script:
     """Let ``campaign`` take its variants from a script; return the script."""
     script = Script(texts)
-    relation = relation_for(settings.relation, data)
+    relation = relation_for(settings.variant.relation, data)
     door = campaign._predictor
     campaign._rules = CampaignSpec(
-        settings,
+        settings.variant,
         data,
         relation,
         search or NumberSearch(),

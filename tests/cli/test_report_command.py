@@ -70,7 +70,7 @@ def test_mistakes(
 def judged() -> Any:
     """The report of a run that was compared with a baseline, with edits of every kind."""
     data = load_dialogues("sample")
-    settings = Settings(variants=2, attack="cumulative", model="mybot:track")
+    settings = Settings.of(variants=2, attack="cumulative", model="mybot:track")
     dialogues = data.dialogues[:2]
     plan = [(dialogue, min(4, len(dialogue.turns) - 1)) for dialogue in dialogues]
 

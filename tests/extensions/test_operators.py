@@ -197,7 +197,7 @@ def test_greedy_searches_and_hypothesis_use_them() -> None:
         "dialect/british",
         "dialect/australian",
     }
-    settings = Settings(only=select(("dialect", "char_drop")).written)
+    settings = Settings.of(only=select(("dialect", "char_drop")).written)
     least = find(
         variants(dialogue, settings=settings),
         lambda variant: variant.edits[0].transformation == "dialect",

@@ -71,11 +71,11 @@ def states(tracker: object) -> list[object]:
 @pytest.mark.usefixtures("installed")
 def test_packages_bring_trackers_and_kinds_of_address(address: str) -> None:
     assert resolve_tracker("keywords").predict([SAID]) == [{"hotel-area": "north"}]
-    assert states(tracker_for(Settings(model=address), DATA)) == [{"hotel-area": "north"}]
+    assert states(tracker_for(Settings.of(model=address), DATA)) == [{"hotel-area": "north"}]
     with pytest.raises(UserError, match=r"'keyword'. Did you mean 'keywords'\? Valid: .*'?trade"):
         resolve_tracker("keyword")
     with pytest.raises(UserError, match=r"unknown kind of address 'line://'. Did you mean 'lines:"):
-        tracker_for(Settings(model="line://h"), DATA)
+        tracker_for(Settings.of(model="line://h"), DATA)
 
 
 @pytest.mark.parametrize("keys", [{}, {"slot": "taxi-area"}], ids=["none", "one"])
@@ -97,7 +97,7 @@ def test_mistakes_in_keys_are_named() -> None:
     with pytest.raises(UserError, match=r"is an object of your own, which takes no keys \(slot\)"):
         resolve_tracker("keyword_tracker:Keywords", keys={"slot": "x"})
     with pytest.raises(UserError, match=r"unknown key 'retrys'. Did you mean 'retries'\?"):
-        tracker_for(Settings(model="http://h"), DATA, keys={"retrys": "1"})
+        tracker_for(Settings.of(model="http://h"), DATA, keys={"retrys": "1"})
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_what_goes_wrong_at_an_address_shows_no_credential() -> None:
 
     register_scheme("lines", create)
     with pytest.raises(UserError) as caught:
-        tracker_for(Settings(model=f"lines://u:{PASSWORD}@h"), DATA)
+        tracker_for(Settings.of(model=f"lines://u:{PASSWORD}@h"), DATA)
     assert str(caught.value).startswith(
         "the tracker at lines://***@h cannot be made: RuntimeError: cannot log in at lines://u:***@h"
     )

@@ -157,7 +157,7 @@ DATA = DialogueSet(
 
 
 def identity(data: DialogueSet = DATA, lexicon: str = "words", **given: Any) -> dict[str, Any]:
-    return campaign_identity(Settings(**given), data, lexicon=lexicon, policy="")
+    return campaign_identity(Settings.of(**given), data, lexicon=lexicon, policy="")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def identity(data: DialogueSet = DATA, lexicon: str = "words", **given: Any) -> 
             "the validity profile: strict in the baseline, edit-rate now",
         ),
         (identity(lock=("x", "y")), "lock: none in the baseline, x, y now"),
-        (identity(until_broken=True), "until-broken: no in the baseline, yes now"),
+        (identity(stop_at_first=True), "stop-at-first: no in the baseline, yes now"),
         (identity(transformations=1), "transformations: 3 in the baseline, 1 now"),
         (
             identity(replace(DATA, normalisation="multiwoz")),

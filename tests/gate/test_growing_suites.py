@@ -28,7 +28,7 @@ from pytest_dstfuzz.gate.verdict import Judgement
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
-SETTINGS = Settings(variants=3, minimise=False)
+SETTINGS = Settings.of(variants=3, shrink=False)
 CITIES = (
     *("Bern", "Oslo", "Riga", "Rome", "Lima", "Cairo", "Quito", "Hanoi", "Delhi", "Tunis"),
     *("Paris", "Turin", "Milan", "Sofia", "Minsk", "Lyon", "Porto", "Basel"),

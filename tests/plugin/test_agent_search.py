@@ -171,9 +171,9 @@ def test_a_tracker_that_fails_still_has_proposals(bot: pytest.Pytester, policy: 
 def test_the_agent_is_the_default_for_what_it_was_trained_on(
     pytester: pytest.Pytester, options: str, search: str
 ) -> None:
-    assert read_settings(pytester.parseconfig(*options.split())).search == search
+    assert read_settings(pytester.parseconfig(*options.split())).variant.search == search
 
 
 def test_an_ini_file_may_name_the_search_too(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ndst_search = greedy\n")
-    assert read_settings(pytester.parseconfig("--dst-model=trade")).search == "greedy"
+    assert read_settings(pytester.parseconfig("--dst-model=trade")).variant.search == "greedy"

@@ -87,7 +87,6 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-only=,",), "--dst-only: ',' names nothing: leave the option out for all"),
     (("--dst-domains= ,",), "--dst-domains: ' ,' names nothing: leave the option out for all"),
     (("--dst-variants=3", "--dst-variant=3"), "there is no variant 3 of 3: they are numbered from"),
-    (("--dst-flat-edit-rate=maybe",), "--dst-flat-edit-rate: 'maybe' must be yes or no"),
     # report path
     ((MODEL, "--dst-report=empty"), "cannot write empty: it is a folder"),
     ((MODEL, "--dst-report=mybot.py/out.json"), "cannot write mybot.py/out.json"),

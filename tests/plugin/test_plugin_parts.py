@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +39,15 @@ def mark(*args: Any, **kwargs: Any) -> pytest.Mark:
 def test_the_command_line_wins_over_the_ini_file(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ndst_turns = 5\ndst_variants = 2\n")
     settings = read_settings(pytester.parseconfig("--dst-turns=7"))
-    assert (settings.turns, settings.variants, settings.seed) == (7, 2, 0)
+    assert (settings.data.turns, settings.variant.variants, settings.variant.seed) == (7, 2, 0)
 
 
 def test_a_limit_implies_the_gate_unless_a_policy_was_given(pytester: pytest.Pytester) -> None:
-    assert read_settings(pytester.parseconfig("--dst-max-failure-rate=0.1")).fail_on == "gate"
+    assert read_settings(pytester.parseconfig("--dst-max-failure-rate=0.1")).gate.fail_on == "gate"
     both = pytester.parseconfig("--dst-max-failure-rate=0.1", "--dst-fail-on=violation")
     session = read_settings(both)
-    assert build_settings({"variants": 2}, session) == replace(session, variants=2)
-    assert session.fail_on == "violation"
+    assert build_settings({"variants": 2}, session) == session.replace_options(variants=2)
+    assert session.gate.fail_on == "violation"
 
 
 def test_nothing_given_means_the_defaults(pytester: pytest.Pytester) -> None:
@@ -66,9 +65,9 @@ def test_every_option_has_a_flag_and_an_ini_key(pytester: pytest.Pytester) -> No
 
 def test_locks_may_be_repeated_and_hold_commas(pytester: pytest.Pytester) -> None:
     settings = read_settings(pytester.parseconfig("--dst-lock=/a{1,2}/", "--dst-lock=please"))
-    assert settings.lock == ("/a{1,2}/", "please")
+    assert settings.variant.lock == ("/a{1,2}/", "please")
     pytester.makeini("[pytest]\ndst_lock =\n  /a{1,2}/\n  please\n")
-    assert read_settings(pytester.parseconfig()).lock == ("/a{1,2}/", "please")
+    assert read_settings(pytester.parseconfig()).variant.lock == ("/a{1,2}/", "please")
 
 
 def test_paths_of_an_ini_file_are_beside_it(pytester: pytest.Pytester) -> None:
@@ -76,13 +75,13 @@ def test_paths_of_an_ini_file_are_beside_it(pytester: pytest.Pytester) -> None:
     (pytester.path / "talks").mkdir()
     inner = pytester.mkdir("inner")
     settings = read_settings(pytester.parseconfig(str(inner)))
-    assert Path(settings.data) == pytester.path / "talks"
-    assert settings.report == str(pytester.path / "out.json")
+    assert Path(settings.data.data) == pytester.path / "talks"
+    assert settings.output.report == str(pytester.path / "out.json")
 
 
 def test_a_named_data_set_of_an_ini_file_stays_a_name(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\ndst_data = multiwoz21\n")
-    assert read_settings(pytester.parseconfig()).data == "multiwoz21"
+    assert read_settings(pytester.parseconfig()).data.data == "multiwoz21"
 
 
 def test_repeating_leaves_out_what_concerns_the_session(pytester: pytest.Pytester) -> None:

@@ -215,7 +215,7 @@ def test_the_fixture_dst_report_knows_what_was_found(bot: pytest.Pytester) -> No
         "    assert str(dst_turn.turn.index) in repr(dst_turn)\n"
         "def test_z_report(dst_report):\n"
         "    assert dst_report.summary.turns == len(dst_report.results) == 4\n"
-        "    assert dst_report.settings.variants == 2\n"
+        "    assert dst_report.settings.variant.variants == 2\n"
     )
     result = bot.runpytest_inprocess("--dst-model=mybot:fragile", *FEW)
     result.assert_outcomes(passed=5)

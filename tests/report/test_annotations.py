@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import GateSettings
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.annotations import MOST, command, violation_commands
 
@@ -36,7 +36,7 @@ def test_one_a_turn_the_plainest_ten_at_most(broken: TurnResult) -> None:
         replace(broken, id=f"t{number}", turn_index=number, variants=(*broken.variants, second))
         for number in range(MOST + 5)
     ]
-    lines = violation_commands(turns, Settings(), "utf-8")
+    lines = violation_commands(turns, GateSettings(), "utf-8")
     assert len(lines) == MOST == len(set(lines))
     assert lines[0] == (
         "::error title=t0%2C variant 1::user: i am [-leaving-]{+leaivng+} on friday from ely"
@@ -45,13 +45,13 @@ def test_one_a_turn_the_plainest_ten_at_most(broken: TurnResult) -> None:
 
 
 def test_under_the_gate_a_violation_is_a_warning(broken: TurnResult) -> None:
-    (line,) = violation_commands([broken], Settings(fail_on="gate"), "utf-8")
+    (line,) = violation_commands([broken], GateSettings(fail_on="gate"), "utf-8")
     assert line.startswith("::warning ")
-    assert violation_commands([replace(broken, variants=())], Settings(), "utf-8") == []
+    assert violation_commands([replace(broken, variants=())], GateSettings(), "utf-8") == []
 
 
 def test_texts_are_shown_safely(broken: TurnResult) -> None:
     turn = replace(broken, id="x\n::add-mask::y\u202e", dialogue_id="caf\u00e9")
-    (line,) = violation_commands([turn], Settings(), "ascii")
+    (line,) = violation_commands([turn], GateSettings(), "ascii")
     assert line.isascii()
     assert line.startswith("::error title=x<U+000A>%3A%3Aadd-mask%3A%3Ay<U+202E>%2C variant 1::")

@@ -32,7 +32,7 @@ EXPECTED = """\
 
 def test_a_violation(broken: TurnResult) -> None:
     command = "pytest 'tests/test_x.py::test_state[a]' --dst-seed=7"
-    assert explain(broken, Settings(seed=7), command=command) == EXPECTED
+    assert explain(broken, Settings.of(seed=7), command=command) == EXPECTED
 
 
 def test_without_command_and_with_colour(broken: TurnResult) -> None:

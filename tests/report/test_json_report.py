@@ -123,7 +123,7 @@ def test_same_bytes_but_for_the_run(results: list[TurnResult]) -> None:
             replace(
                 INFO, notes=("/data/x",), command="pytest -n 2", seconds=3.14159, started="now"
             ),
-            Settings(device="cuda", report="/r.json", data="/data", checkpoint="/c"),
+            Settings.of(device="cuda", report="/r.json", data="/data", checkpoint="/c"),
         )
     )
     assert one != other

@@ -79,7 +79,7 @@ def test_what_it_says(results: list[TurnResult]) -> None:
 def test_no_text_breaks_the_tables(broken: TurnResult, text: str) -> None:
     variant = replace(broken.violations[0], changed_slots=(ChangedSlot(text, text, None),))
     turn = replace(broken, id=text, variants=(variant,))
-    lines = markdown_text(build([turn], Settings(model=text))).splitlines()
+    lines = markdown_text(build([turn], Settings.of(model=text))).splitlines()
     rows = [line for line in lines if line.startswith("|")]
     assert {line.count("|") for line in rows} <= {4, 6}
     assert not any(re.search(r"<(?!/?(del|ins|br)>)", line) for line in lines)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,8 +31,8 @@ from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
-SETTINGS = Settings(turns=60, transformations=3)
-EDIT_RATE = replace(SETTINGS, validity="edit-rate", transformations=6)
+SETTINGS = Settings.of(turns=60, transformations=3)
+EDIT_RATE = SETTINGS.replace_options(validity="edit-rate", transformations=6)
 
 
 def track(context: Context) -> dict[str, str]:

@@ -94,8 +94,8 @@ def test_doubts_are_in_the_terminal_summary(
 @pytest.mark.parametrize("info", [INFO, SERVED], ids=["plain", "served"])
 def test_only_the_run_differs(info: RunInfo, results: list[TurnResult]) -> None:
     summary = summarise(results)
-    report = build_report(results, summary, Settings(model="m"), info)
-    plain = build_report(results, summary, Settings(model="m"), INFO)
+    report = build_report(results, summary, Settings.of(model="m"), info)
+    plain = build_report(results, summary, Settings.of(model="m"), INFO)
     assert {**report, "run": None} == {**plain, "run": None}
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert problems(json.loads(report_text(report)), schema, schema) == []

@@ -26,7 +26,7 @@ def shown(
     **options: Any,
 ) -> str:
     lines = terminal_lines(
-        summarise(results), results, settings or Settings(model="trade"), info, **options
+        summarise(results), results, settings or Settings.of(model="trade"), info, **options
     )
     return "\n".join(line.text for line in lines)
 
@@ -114,7 +114,7 @@ def test_few_dialogues(results: list[TurnResult], dialogues: int, expected: str)
 
 
 def test_nothing_at_all() -> None:
-    text = shown([], settings=Settings(only=("char_drop",)))
+    text = shown([], settings=Settings.of(only=("char_drop",)))
     assert "failure rate  n/a of the valid variants (no interval: 0 dialogues, and" in text
     assert "turns broken  0 of 0 with a valid variant: n/a (no interval: 0 dialogues, and" in text
     assert "the suite's own tracker on" in text
@@ -193,7 +193,7 @@ def test_a_gate_shows_five_and_how_to_repeat_them(broken: TurnResult) -> None:
         replace(broken, dialogue_id=str(n), id=f"s-test-{n}-t1" if n else "s-test-call 0-t1")
         for n in range(7)
     ]
-    gate = Settings(fail_on="gate")
+    gate = Settings.of(fail_on="gate")
     command = "pytest --dst-seed=0"
     line = f"  to repeat variant I of turn ID alone: {command} --dst-variant=I -k ID"
     text = shown(turns, settings=gate, command=command)
@@ -201,7 +201,7 @@ def test_a_gate_shows_five_and_how_to_repeat_them(broken: TurnResult) -> None:
     assert f"  s-test-call 0-t1 (ID {keyword('s-test-call 0-t1')}), variant 1\n" in text
     assert "  s-test-4-t1, variant 1\n" in text
     assert line in text.splitlines()
-    one = shown(turns, settings=replace(gate, variant=1), command=command)
+    one = shown(turns, settings=gate.replace_options(variant=1), command=command)
     for other in (one, shown(turns, command=command), shown(turns, settings=gate)):
         assert "to repeat" not in other
     assert shown(turns, command=command).count(", variant 1") == 3

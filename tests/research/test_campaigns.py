@@ -31,7 +31,7 @@ from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
 HERE = Path(__file__).parent
-BASE = Settings(
+BASE = Settings.of(
     model="memory_bot:track",
     turns=None,
     variants=2,
@@ -39,7 +39,7 @@ BASE = Settings(
     redraws=4,
     validity="edit-rate",
 )
-TWO = (BASE, replace(BASE, seed=1))
+TWO = (BASE, BASE.replace_options(seed=1))
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +104,8 @@ def test_finished_campaigns_are_taken_again(
     assert counted == list(TWO)
 
     second = start(lines)
-    second.run([*TWO, replace(BASE, until_broken=True)])
-    assert counted[2:] == [replace(BASE, until_broken=True)]
+    second.run([*TWO, BASE.replace_options(stop_at_first=True)])
+    assert counted[2:] == [BASE.replace_options(stop_at_first=True)]
     assert turns(second) == turns(first)
     assert len(list((tmp_path / FOLDER).iterdir())) == 3
 
@@ -134,14 +134,14 @@ def test_what_is_another_campaign(
 ) -> None:
     policy = untrained(tmp_path / "policy.safetensors")
     usual = Fingerprint.of(bench.data, [evaluation], None)
-    agent = replace(BASE, search=f"agent:{policy}")
+    agent = BASE.replace_options(search=f"agent:{policy}")
     key = usual.key(agent)
     assert str(tmp_path) not in json.dumps(key)
-    assert usual.key(replace(agent, data="elsewhere", report="x")) == key
+    assert usual.key(agent.replace_options(data="elsewhere", report="x")) == key
     fewer = replace(bench.data, dialogues=bench.data.dialogues[:2])
     others = [
-        usual.key(replace(agent, search="greedy")),
-        usual.key(replace(agent, redraws=5)),
+        usual.key(agent.replace_options(search="greedy")),
+        usual.key(agent.replace_options(redraws=5)),
         Fingerprint.of(fewer, [evaluation], None).key(agent),
         Fingerprint.of(bench.data, [replace(evaluation, right=1)], None).key(agent),
         Fingerprint.of(bench.data, [evaluation], str(policy)).key(agent),
@@ -177,7 +177,7 @@ def test_a_process_that_is_ended(
 ) -> None:
     monkeypatch.chdir(HERE)
     # A tracker that ends the process which makes it.
-    ended = [replace(item, model="ending_bot:track") for item in TWO]
+    ended = [item.replace_options(model="ending_bot:track") for item in TWO]
     with pytest.raises(UserError, match="ended from outside"):
         start(jobs=2).run(ended)
 
@@ -193,9 +193,9 @@ def test_an_interrupt_loses_only_what_was_running(
         start(say=interrupt).run(TWO)
     monkeypatch.chdir(HERE)
     with pytest.raises(KeyboardInterrupt):
-        start(say=interrupt, jobs=2).run([BASE, *(replace(BASE, seed=s) for s in (2, 3))])
+        start(say=interrupt, jobs=2).run([BASE, *(BASE.replace_options(seed=s) for s in (2, 3))])
     lines: list[str] = []
-    start(lines).run([replace(BASE, seed=s) for s in (0, 1, 2, 3)])
+    start(lines).run([BASE.replace_options(seed=s) for s in (0, 1, 2, 3)])
     assert lines[0] == "4 campaigns, 2 of them are there already"
     assert len(counted) == 3  # One before the first interrupt, two now.
 
@@ -293,4 +293,4 @@ def test_a_campaign_whose_tracker_gives_up_has_no_figures(bench: CampaignRunner)
             return bench.tracker.predict(contexts)
 
     with pytest.raises(GivenUpError, match="the service is taken for dead"):
-        replace(bench, tracker=GivesUp()).run(replace(BASE, batch_size=8))
+        replace(bench, tracker=GivesUp()).run(BASE.replace_options(batch_size=8))

@@ -72,18 +72,18 @@ def test_the_cut_is_a_campaign_of_fewer_variants(search: str, until_broken: bool
         search_path=(str(Path(__file__).parent),),
     )
     bench = CampaignRunner(tracker, replace(data, dialogues=data.dialogues[:4]))
-    settings = Settings(
+    settings = Settings.of(
         model="memory_bot:track",
         turns=None,
         variants=5,
         redraws=2,
-        minimise=False,
-        until_broken=until_broken,
+        shrink=False,
+        stop_at_first=until_broken,
         search=search,
     )
     whole = bench.run(settings)
     assert [item.calls_after[-1] for item in whole.turns] == [item.calls for item in whole.turns]
-    fewer = bench.run(replace(settings, variants=2))
+    fewer = bench.run(settings.replace_options(variants=2))
     at_two = cut(whole, sum(item.calls for item in fewer.turns))
     assert at_two.variants >= 2
     expected: dict[str, tuple[int, int]] = {}

@@ -64,7 +64,7 @@ def test_a_planted_weakness_shrinks_to_the_one_edit() -> None:
         derandomize=True,
         phases=[Phase.generate, Phase.shrink],
     )
-    @given(variants(HOTEL, 0, settings=Settings(only=("word_insert", "word_drop"))))
+    @given(variants(HOTEL, 0, settings=Settings.of(only=("word_insert", "word_drop"))))
     def test_tracker(variant: Variant) -> None:
         seen.append(variant)
         assert forgetful(HOTEL.context(0, {0: variant.text})) == forgetful(HOTEL.context(0))
@@ -81,8 +81,8 @@ def test_a_planted_weakness_shrinks_to_the_one_edit() -> None:
 
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
 def test_variants_are_those_of_a_campaign(validity: str) -> None:
-    chosen = Settings(validity=validity)
-    perturber = CampaignSpec.of(chosen, SAMPLE, load_lexicon()).perturber
+    chosen = Settings.of(validity=validity)
+    perturber = CampaignSpec.of(chosen.variant, SAMPLE, load_lexicon()).perturber
     dialogue = SAMPLE.dialogues[0]
     turn = dialogue.turns[0]
     assert turn.state is not None
@@ -101,7 +101,7 @@ def test_variants_are_those_of_a_campaign(validity: str) -> None:
 
 
 def test_settings_reach_the_perturber() -> None:
-    chosen = Settings(only=("char_drop",), transformations=1, lock=("need",), max_edit_rate=0.2)
+    chosen = Settings.of(only=("char_drop",), transformations=1, lock=("need",), max_edit_rate=0.2)
 
     @QUICK
     @given(variants(HOTEL, 0, settings=chosen))
@@ -207,9 +207,9 @@ def a_draw(strategy: st.SearchStrategy[object]) -> Callable[[], object]:
         (lambda: dialogues(SAMPLE, max_turns=0), "max_turns must be at least 1, not 0"),
         (lambda: dialogues(DialogueSet("x", "test", ())), "'x' holds no dialogue"),
         (lambda: dialogues(Ontology({"a": ()})), "no slot with values"),
-        (a_draw(variants(HOTEL, 0, settings=Settings(validity="strct"))), "mean 'strict'"),
+        (a_draw(variants(HOTEL, 0, settings=Settings.of(validity="strct"))), "mean 'strict'"),
         (
-            a_draw(variants(HOTEL, settings=Settings(lock=("ok",), only=("char_drop",)))),
+            a_draw(variants(HOTEL, settings=Settings.of(lock=("ok",), only=("char_drop",)))),
             "no transformation may touch turn 1 of dialogue 'hotel'",
         ),
     ],

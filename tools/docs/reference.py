@@ -57,20 +57,21 @@ def options() -> str:
     out = []
     for item in OPTIONS:
         facts = [f"ini file `dst_{item.name}`"]
-        if item.per_test:
+        if "test" in item.scopes:
             facts.append(f"marker `{item.name}`")
         if default := _default(item):
             facts.append(f"default {default}")
+        value = "" if item.is_switch else f"={item.value.metavar}"
         about = f"{item.help[0].upper()}{item.help[1:].rstrip('.')}."
         out.append(
-            f"### `--dst-{item.flag}={item.metavar}` {{ #dst-{item.flag} }}\n\n{about}\n\n"
+            f"### `--dst-{item.flag}{value}` {{ #dst-{item.flag} }}\n\n{about}\n\n"
             f"{'; '.join(facts)}"
         )
     return "\n\n".join(out)
 
 
 def _default(item: Option) -> str:
-    value = getattr(Settings(), item.name, None)
+    value = Settings().option(item.name)
     if value is None or value == ():
         return ""
     if isinstance(value, bool):

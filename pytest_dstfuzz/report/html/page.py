@@ -61,7 +61,7 @@ def html_text(report: Mapping[str, Any]) -> str:
             summary=view.summary,
             tool=_tool(view),
             started=_moment(str(view.report["run"].get("started") or "")),
-            how=how_text(view.settings),
+            how=how_text(view.settings.variant),
             **_figures(view),
             outcomes=_outcomes(view),
             vetoes=_counted(vetoes(view.turns)),

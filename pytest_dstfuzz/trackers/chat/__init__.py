@@ -35,16 +35,16 @@ def create(
     ontology = data.ontology
     # Where only some turns have labels, those are not all slots, and no schema may say so.
     others = not data.says_slots
-    prompt = Prompt.load(settings.prompt, ontology, others=others)
+    prompt = Prompt.load(settings.tracker.prompt, ontology, others=others)
     slots = [] if others else [slot.name for slot in prompt_slots(ontology)]
     transport = Transport(_with_path(url), service)
     return ChatTracker(
         transport=transport,
-        model=settings.service_model or model_name(transport),
+        model=settings.tracker.service_model or model_name(transport),
         prompt=prompt,
         formats=answer_formats(slots),
         normalisation=data.normalisation,
-        meter=Meter(settings.prices),
+        meter=Meter(settings.tracker.prices),
     )
 
 

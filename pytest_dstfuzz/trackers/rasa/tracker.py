@@ -156,11 +156,11 @@ def create(
         raise UserError(f"{error}{_hint(error)}") from error
     if not slots:
         raise UserError(f"the bot at {transport.address} has no slots: there is no state to test")
-    chosen = slot_map(settings.slot_map, slots, data)
+    chosen = slot_map(settings.tracker.slot_map, slots, data)
     reached = sorted(place.slot for place in chosen.places.values())
-    wanted = data.ontology.slots if settings.slots and data.ontology is not None else ()
+    wanted = data.ontology.slots if settings.data.slots and data.ontology is not None else ()
     if missing := [slot for slot in wanted if slot not in reached]:
-        there = slots if settings.slot_map is None else reached
+        there = slots if settings.tracker.slot_map is None else reached
         raise UserError(f"slots: {unknown_name('slot of the bot', missing[0], there)}")
     note = chosen.note(slots)
     return RasaTracker(

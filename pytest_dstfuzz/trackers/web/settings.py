@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from pytest_dstfuzz.config import Header, Settings
+from pytest_dstfuzz.config import Header, TrackerSettings
 from pytest_dstfuzz.trackers.deadline import Deadline
 
 
@@ -33,7 +33,7 @@ class ServiceSettings:
     deadline: Deadline = field(default_factory=Deadline)
 
     @classmethod
-    def of(cls, settings: Settings, deadline: Deadline | None = None) -> ServiceSettings:
+    def of(cls, settings: TrackerSettings, deadline: Deadline | None = None) -> ServiceSettings:
         """Take from the settings of a run what concerns the service.
 
         Args:

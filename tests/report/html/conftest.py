@@ -69,7 +69,7 @@ def track(context: Context) -> dict[str, str]:
 def campaign_report() -> dict[str, Any]:
     """The report of a real campaign over shipped dialogues."""
     data = load_dialogues("sample", "test")
-    settings = Settings(turns=100)
+    settings = Settings.of(turns=100)
     predictor = predictor_for(settings, data, as_tracker(track, normalisation="multiwoz"))
     plan = sample_turns(data, settings.turns, settings.seed)
     results = list(CampaignEngine(settings, data, predictor, load_lexicon(), plan=plan).run())

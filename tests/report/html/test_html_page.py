@@ -211,7 +211,7 @@ def test_what_is_no_whole_report(
 
 
 def test_settings_of_other_versions_are_passed_over(results: list[TurnResult]) -> None:
-    report = build(results, settings=Settings(variants=7))
+    report = build(results, settings=Settings.of(variants=7))
     report["settings"]["from_the_future"] = 1
     assert "7 variants a turn" in html_text(report)
 

@@ -62,7 +62,7 @@ def slot_map(tmp_path: Any) -> str:
 
 def connect(server: RasaServer, slot_map: str | None = None, **service: Any) -> RasaTracker:
     asked = ServiceSettings(**{"timeout": 5.0, "retries": 2, "concurrency": 4} | service)
-    return create(server.url, asked, DATA, Settings(slot_map=slot_map))
+    return create(server.url, asked, DATA, Settings.of(slot_map=slot_map))
 
 
 def context(*said: str) -> Context:

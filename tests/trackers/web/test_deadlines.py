@@ -65,7 +65,7 @@ def test_a_run_ends_in_time(tmp_path: Path, name: str, status: int, message: str
 
 def test_a_service_that_dies_is_not_asked_for_all_the_rest(tmp_path: Path) -> None:
     with stuck("dies midway") as service:
-        options = ("--dst-turns=120", "--dst-retries=1", "--dst-minimise=no", "-rs")
+        options = ("--dst-turns=120", "--dst-retries=1", "--no-dst-shrink", "-rs")
         seconds, returned, said = run_pytest(tmp_path, f"--dst-model={service.url}", *options)
     assert seconds < SLACK
     assert returned == 6

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from dataclasses import replace
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -83,14 +82,14 @@ def test_an_address_is_shown_without_credentials(address: str, shown: str) -> No
 
 
 def test_settings_show_no_credentials_and_lose_none() -> None:
-    given = Settings(
+    given = Settings.of(
         model="http://me:marker@h?key=marker",
         header=(Header("X-Key", "marker"), Header("X-Team", "Bearer $TEAM")),
     )
-    for settings in (given, replace(given, seed=3), copy.deepcopy(given)):
+    for settings in (given, given.replace_options(seed=3), copy.deepcopy(given)):
         again = pickle.loads(pickle.dumps(settings))  # noqa: S301 - made in this line
-        assert revealed(again.model or "") == "http://me:marker@h?key=marker"
-        assert [header.value for header in again.header] == ["marker", "Bearer $TEAM"]
+        assert revealed(again.tracker.model or "") == "http://me:marker@h?key=marker"
+        assert [header.value for header in again.tracker.header] == ["marker", "Bearer $TEAM"]
         assert "marker" not in f"{again} {again!r} {json.dumps(settings_json(again))}"
     assert settings_json(given)["header"] == ["X-Key: ***", "X-Team: Bearer $TEAM"]
     assert settings_json(given)["model"] == "http://***@h?key=***"

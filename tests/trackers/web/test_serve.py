@@ -152,7 +152,7 @@ def test_other_ways_to_ask(asked: tuple[Echo, Callable[..., httpx.Response]]) ->
 def test_a_tracker_that_fails_does_so_for_one_dialogue_alone() -> None:
     tracker = Echo()
     with served(tracker) as address:
-        web = tracker_for(Settings(model=address), DATA)
+        web = tracker_for(Settings.of(model=address), DATA)
         users = ["a", "raise", "b", "bad"]
         tracker.ready.clear()
         threading.Timer(0.2, tracker.ready.set).start()
@@ -202,11 +202,11 @@ def test_a_token_keeps_others_out(monkeypatch: pytest.MonkeyPatch) -> None:
             if token is not None:
                 monkeypatch.setenv("DSTFUZZ_TOKEN", token)
             with pytest.raises(UserError, match="answered 401 Unauthorized") as caught:
-                tracker_for(Settings(model=address), DATA)
+                tracker_for(Settings.of(model=address), DATA)
             assert "arker" not in str(caught.value)
     monkeypatch.setenv("DSTFUZZ_TOKEN", "marker")
     with served(Echo(), token="marker") as address:
-        assert len(tracker_for(Settings(model=address), DATA).predict(contexts(3))) == 3
+        assert len(tracker_for(Settings.of(model=address), DATA).predict(contexts(3))) == 3
 
 
 def raw(address: str, content: bytes) -> bytes:
@@ -303,7 +303,7 @@ def test_the_command_serves_until_ctrl_c(tmp_path: Path, host: str) -> None:
                 rf"echo_bot:track answers at (http://{host}:\d+) \(Ctrl-C ends it\)\n", line
             )
             assert found is not None, line
-            web = tracker_for(Settings(model=found[1]), DATA)
+            web = tracker_for(Settings.of(model=found[1]), DATA)
             # Declared by the function that the tracker is made of.
             assert fingerprint_of(web) == "7"
             assert [answer.state for answer in web.predict(contexts(3))] == [

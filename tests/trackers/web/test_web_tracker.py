@@ -31,7 +31,7 @@ def echo(asked: Asked) -> Says:
 
 
 def web(service: Service, **given: object) -> Tracker:
-    return tracker_for(Settings(model=service.url, **given), DATA)  # type: ignore[arg-type]
+    return tracker_for(Settings.of(model=service.url, **given), DATA)  # type: ignore[arg-type]
 
 
 def test_answers_come_in_the_order_of_the_contexts(serve: Serve) -> None:
@@ -120,13 +120,13 @@ def test_a_service_that_cannot_be_tested(serve: Serve, said: Says, message: str)
 
 def test_a_slot_may_be_a_word_of_the_address(serve: Serve) -> None:
     service = serve(lambda _: Says({"slots": ["hotel-area"]}))
-    about = tracker_for(Settings(model=f"{service.url}?domain=hotel"), DATA).about  # type: ignore[attr-defined]
+    about = tracker_for(Settings.of(model=f"{service.url}?domain=hotel"), DATA).about  # type: ignore[attr-defined]
     assert about.slots == ("hotel-area",)
 
 
 def test_nobody_answers() -> None:
     with pytest.raises(UserError, match=r"127\.0\.0\.1:9 cannot be reached: .*refused$"):
-        tracker_for(Settings(model="http://127.0.0.1:9", retries=0), DATA)
+        tracker_for(Settings.of(model="http://127.0.0.1:9", retries=0), DATA)
 
 
 # The service that answers with another shape may be one that is made for something else.
@@ -144,13 +144,13 @@ def test_what_the_service_is_survives_an_accident(serve: Serve, fault: str) -> N
 )
 def test_an_unknown_kind_of_address(address: str, guess: str) -> None:
     with pytest.raises(UserError, match=f"unknown kind of address .* Did you mean '{guess}'"):
-        tracker_for(Settings(model=address), DATA)
+        tracker_for(Settings.of(model=address), DATA)
 
 
 @pytest.mark.parametrize("given", [{"checkpoint": "x"}, {"device": "cuda"}])
 def test_weights_and_device_are_the_services_own(given: dict[str, str]) -> None:
     with pytest.raises(UserError, match=r"http://\*\*\*@h chooses them itself"):
-        tracker_for(Settings(model="http://u:p@h", **given), DATA)  # type: ignore[arg-type]
+        tracker_for(Settings.of(model="http://u:p@h", **given), DATA)  # type: ignore[arg-type]
 
 
 def test_no_tracker_is_named() -> None:
@@ -165,4 +165,4 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "httpx", None)
     with pytest.raises(MissingExtraError, match=r"http://\.\.\. needs .*pytest-dstfuzz\[http\]"):
-        tracker_for(Settings(model="http://h"), DATA)
+        tracker_for(Settings.of(model="http://h"), DATA)

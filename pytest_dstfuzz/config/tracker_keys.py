@@ -1,75 +1,84 @@
-"""The part of the option table that is about trackers behind an address."""
+"""Keys of trackers behind an address: how a service is reached, and what one kind needs."""
 
 from __future__ import annotations
 
 from pytest_dstfuzz.config import parsers
-from pytest_dstfuzz.config.option import Option
+from pytest_dstfuzz.config.parsers import Option, Value
 
-SERVICE_OPTIONS: tuple[Option, ...] = (
+#: Kinds of address, as what comes before ``+http(s)`` in it; ``""`` is the own contract.
+SERVICES = ("", "rasa", "openai")
+
+TRACKER_KEYS: tuple[Option, ...] = (
     Option(
         "timeout",
-        parsers.positive("seconds"),
-        "S",
+        Value(parsers.positive("seconds"), "S", float),
         "seconds that one attempt to ask a service may take (default: 30)",
+        scopes=("place",),
+        kinds=SERVICES,
     ),
     Option(
         "retries",
-        parsers.integer(0, 100),
-        "N",
+        Value(parsers.integer(0, 100), "N", int),
         "more attempts where a service is busy, fails or does not answer (default: 4)",
+        scopes=("place",),
+        kinds=SERVICES,
     ),
     Option(
         "dead_after",
-        parsers.integer(0, 1_000_000),
-        "N",
+        Value(parsers.integer(0, 1_000_000), "N", int),
         "after so many requests in a row that nobody answers, for all their attempts, the service "
         "is taken for dead: nothing more is asked, exit status 6 (default: 20; 0: never)",
+        scopes=("place",),
+        kinds=SERVICES,
     ),
     Option(
         "concurrency",
-        parsers.integer(1, 1024),
-        "N",
+        Value(parsers.integer(1, 1024), "N", int),
         "requests to a service in flight at once (default: 16)",
+        scopes=("place",),
+        kinds=SERVICES,
     ),
     Option(
         "rate_limit",
-        parsers.positive("requests a second"),
-        "N",
+        Value(parsers.positive("requests a second"), "N", float),
         "at most so many requests to a service a second (default: no limit)",
+        scopes=("place",),
+        kinds=SERVICES,
     ),
     Option(
         "header",
-        parsers.headers,
-        "'NAME: VALUE'",
+        Value(parsers.headers, "'NAME: VALUE'", separator="\n"),
         "send this header to a service; $NAME in the value is taken from the environment; may be "
         "repeated (one a line in an ini file). DSTFUZZ_TOKEN in the environment is sent as a "
         "bearer token",
-        separator="\n",
+        scopes=("place",),
+        kinds=SERVICES,
     ),
     Option(
         "slot_map",
-        parsers.text,
-        "PATH",
+        Value(parsers.text, "PATH"),
         "which slot of a Rasa bot is which slot of the data: a TOML or JSON file (default: those "
         "with the same name)",
+        scopes=("path", "place"),
+        kinds=("rasa",),
     ),
     Option(
         "service_model",
-        parsers.text,
-        "NAME",
+        Value(parsers.text, "NAME"),
         "name of the chat model (default: the only one that the service lists)",
+        kinds=("openai",),
     ),
     Option(
         "prompt",
-        parsers.text,
-        "PATH",
+        Value(parsers.text, "PATH"),
         "Jinja2 template of what the chat model is told (default: a shipped one)",
+        scopes=("path", "place"),
+        kinds=("openai",),
     ),
     Option(
         "prices",
-        parsers.prices,
-        "IN,OUT",
+        Value(parsers.prices, "IN,OUT", float, separator=","),
         "what a million tokens of prompts and of answers cost, for the report and max-cost",
-        separator=",",
+        kinds=("openai",),
     ),
 )
