@@ -19,6 +19,8 @@ from pytest_dstfuzz.files import write_bytes
 
 Network = TypeVar("Network", bound=nn.Module)
 
+#: The tokeniser that the trackers share.
+TOKENISER: Final = Path(__file__).with_name("tokenise.py")
 #: Where a worker of pytest-xdist finds how many there are.
 _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 
@@ -95,7 +97,8 @@ def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
         OSError: a file cannot be read.
     """
     digest = hashlib.sha256()
-    for path in (*sorted(files), *sorted(code.glob("*.py"))):
+    # The words of a text depend on the shared tokeniser too.
+    for path in (*sorted(files), *sorted(code.glob("*.py")), TOKENISER):
         digest.update(path.name.encode("utf-8", "surrogateescape") + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     for text in more:

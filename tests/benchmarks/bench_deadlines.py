@@ -13,14 +13,13 @@ from __future__ import annotations
 import resource
 import sys
 import tempfile
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "trackers" / "web"))
 
 from loopback import Asked, Says, Service
-from stuck import STUCK, answering, run_pytest
+from stuck import STUCK, run_pytest, running
 
 OPTIONS = ("--dst-turns=60", "--no-dst-shrink", "--dst-fail-on=gate")
 
@@ -34,19 +33,9 @@ def healthy(_: Service, asked: Asked) -> Says:
 
 def measure(answer: Callable[[Service, Asked], Says], seconds: float) -> tuple[float, int, str]:
     """Run pytest against a service once."""
-    service = answering(answer)
-    thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            options = (f"--dst-model={service.url}", f"--dst-max-seconds={seconds:g}", *OPTIONS)
-            return run_pytest(Path(folder), *options)
-    finally:
-        service.ended.set()
-        if not service.dead.is_set():
-            service.shutdown()
-            service.server_close()
-        thread.join()
+    with running(answer) as service, tempfile.TemporaryDirectory() as folder:
+        options = (f"--dst-model={service.url}", f"--dst-max-seconds={seconds:g}", *OPTIONS)
+        return run_pytest(Path(folder), *options)
 
 
 def _cpu() -> float:

@@ -14,7 +14,7 @@ pytest.importorskip("transformers")
 
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
-from pytest_dstfuzz.trackers.simpletod.generator import Generator
+from pytest_dstfuzz.trackers.simpletod.greedy import GreedyDecoder
 from pytest_dstfuzz.trackers.simpletod.tracker import load_simpletod
 
 ROUNDS = 3
@@ -35,7 +35,7 @@ def test_batches_against_one_at_a_time() -> None:
         together = tracker.predict(contexts)
         best["together"] = max(best["together"], len(contexts) / (time.perf_counter() - start))
         single = load_simpletod()
-        single.writer = Generator(
+        single.decoder = GreedyDecoder(
             single.model, end=single.end, longest=LONGEST_BELIEF, batch_size=1
         )
         start = time.perf_counter()

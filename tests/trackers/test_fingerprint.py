@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.trackers import neural
 from pytest_dstfuzz.trackers.neural import files_fingerprint
 from pytest_dstfuzz.trackers.tracker import fingerprint_of
 from pytest_dstfuzz.trackers.trade.tracker import SHIPPED, load_trade
@@ -42,6 +43,14 @@ def test_every_file_counts(model: Path, name: str) -> None:
     second = taken(model)
     path.rename(path.with_name(f"a{path.name}"))
     assert len({first, second, taken(model)}) == 3
+
+
+def test_the_shared_tokeniser_counts(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = taken(model)
+    other = model / "tokenise.py"
+    other.write_bytes(neural.TOKENISER.read_bytes() + b"#")
+    monkeypatch.setattr(neural, "TOKENISER", other)
+    assert taken(model) != first
 
 
 def test_what_else_is_named_counts(model: Path) -> None:

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 from transformers import GPT2LMHeadModel
 
-from pytest_dstfuzz.trackers.simpletod.generator import Written, written_of
-from pytest_dstfuzz.trackers.simpletod.kv_cache import History, KVBatch, PrefixCache
+from pytest_dstfuzz.trackers.simpletod.greedy import Generation, generation_of
+from pytest_dstfuzz.trackers.simpletod.kv_cache import CachedPrefix, KVBatch, PrefixCache
 
 #: Tokens of a guess that is not the first: rows that are read together wait for the longest.
 _LONGEST_GUESS = 12
@@ -86,7 +86,7 @@ class _Text:
     guessed: list[int] = field(default_factory=list)
     #: How many tokens were read.
     read: int = 0
-    #: Keys and values of those, see `History`; ``None`` where there are none, or no longer.
+    #: Keys and values of those, see `CachedPrefix`; ``None`` where there are none, or no longer.
     states: Tensor | None = None
     tokens: list[int] = field(default_factory=list)
     impurities: list[float] = field(default_factory=list)
@@ -139,7 +139,7 @@ class SpeculativeDecoder:
         marks: tokens that end an utterance, ``user`` included.
         longest: tokens to write at most.
         batch_size: texts that are read together.
-        histories: where beginnings are kept.
+        prefixes: where beginnings are kept.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class SpeculativeDecoder:
         marks: Collection[int],
         longest: int,
         batch_size: int,
-        histories: PrefixCache | None = None,
+        prefixes: PrefixCache | None = None,
     ) -> None:
         self._model = model
         self._end = end
@@ -160,9 +160,9 @@ class SpeculativeDecoder:
         self._longest = longest
         self._batch_size = batch_size
         self._tokens = _TOKENS if model.device.type == "cpu" else sys.maxsize
-        self._histories = PrefixCache() if histories is None else histories
+        self._prefixes = PrefixCache() if prefixes is None else prefixes
 
-    def write(self, prompts: Sequence[list[int]]) -> list[Written]:
+    def generate(self, prompts: Sequence[list[int]]) -> list[Generation]:
         """Continue each prompt, the likeliest token each time.
 
         Args:
@@ -183,8 +183,8 @@ class SpeculativeDecoder:
                 # Texts of similar length need little padding.
                 ready.sort(key=lambda text: (text.width, text.prompt))
                 for start in range(0, len(ready), self._batch_size):
-                    self._write(ready[start : start + self._batch_size])
-        return [written_of(text.tokens, text.impurities, self._end) for text in texts]
+                    self._generate(ready[start : start + self._batch_size])
+        return [generation_of(text.tokens, text.impurities, self._end) for text in texts]
 
     def _users(self, prompt: Sequence[int]) -> list[tuple[int, int]]:
         marks = [(at, token) for at, token in enumerate(prompt) if token in self._marks]
@@ -205,7 +205,7 @@ class SpeculativeDecoder:
         ahead: set[tuple[int, ...]] = set()
         for text in texts:
             key = text.key
-            if key not in self._histories and (key in ahead or text.said_before in said):
+            if key not in self._prefixes and (key in ahead or text.said_before in said):
                 later.append(text)
             else:
                 ready.append(text)
@@ -215,14 +215,14 @@ class SpeculativeDecoder:
     def _prepare(self, text: _Text) -> None:
         """Look for what is known of a text."""
         for start, end in reversed(text.users):
-            known = self._histories.get(tuple(text.prompt[:start]))
+            known = self._prefixes.get(tuple(text.prompt[:start]))
             if known is not None:
                 text.draft = TokenDraft(known.answer_like(text.prompt[start:end]))
                 text.read, text.states = start, known.states
                 break
         text.guessed = text.draft.guess()[: self._longest - 1]
 
-    def _write(self, texts: list[_Text]) -> None:
+    def _generate(self, texts: list[_Text]) -> None:
         """Write a batch of prepared texts to their ends."""
         for part in self._parts(texts):
             self._read(part)
@@ -240,8 +240,8 @@ class SpeculativeDecoder:
                 continue
             rest = [rest[row] for row in left]
         for text in texts:
-            if (history := self._histories.get(text.key)) is not None:
-                history.learn(text.utterance, tuple(text.tokens))
+            if (prefix := self._prefixes.get(text.key)) is not None:
+                prefix.learn(text.utterance, tuple(text.tokens))
 
     def _parts(self, texts: Sequence[_Text]) -> Iterator[list[_Text]]:
         """Group prepared texts, the shortest first, such that no group has too many tokens."""
@@ -259,8 +259,8 @@ class SpeculativeDecoder:
         rows = KVBatch(self._model, [text.states for text in texts])
         self._step(rows, texts)
         for row, text in enumerate(texts):
-            if text.key not in self._histories:
-                self._histories.keep(text.key, History(rows.states(row, len(text.key))))
+            if text.key not in self._prefixes:
+                self._prefixes.keep(text.key, CachedPrefix(rows.states(row, len(text.key))))
             text.states = None if self._done(text) else rows.states(row, text.read)
 
     def _step(self, batch: KVBatch, texts: Sequence[_Text]) -> None:

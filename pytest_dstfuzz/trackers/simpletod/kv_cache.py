@@ -23,7 +23,7 @@ _ANSWERS: Final = 64
 
 
 @dataclass(frozen=True)
-class History:
+class CachedPrefix:
     """The beginning of a dialogue, up to a user utterance.
 
     Attributes:
@@ -64,22 +64,22 @@ class PrefixCache:
     def __init__(self, capacity: int = _BYTES) -> None:
         self._capacity = capacity
         self._size = 0
-        self._kept: OrderedDict[tuple[int, ...], History] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, ...], CachedPrefix] = OrderedDict()
 
     def __contains__(self, key: tuple[int, ...]) -> bool:
         return key in self._kept
 
-    def get(self, key: tuple[int, ...]) -> History | None:
+    def get(self, key: tuple[int, ...]) -> CachedPrefix | None:
         """Return what is known of a beginning, which is kept longer for it."""
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
         return found
 
-    def keep(self, key: tuple[int, ...], history: History) -> None:
+    def keep(self, key: tuple[int, ...], prefix: CachedPrefix) -> None:
         """Keep a beginning that is not there; forget others where there is no room."""
-        self._kept[key] = history
-        self._size += history.bytes
+        self._kept[key] = prefix
+        self._size += prefix.bytes
         while self._size > self._capacity and len(self._kept) > 1:
             _, oldest = self._kept.popitem(last=False)
             self._size -= oldest.bytes
@@ -126,7 +126,7 @@ class KVBatch:
 
     Args:
         model: who reads.
-        known: keys and values that each row begins with, see `History`; ``None`` = none.
+        known: keys and values that each row begins with, see `CachedPrefix`; ``None`` = none.
     """
 
     def __init__(self, model: GPT2LMHeadModel, known: Sequence[Tensor | None]) -> None:

@@ -18,7 +18,7 @@ from pytest_dstfuzz.errors import TrackerError, UserError, nearest
 from pytest_dstfuzz.trackers.neural import fair_threads, files_fingerprint, move
 from pytest_dstfuzz.trackers.simpletod.config import LONGEST_BELIEF
 from pytest_dstfuzz.trackers.simpletod.decoder import SpeculativeDecoder
-from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written
+from pytest_dstfuzz.trackers.simpletod.greedy import Generation, GreedyDecoder
 from pytest_dstfuzz.trackers.simpletod.model import (
     SimpleTodReading,
     positions_of,
@@ -110,7 +110,7 @@ class SimpleTodTracker:
     It is rounded to 4 decimals: what is beyond depends on the texts that are read together.
 
     Attributes:
-        writer: continues texts.
+        decoder: continues texts.
         end: token that closes a belief.
         malformed: how many parts of beliefs could not be understood, and so changed nothing.
         malformed_examples: the first of them, as generated.
@@ -154,14 +154,14 @@ class SimpleTodTracker:
         self._separators: dict[int, bool] = {}
         self.end: int = tokeniser.get_vocab()[END_OF_BELIEF]
         self._opening = self._encode([" ".join(OPENING)])[0]
-        self.writer = self._make_writer(model)
+        self.decoder = self._make_decoder(model)
         #: Tokens of a context that are read; of longer ones, the newest.
         self._longest = positions_of(model) - LONGEST_BELIEF - len(self._opening)
 
-    def _make_writer(self, model: PreTrainedModel) -> SpeculativeDecoder | Generator:
+    def _make_decoder(self, model: PreTrainedModel) -> SpeculativeDecoder | GreedyDecoder:
         marks = self.tokeniser.get_vocab()
         if not isinstance(model, GPT2LMHeadModel):
-            return Generator(
+            return GreedyDecoder(
                 model, end=self.end, longest=LONGEST_BELIEF, batch_size=self.batch_size
             )
         return SpeculativeDecoder(
@@ -194,7 +194,7 @@ class SimpleTodTracker:
         distinct = sorted(set(texts))
         prompts = [self._cut(tokens) for tokens in self._encode(distinct)]
         with fair_threads():
-            written = self.writer.write(prompts)
+            written = self.decoder.generate(prompts)
         found = dict(zip(distinct, map(self._prediction, written), strict=True))
         return [found[text] for text in texts]
 
@@ -214,7 +214,7 @@ class SimpleTodTracker:
     def _cut(self, tokens: Sequence[int]) -> list[int]:
         return [*self._opening, *tokens[-self._longest :]]
 
-    def _prediction(self, written: Written) -> Prediction:
+    def _prediction(self, written: Generation) -> Prediction:
         """Read what was generated for one text."""
         if any(map(math.isnan, written.impurities)):
             # The first token of the vocabulary would be the likeliest, whatever was read.

@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange  # 
 from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.preflight import preflight  # noqa: E402
 from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.generator import Written  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.greedy import Generation  # noqa: E402
 from pytest_dstfuzz.trackers.simpletod.tracker import (  # noqa: E402
     SimpleTodTracker,
     load_simpletod,
@@ -98,7 +98,7 @@ def test_what_cannot_be_read_is_counted_and_told(tracker: SimpleTodTracker) -> N
     separator = tracker.tokeniser.encode(" ,", add_special_tokens=False)
     part = tracker.tokeniser.encode(" hotel area", add_special_tokens=False)
     tokens = [*part, *separator, *tracker.tokeniser.encode(" hotel area north")]
-    written = Written(tuple(tokens), (0.5,) * len(tokens), ended=False)
+    written = Generation(tuple(tokens), (0.5,) * len(tokens), ended=False)
     prediction = tracker._prediction(written)
     # Neither part is believed: one has no value, the other was cut short.
     assert prediction.state == {}

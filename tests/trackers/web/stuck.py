@@ -7,7 +7,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from loopback import Asked, Says, Service
@@ -60,11 +61,21 @@ STUCK: dict[str, Callable[[Service, Asked], Says]] = {
 }
 
 
-def answering(stuck: Callable[[Service, Asked], Says]) -> Service:
-    """Return a service; it knows itself, so that it can die."""
+@contextmanager
+def running(answer: Callable[[Service, Asked], Says]) -> Iterator[Service]:
+    """Run a service; what it says knows the service, so that it can die."""
     service = Service(lambda _: Says())
-    service.answer = lambda asked: stuck(service, asked)
-    return service
+    service.answer = lambda asked: answer(service, asked)
+    thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield service
+    finally:
+        service.ended.set()
+        if not service.dead.is_set():
+            service.shutdown()
+            service.server_close()
+        thread.join()
 
 
 def run_pytest(folder: Path, *options: str) -> tuple[float, int, str]:

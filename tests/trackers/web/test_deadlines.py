@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 from loopback import Asked, Says, Service, send
-from stuck import ANSWERED, STUCK, answering, run_pytest
+from stuck import ANSWERED, STUCK, run_pytest, running
 
 from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.errors import GivenUpError
@@ -23,22 +21,6 @@ Serve = Callable[[Callable[[Asked], Says]], Service]
 #: Seconds that a machine which does other things may take for a process that waits for nothing.
 #: Before there were deadlines, the shortest of these runs took 60 s, most some 150.
 SLACK = 30.0
-
-
-@contextmanager
-def stuck(name: str) -> Iterator[Service]:
-    """Run one of the services that make others wait."""
-    service = answering(STUCK[name])
-    thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield service
-    finally:
-        service.ended.set()
-        if not service.dead.is_set():
-            service.shutdown()
-            service.server_close()
-        thread.join()
 
 
 @pytest.mark.parametrize(
@@ -53,7 +35,7 @@ def stuck(name: str) -> Iterator[Service]:
     ],
 )
 def test_a_run_ends_in_time(tmp_path: Path, name: str, status: int, message: str) -> None:
-    with stuck(name) as service:
+    with running(STUCK[name]) as service:
         options = ("--dst-turns=30", "--dst-max-seconds=3", "-rs")
         seconds, returned, said = run_pytest(tmp_path, f"--dst-model={service.url}", *options)
     assert seconds < 3 + SLACK
@@ -64,7 +46,7 @@ def test_a_run_ends_in_time(tmp_path: Path, name: str, status: int, message: str
 
 
 def test_a_service_that_dies_is_not_asked_for_all_the_rest(tmp_path: Path) -> None:
-    with stuck("dies midway") as service:
+    with running(STUCK["dies midway"]) as service:
         options = ("--dst-turns=120", "--dst-retries=1", "--no-dst-shrink", "-rs")
         seconds, returned, said = run_pytest(tmp_path, f"--dst-model={service.url}", *options)
     assert seconds < SLACK
@@ -76,7 +58,7 @@ def test_a_service_that_dies_is_not_asked_for_all_the_rest(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("model", ["rasa+{}", "openai+{}", "{}"])
 def test_every_adapter_is_cut_while_it_asks_what_is_there(tmp_path: Path, model: str) -> None:
-    with stuck("hangs from the first request") as service:
+    with running(STUCK["hangs from the first request"]) as service:
         options = (f"--dst-model={model.format(service.url)}", "--dst-preflight-seconds=1")
         seconds, returned, said = run_pytest(tmp_path, *options, "--dst-timeout=0.5")
     assert seconds < 1 + SLACK

@@ -18,7 +18,7 @@ from transformers import (
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Generation:
     """What a model went on with.
 
     Attributes:
@@ -44,7 +44,7 @@ class _Impurities(LogitsProcessor):
         return scores
 
 
-class Generator:
+class GreedyDecoder:
     """Continues texts.
 
     Args:
@@ -71,17 +71,17 @@ class Generator:
             disable_compile=True,
         )
 
-    def write(self, prompts: Sequence[list[int]]) -> list[Written]:
+    def generate(self, prompts: Sequence[list[int]]) -> list[Generation]:
         """Continue each prompt, the likeliest token each time."""
         # Batches of similar length need little padding.
         ordered = sorted(range(len(prompts)), key=lambda place: (len(prompts[place]), place))
-        found: dict[int, Written] = {}
+        found: dict[int, Generation] = {}
         for start in range(0, len(ordered), self._batch_size):
             places = ordered[start : start + self._batch_size]
-            found.update(zip(places, self._write([prompts[at] for at in places]), strict=True))
+            found.update(zip(places, self._generate([prompts[at] for at in places]), strict=True))
         return [found[place] for place in range(len(prompts))]
 
-    def _write(self, prompts: list[list[int]]) -> list[Written]:
+    def _generate(self, prompts: list[list[int]]) -> list[Generation]:
         width = max(map(len, prompts))
         # On the left, so that what is generated stands in the same columns.
         tokens = [[self._end] * (width - len(prompt)) + prompt for prompt in prompts]
@@ -99,11 +99,11 @@ class Generator:
             )
         noted = torch.stack(impurities.steps, 1).tolist()
         rows = written[:, width:].tolist()
-        return [written_of(*both, self._end) for both in zip(rows, noted, strict=True)]
+        return [generation_of(*both, self._end) for both in zip(rows, noted, strict=True)]
 
 
-def written_of(tokens: Sequence[int], impurities: Sequence[float], end: int) -> Written:
+def generation_of(tokens: Sequence[int], impurities: Sequence[float], end: int) -> Generation:
     """Return what was written, as far as its closing token ``end``."""
     ended = end in tokens
     size = list(tokens).index(end) if ended else len(tokens)
-    return Written(tuple(tokens[:size]), tuple(impurities[: size + ended]), ended)
+    return Generation(tuple(tokens[:size]), tuple(impurities[: size + ended]), ended)

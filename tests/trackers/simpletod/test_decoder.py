@@ -16,8 +16,8 @@ from pytest_dstfuzz.trackers.simpletod.decoder import (  # noqa: E402
     SpeculativeDecoder,
     TokenDraft,
 )
-from pytest_dstfuzz.trackers.simpletod.generator import Generator, Written  # noqa: E402
-from pytest_dstfuzz.trackers.simpletod.kv_cache import History, PrefixCache  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.greedy import Generation, GreedyDecoder  # noqa: E402
+from pytest_dstfuzz.trackers.simpletod.kv_cache import CachedPrefix, PrefixCache  # noqa: E402
 
 END, USER, SYSTEM, BELIEF = 0, 1, 2, 3
 WORDS = st.integers(4, 11)
@@ -37,11 +37,11 @@ def small_model(**settings: object) -> Any:
 
 
 MODEL = small_model()
-GENERATOR = Generator(MODEL, end=END, longest=LONGEST, batch_size=5)
+GREEDY = GreedyDecoder(MODEL, end=END, longest=LONGEST, batch_size=5)
 
 
-def writer(
-    histories: PrefixCache | None = None,
+def decoder(
+    prefixes: PrefixCache | None = None,
     batch_size: int = 3,
     model: Any = MODEL,
     longest: int = LONGEST,
@@ -53,7 +53,7 @@ def writer(
         marks=(USER, SYSTEM, BELIEF),
         longest=longest,
         batch_size=batch_size,
-        histories=histories,
+        prefixes=prefixes,
     )
 
 
@@ -71,7 +71,7 @@ def prompts(draw: st.DrawFn) -> list[list[int]]:
     return list(draw(st.permutations(found)))
 
 
-def assert_equal(found: Sequence[Written], expected: Sequence[Written]) -> None:
+def assert_equal(found: Sequence[Generation], expected: Sequence[Generation]) -> None:
     for one, other in zip(found, expected, strict=True):
         assert (one.tokens, one.ended) == (other.tokens, other.ended)
         # The second is computed in single precision.
@@ -81,20 +81,20 @@ def assert_equal(found: Sequence[Written], expected: Sequence[Written]) -> None:
 @settings(max_examples=40, deadline=None)
 @given(prompts(), st.integers(1, 8))
 def test_it_writes_what_transformers_generates(texts: list[list[int]], batch_size: int) -> None:
-    remembering = writer(batch_size=batch_size)
-    expected = GENERATOR.write(texts)
-    assert_equal(remembering.write(texts), expected)
+    remembering = decoder(batch_size=batch_size)
+    expected = GREEDY.generate(texts)
+    assert_equal(remembering.generate(texts), expected)
     # Now all of it was read and written before.
-    assert_equal(remembering.write(texts[::-1])[::-1], expected)
+    assert_equal(remembering.generate(texts[::-1])[::-1], expected)
 
 
 @settings(max_examples=20, deadline=None)
 @given(prompts())
 def test_it_may_forget(texts: list[list[int]]) -> None:
     """With room for a beginning or two, those of other texts are forgotten all the time."""
-    forgetful, expected = writer(PrefixCache(capacity=10_000)), GENERATOR.write(texts)
+    forgetful, expected = decoder(PrefixCache(capacity=10_000)), GREEDY.generate(texts)
     for _ in range(2):
-        assert_equal(forgetful.write(texts), expected)
+        assert_equal(forgetful.generate(texts), expected)
 
 
 FEW = [[SYSTEM, one, USER, 4, other, BELIEF] for one in (5, 6) for other in range(5, 12)]
@@ -112,10 +112,10 @@ FEW = [[SYSTEM, one, USER, 4, other, BELIEF] for one in (5, 6) for other in rang
 )
 def test_models_of_other_settings_are_read_as_they_are(settings: dict[str, Any]) -> None:
     model = small_model(**settings)
-    expected = Generator(model, end=END, longest=LONGEST, batch_size=5).write(FEW)
-    remembering = writer(model=model)
+    expected = GreedyDecoder(model, end=END, longest=LONGEST, batch_size=5).generate(FEW)
+    remembering = decoder(model=model)
     for _ in range(2):
-        assert_equal(remembering.write(FEW), expected)
+        assert_equal(remembering.generate(FEW), expected)
 
 
 def test_long_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,48 +123,48 @@ def test_long_texts_are_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pytest_dstfuzz.trackers.simpletod.decoder._TOKENS", 100)
     model = small_model(n_positions=400)
     texts = [[SYSTEM, *[5 + n % 6] * 120, USER, *range(4, 5 + n), BELIEF] for n in range(6)]
-    expected = Generator(model, end=END, longest=90, batch_size=6).write(texts)
+    expected = GreedyDecoder(model, end=END, longest=90, batch_size=6).generate(texts)
     assert max(len(written.tokens) for written in expected) > 70
-    remembering = writer(batch_size=6, model=model, longest=90)
+    remembering = decoder(batch_size=6, model=model, longest=90)
     for _ in range(2):
-        assert_equal(remembering.write(texts), expected)
+        assert_equal(remembering.generate(texts), expected)
 
 
 def test_what_a_checkpoint_wants_beside_it_is_not_greedy() -> None:
     model = small_model()
     model.generation_config.repetition_penalty = 3.0
-    found = Generator(model, end=END, longest=LONGEST, batch_size=5).write(FEW)
-    assert_equal(found, GENERATOR.write(FEW))
+    found = GreedyDecoder(model, end=END, longest=LONGEST, batch_size=5).generate(FEW)
+    assert_equal(found, GREEDY.generate(FEW))
 
 
 def test_nothing_is_learnt_that_was_not_written() -> None:
-    histories = PrefixCache()
-    remembering = writer(histories)
+    prefixes = PrefixCache()
+    remembering = decoder(prefixes)
     written: set[tuple[int, ...]] = set()
     for _ in range(3):
-        written |= {(*found.tokens, END)[:LONGEST] for found in remembering.write(FEW)}
+        written |= {(*found.tokens, END)[:LONGEST] for found in remembering.generate(FEW)}
     for one in (5, 6):
-        history = histories.get((SYSTEM, one))
-        assert history is not None
-        assert len(history.answers) == len(FEW) // 2
-        assert {answer for _, answer in history.answers} <= written
+        prefix = prefixes.get((SYSTEM, one))
+        assert prefix is not None
+        assert len(prefix.answers) == len(FEW) // 2
+        assert {answer for _, answer in prefix.answers} <= written
 
 
 def test_there_is_nothing_to_continue() -> None:
-    assert writer().write([]) == []
+    assert decoder().generate([]) == []
     with pytest.raises(ValueError, match="an empty prompt"):
-        writer().write([[5], []])
+        decoder().generate([[5], []])
 
 
 def test_some_of_those_texts_end_and_others_do_not() -> None:
-    """Otherwise the tests above would not see half of the writer."""
+    """Otherwise the tests above would not see half of the decoder."""
     texts = [[SYSTEM, USER, one, other, BELIEF] for one in range(4, 12) for other in range(4, 12)]
-    assert len({written.ended for written in GENERATOR.write(texts)}) == 2
-    assert len({written.tokens for written in GENERATOR.write(texts)}) > 5
+    assert len({written.ended for written in GREEDY.generate(texts)}) == 2
+    assert len({written.tokens for written in GREEDY.generate(texts)}) > 5
 
 
 def test_a_text_without_an_utterance_is_continued() -> None:
-    assert_equal(writer().write([[5, 6, BELIEF]]), GENERATOR.write([[5, 6, BELIEF]]))
+    assert_equal(decoder().generate([[5, 6, BELIEF]]), GREEDY.generate([[5, 6, BELIEF]]))
 
 
 def test_what_was_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,13 +176,13 @@ def test_what_was_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> Non
         return forward(tokens, **rest)
 
     text = [SYSTEM, *[5] * 40, USER, 6, BELIEF]
-    remembering = writer()
-    (written,) = remembering.write([text])
+    remembering = decoder()
+    (written,) = remembering.generate([text])
     monkeypatch.setattr(MODEL.transformer, "forward", counted)
-    remembering.write([[*text[:-2], 7, BELIEF]])
+    remembering.generate([[*text[:-2], 7, BELIEF]])
     assert sum(sizes) <= 2 + 4 * (len(written.tokens) + 1)
     del sizes[:]
-    remembering.write([text])
+    remembering.generate([text])
     # The mark, the word, the mark, and all that was written, confirmed at once.
     assert sizes == [3 + min(len(written.tokens) + written.ended, LONGEST - 1)]
 
@@ -225,19 +225,19 @@ def test_a_draft_guesses_parts_of_its_reference(reference: list[int], data: st.D
 
 
 def test_the_answer_to_the_most_similar_utterance_is_taken() -> None:
-    history = History(torch.zeros(1, 2, 1, 3, 4))
-    assert history.answer_like([5]) == ()
-    history.learn([4, 5, 6], (7,))
-    history.learn([8, 9], (10,))
-    assert history.answer_like([5, 6, 11]) == (7,)
-    assert history.answer_like([9]) == (10,)
+    prefix = CachedPrefix(torch.zeros(1, 2, 1, 3, 4))
+    assert prefix.answer_like([5]) == ()
+    prefix.learn([4, 5, 6], (7,))
+    prefix.learn([8, 9], (10,))
+    assert prefix.answer_like([5, 6, 11]) == (7,)
+    assert prefix.answer_like([9]) == (10,)
 
 
 def test_what_was_used_longest_ago_is_forgotten() -> None:
-    one = History(torch.zeros(1, 2, 1, 3, 4))
+    one = CachedPrefix(torch.zeros(1, 2, 1, 3, 4))
     kept = PrefixCache(capacity=2 * one.bytes)
     for number in (1, 2):
-        kept.keep((number,), History(torch.zeros(1, 2, 1, 3, 4)))
+        kept.keep((number,), CachedPrefix(torch.zeros(1, 2, 1, 3, 4)))
     kept.get((1,))
     kept.keep((3,), one)
     assert [(number,) in kept for number in (1, 2, 3)] == [True, False, True]
