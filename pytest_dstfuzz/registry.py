@@ -50,11 +50,25 @@ class Registry(Generic[T]):
         """
         if not isinstance(name, str) or not name.strip() or ":" in name:
             raise UserError(f"{name!r} is no name of a {self._kind}: write a word without a colon")
-        if name in (*self._shipped, *self._families):
-            raise UserError(
-                f"the {self._kind} {name!r} ships with pytest-dstfuzz: give yours another name"
-            )
+        self.refuse_shipped(name)
         self._registered[name] = thing
+
+    def refuse_shipped(self, name: str, where: str = "") -> None:
+        """Refuse the name of one that ships for somebody else's: reports tell them by it.
+
+        Args:
+            name: the name.
+            where: it comes from, as a message begins; ``""`` = that need not be said.
+
+        Raises:
+            UserError: one that ships has this name.
+        """
+        if name in (*self._shipped, *self._families):
+            said = f"{where}: " if where else ""
+            raise UserError(
+                f"{said}the {self._kind} {name!r} ships with pytest-dstfuzz: give yours another "
+                "name"
+            )
 
     def registered(self, name: str) -> T | None:
         """Return what a suite, or a module that was loaded, registered under a name, if any."""

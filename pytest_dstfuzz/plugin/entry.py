@@ -32,6 +32,7 @@ __all__ = [
     "dst_conformance",
     "dst_lexicon",
     "dst_model",
+    "dst_relation",
     "dst_report",
     "dst_search",
     "dst_turn",
@@ -189,9 +190,15 @@ def dst_model(request: pytest.FixtureRequest) -> object:
 
 
 @pytest.fixture(scope="session")
-def dst_search(request: pytest.FixtureRequest) -> str:
-    """The name of the search that chooses what to change; a suite may override it."""
+def dst_search(request: pytest.FixtureRequest) -> object:
+    """Who chooses what to change; a suite may return the name of a search, or a `Search`."""
     return _started(request.config).settings.variant.search
+
+
+@pytest.fixture(scope="session")
+def dst_relation(request: pytest.FixtureRequest) -> object:
+    """What must hold; a suite may return the name of a relation, or a `Relation`."""
+    return _started(request.config).settings.variant.relation
 
 
 @pytest.fixture(scope="session")
@@ -206,7 +213,7 @@ def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
 
 @pytest.fixture(scope="session")
 def dst_agent(
-    request: pytest.FixtureRequest, dst_model: object, dst_search: str, dst_lexicon: Lexicon
+    request: pytest.FixtureRequest, dst_model: object, dst_search: object, dst_lexicon: Lexicon
 ) -> DstAgent:
     """The trained agent: ``dst_agent.variants(dialogue, turn_index, count)`` proposes variants.
 
@@ -217,10 +224,15 @@ def dst_agent(
 
 @pytest.fixture
 def dst_turn(
-    request: pytest.FixtureRequest, dst_model: object, dst_search: str, dst_lexicon: Lexicon
+    request: pytest.FixtureRequest,
+    dst_model: object,
+    dst_search: object,
+    dst_relation: object,
+    dst_lexicon: Lexicon,
 ) -> DstTurn:
     """One turn of the data, with the variants made of it and what the tracker said to them."""
-    return _started(request.config).turn(request, dst_model, dst_search, dst_lexicon)
+    chosen = {"search": dst_search, "relation": dst_relation}
+    return _started(request.config).turn(request, dst_model, chosen, dst_lexicon)
 
 
 @pytest.fixture(scope="session")

@@ -141,7 +141,9 @@ class SessionGate:
             info: fingerprints of what made the variants, and why the session ended early.
         """
         settings = self._settings
-        identity = campaign_identity(settings, data, lexicon=info.lexicon, policy=info.policy)
+        identity = campaign_identity(
+            record.named(settings), data, lexicon=info.lexicon, policy=info.policy
+        )
         session = Session(
             groups=record.groups(data),
             summary=summary,

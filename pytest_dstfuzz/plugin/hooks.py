@@ -186,7 +186,11 @@ class SessionHooks:
         for line in self._last_lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
             terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
-        new = [result for result in self._results if not self._dst.memory.why_accepted(result)]
+        new = [
+            result
+            for relation, result in zip(self._relations, self._results, strict=True)
+            if not self._dst.memory.why_accepted(result, relation)
+        ]
         for command in annotation_lines(
             new, self._dst.settings, _encoding(), self._dst.record.places
         ):
@@ -206,6 +210,12 @@ class SessionHooks:
         record = self._dst.record
         found = record.results(self._dst.data) if len(record) else ()
         return tuple(map(redacted, found)) if self._dst.settings.output.redact else found
+
+    @cached_property
+    def _relations(self) -> list[str]:
+        """The names of the relations that were tested, one for each result."""
+        found = self._dst.record.with_relations(self._dst.data) if self._results else []
+        return [relation for relation, _ in found]
 
     @cached_property
     def _summary(self) -> Summary:
@@ -241,7 +251,7 @@ class SessionHooks:
             lambda: build_report(
                 self._results,
                 self._summary,
-                dst.settings,
+                dst.record.named(dst.settings),
                 self._info(),
                 gate=None if gate is None else gate.to_json(),
                 regressions=dst.memory.facts(),
@@ -299,7 +309,7 @@ class SessionHooks:
         lines = terminal_lines(
             self._summary,
             self._results,
-            self._dst.settings,
+            self._dst.record.named(self._dst.settings),
             self._info(),
             verbosity=reporter.config.get_verbosity(),
             width=min(shutil.get_terminal_size().columns, _WIDEST),

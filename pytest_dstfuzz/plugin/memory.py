@@ -26,6 +26,7 @@ from pytest_dstfuzz.regressions.corpus import (
     update_corpus,
 )
 from pytest_dstfuzz.regressions.regression import Regression, Replayed
+from pytest_dstfuzz.relations.relation import as_relation, relation_by_name
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import masked_text
 from pytest_dstfuzz.trackers.validation import unknown_slot
@@ -106,18 +107,39 @@ class RegressionCorpus:
             items.clear()
         items[:0] = found
 
-    def replay(self, request: pytest.FixtureRequest, model: object) -> DstRegression:
-        """Ask the tracker again for what a regression is about."""
+    def replay(
+        self, request: pytest.FixtureRequest, model: object, relation: object
+    ) -> DstRegression:
+        """Ask the tracker again for what a regression is about.
+
+        Args:
+            request: of the test.
+            model: the tracker.
+            relation: what the fixture ``dst_relation`` gave; other relations go by their names.
+        """
         entry: Regression = request.param
+        try:
+            found = None
+            if not isinstance(relation, str):
+                found = as_relation(relation, "the fixture dst_relation")
+            if found is None or found.name != entry.relation:
+                found = relation_by_name(entry.relation)
+        except UserError as error:
+            raise self._dst.refusal(request.session, error) from None
         predictor = self._dst.predictor(model, request.node)
-        outcome, changes = entry.replayed(predictor.predict([entry.clean, entry.seen]))
+        outcome, changes = entry.replayed(predictor.predict([entry.clean, entry.seen]), found)
         self._dst.outbox = regression_payload(entry.id, outcome)
         return DstRegression(self._dst, entry, outcome, changes)
 
-    def why_accepted(self, result: TurnResult) -> str:
-        """Return why all violations of a turn may stay, ``""`` where one of them may not."""
+    def why_accepted(self, result: TurnResult, relation: str) -> str:
+        """Return why all violations of a turn may stay, ``""`` where one of them may not.
+
+        Args:
+            result: what was found.
+            relation: name of the relation that was tested.
+        """
         reasons: dict[str, None] = {}
-        for entry in self._found(result):
+        for entry in self._found(result, relation):
             known = self.corpus.get(entry.id)
             # What was accepted is that these slots change, and no others.
             if known is None or known.status != "accepted" or entry.slots - known.slots:
@@ -165,8 +187,8 @@ class RegressionCorpus:
 
     def _remember(self) -> StyledLine:
         """Add what was found to the file as it is now: others may have changed it meanwhile."""
-        results = self._dst.record.results(self._dst.data)
-        found = [entry for result in results for entry in self._found(result)]
+        results = self._dst.record.with_relations(self._dst.data)
+        found = [entry for relation, one in results for entry in self._found(one, relation)]
         new = 0
         try:
             if found:
@@ -176,10 +198,10 @@ class RegressionCorpus:
             return StyledLine(f"failed: nothing was remembered: {error}", "bad")
         return StyledLine(f"{new} new violations were remembered in {self.path}")
 
-    def _found(self, result: TurnResult) -> Iterator[Regression]:
+    def _found(self, result: TurnResult, relation: str) -> Iterator[Regression]:
         dialogue = self._dialogues[result.dialogue_id]
         for variant in result.violations:
-            relation, rules = self._dst.settings.variant.relation, self._dst.data.normalisation
+            rules = self._dst.data.normalisation
             yield Regression.of(result, variant, dialogue, relation, rules)
 
     @cached_property

@@ -12,12 +12,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, check_variant
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.plugin.items import param_of
+from pytest_dstfuzz.plugin.items import TurnParam, param_of
+from pytest_dstfuzz.plugin.options import spelled
+from pytest_dstfuzz.relations.relation import as_relation
+from pytest_dstfuzz.search.registry import as_search
+from pytest_dstfuzz.trackers.validation import describe
 
 #: Fixtures that decide what comes of a turn besides its settings.
-_DECIDING = ("dst_model", "dst_search", "dst_lexicon")
+_DECIDING = ("dst_model", "dst_search", "dst_relation", "dst_lexicon")
 #: Parameters of these types are the same when they are equal; others only as one object.
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -25,7 +30,7 @@ _PLAIN = (str, int, float, bool, type(None))
 class CampaignKey(NamedTuple):
     """What two tests must share to share a campaign."""
 
-    #: Settings of the tests, and those with the search that the fixture names.
+    #: Settings of the tests, and those with search and relation of the fixtures.
     settings: Settings
     effective: Settings
     #: Where the tracker came from, and the tracker itself.
@@ -33,6 +38,9 @@ class CampaignKey(NamedTuple):
     model_id: int
     #: Compared by identity.
     lexicon: Lexicon
+    #: ``id()`` of what fixtures gave where it is no name, 0 otherwise.
+    search_id: int = 0
+    relation_id: int = 0
 
 
 class Origins:
@@ -53,6 +61,93 @@ class Origins:
     def of(self, item: pytest.Item) -> str:
         """Return the name of an item's origin: that of every test that shares its tracker."""
         return self._names.get(_token(item), _name(item))
+
+
+class FixtureValues:
+    """What the fixtures of a session gave, checked; each fixture gives one thing.
+
+    Args:
+        origins: names where it came from.
+    """
+
+    def __init__(self, origins: Origins) -> None:
+        self._origins = origins
+        #: By origin and name of a fixture: what it made first.
+        self._made: dict[tuple[str, str], object] = {}
+        #: By ``id()``: a search or a relation, and the same with its answers checked.
+        self._given: dict[int, tuple[object, Any]] = {}
+
+    def own(self, value_id: int) -> Any:
+        """Return a search or relation by the id of its `CampaignKey`; ``None`` for 0."""
+        return self._given[value_id][1] if value_id else None
+
+    def key(
+        self,
+        item: pytest.Item,
+        param: TurnParam,
+        model: object,
+        chosen: Mapping[str, object],
+        lexicon: Lexicon,
+    ) -> CampaignKey:
+        """Return what decides the result of a test, once all of it is known.
+
+        Args:
+            item: the test.
+            param: what it is about.
+            model: what the fixture ``dst_model`` gave.
+            chosen: ``search`` and ``relation`` -> what their fixtures gave.
+            lexicon: what the fixture ``dst_lexicon`` gave.
+
+        Raises:
+            UserError: a fixture gave something else than it must, or makes anew what a session
+                shares.
+        """
+        if not isinstance(lexicon, Lexicon):
+            raise UserError(
+                "the fixture dst_lexicon must return a lexicon, such as "
+                f"load_lexicon().with_sources(...), not {describe(lexicon)}"
+            )
+        settings = param.settings
+        names = ("variant", "variants")
+        one, all_of = (spelled(name, settings, name in param.marked) for name in names)
+        check_variant(settings.variant, f" ({one} with {all_of} at {item.name})")
+        origin = self._origins.of(item)
+        given = {"dst_model": model, "dst_lexicon": lexicon}
+        ids = {"search": 0, "relation": 0}
+        for name, value in chosen.items():
+            if name in param.marked:
+                continue
+            known: Any = value
+            if not isinstance(value, str):
+                given[f"dst_{name}"] = value
+                known, ids[name] = self._checked(name, value).name, id(value)
+            settings = settings.replace_options(**{name: known})
+        for fixture, value in given.items():
+            self._refuse_another(item, origin, fixture, value)
+        key = (param.settings, settings, origin, id(model), lexicon)
+        return CampaignKey(*key, search_id=ids["search"], relation_id=ids["relation"])
+
+    def _checked(self, name: str, value: object) -> Any:
+        """Return a search or a relation that a fixture gave, checked once."""
+        if id(value) not in self._given:
+            check = as_search if name == "search" else as_relation
+            found = check(value, f"the fixture dst_{name} gave neither a name nor a {name}")
+            # The value is kept with it: a new one could be given the same id otherwise.
+            self._given[id(value)] = value, found
+        return self._given[id(value)][1]
+
+    def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
+        """Refuse a fixture that makes anew what a session shares.
+
+        Each tracker would be asked for all that the ones before it were asked.
+        """
+        first = self._made.setdefault((origin, fixture), value)
+        # Even a session's fixture is made anew, when its parameter changes to and fro.
+        if first is not value and (scope := scope_of(item, fixture)) != "session":
+            raise UserError(
+                f"make {fixture} session-scoped: @pytest.fixture(scope='session'). Its scope is "
+                f"'{scope}', and it made another {describe(value)} for {item.name}"
+            )
 
 
 def scope_of(item: pytest.Item, fixture: str) -> str:

@@ -27,11 +27,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def dst_regression(
     request: pytest.FixtureRequest,
     dst_model: object,
-    dst_search: str,  # noqa: ARG001 - by these fixtures it is known that tests share a tracker
+    dst_search: object,  # noqa: ARG001 - by these fixtures it is known that tests share a tracker
+    dst_relation: object,
     dst_lexicon: Lexicon,  # noqa: ARG001 - likewise
 ) -> DstRegression:
     """A remembered violation, asked for again."""
-    return request.config.stash[_MEMORY].replay(request, dst_model)
+    return request.config.stash[_MEMORY].replay(request, dst_model, dst_relation)
 
 
 def regression(dst_regression: DstRegression) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 
 
-def result_payload(
+def result_payload(  # noqa: PLR0913 - all but the first three are given by their names
     key: str,
     result: TurnResult,
     lexicon: str,
@@ -19,6 +21,8 @@ def result_payload(
     own: str = "",
     plain: bool = True,
     service: tuple[str, Mapping[str, Any]] = ("", {}),
+    relation: str = "",
+    chosen: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return what is recorded of a test.
 
@@ -32,6 +36,8 @@ def result_payload(
         plain: give plain values, which xdist can send to another process.
         service: the process, where it is a worker, and what its trackers cost so far, see
             `Service.facts`.
+        relation: name of the relation that was tested.
+        chosen: names of the search and the relation that fixtures gave.
     """
     return {
         "key": key,
@@ -41,6 +47,8 @@ def result_payload(
         "planned": planned,
         "own": own,
         "service": list(service),
+        "relation": relation,
+        "chosen": dict(chosen),
     }
 
 
@@ -70,6 +78,10 @@ class ResultCollector:
         self.lexicons: set[str] = set()
         #: Fingerprints of the policies that chose what to change, and a note on each.
         self.policies: dict[str, str] = {}
+        #: ``search``, ``relation`` -> the names that fixtures gave.
+        self.chosen: dict[str, set[str]] = {}
+        #: What tells results apart -> name of the relation that was tested.
+        self._relations: dict[str, str] = {}
         #: Settings of single tests that the session does not have.
         self.own: set[str] = set()
         #: What the trackers of each worker cost so far.
@@ -119,6 +131,7 @@ class ResultCollector:
             file, line = place
             self.places.setdefault(result.id, (str(file), int(line)))
         self.lexicons.add(str(payload["lexicon"]))
+        self._take_names(payload)
         fingerprint, note = payload["policy"]
         if fingerprint:
             self.policies[fingerprint] = note
@@ -129,9 +142,26 @@ class ResultCollector:
             self.own.add(str(payload["own"]))
         self.planned = max(self.planned, int(payload["planned"]))
 
+    def _take_names(self, payload: Mapping[str, Any]) -> None:
+        """Note by which search and relation a result was found."""
+        self._relations[payload["key"]] = str(payload["relation"])
+        for setting, name in payload["chosen"].items():
+            self.chosen.setdefault(setting, set()).add(str(name))
+
     def results(self, data: DialogueSet) -> tuple[TurnResult, ...]:
         """Return all results in the order of the data, whoever found them and when."""
         return tuple(result for _, result in self._sorted(data))
+
+    def with_relations(self, data: DialogueSet) -> list[tuple[str, TurnResult]]:
+        """Return all results, each with the name of the relation that was tested."""
+        return [(self._relations[key], result) for key, result in self._sorted(data)]
+
+    def named(self, settings: Settings) -> Settings:
+        """Return settings that name the searches and relations that fixtures gave."""
+        names: dict[str, Any] = {
+            setting: ", ".join(sorted(found)) for setting, found in self.chosen.items()
+        }
+        return settings.replace_options(**names)
 
     def groups(self, data: DialogueSet) -> dict[str, tuple[TurnResult, ...]]:
         """Return the results of each tracker and each test's own settings apart."""

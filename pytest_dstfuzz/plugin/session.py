@@ -15,7 +15,7 @@ from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult, turn_id
-from pytest_dstfuzz.config import Settings, build_settings, check_variant
+from pytest_dstfuzz.config import Settings, build_settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -34,8 +34,8 @@ from pytest_dstfuzz.plugin.items import (
     result_key,
 )
 from pytest_dstfuzz.plugin.memory import RegressionCorpus
-from pytest_dstfuzz.plugin.options import given_options, read_settings, spelled
-from pytest_dstfuzz.plugin.origins import CampaignKey, Origins, scope_of
+from pytest_dstfuzz.plugin.options import given_options, read_settings
+from pytest_dstfuzz.plugin.origins import CampaignKey, FixtureValues, Origins
 from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.result_collector import ResultCollector, problem_payload, result_payload
@@ -47,7 +47,6 @@ from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.trackers.validation import describe
 
 _NO_TRACKER = (
     "no tracker to test: name one with --dst-model (a registered name such as 'trade', or "
@@ -91,8 +90,7 @@ class DstSession:
         self._params: list[tuple[TurnParam, str]] = []
         #: By settings and origin: dialogue id -> dialogue, last turn that a test asks for.
         self._plans: dict[tuple[Settings, str], dict[str, tuple[Dialogue, int]]] = {}
-        #: By origin and name of a fixture: what it made first.
-        self._made: dict[tuple[str, str], object] = {}
+        self._fixtures = FixtureValues(self._origins)
         self._tracker: Tracker | None = None
         #: Whether that one passed the preflight, here or in the controller.
         self._tracker_tested = self.is_worker and self.model_on_command_line
@@ -218,9 +216,20 @@ class DstSession:
     # -- while tests run --------------------------------------------------------------
 
     def turn(
-        self, request: pytest.FixtureRequest, model: object, search: str, lexicon: Lexicon
+        self,
+        request: pytest.FixtureRequest,
+        model: object,
+        chosen: Mapping[str, object],
+        lexicon: Lexicon,
     ) -> DstTurn:
-        """Return what the fixture ``dst_turn`` gives to a test."""
+        """Return what the fixture ``dst_turn`` gives to a test.
+
+        Args:
+            request: of the test.
+            model: what the fixture ``dst_model`` gave.
+            chosen: ``search`` and ``relation`` -> what their fixtures gave.
+            lexicon: what the fixture ``dst_lexicon`` gave.
+        """
         param = getattr(request, "param", None)
         if not isinstance(param, TurnParam):
             pytest.fail(
@@ -229,15 +238,15 @@ class DstSession:
                 pytrace=False,
             )
 
-        def run() -> TurnResult:
+        def run() -> tuple[TurnResult, Settings]:
             try:
-                asked = self._asked(request.node, param, model, search, lexicon)
+                asked = self._fixtures.key(request.node, param, model, chosen, lexicon)
                 result = self._result(param, model, asked)
             except UserError as error:
                 raise self.refusal(request.session, error) from None
             self.outbox = {**self._payload(param, asked, result), "place": place_of(request.node)}
             request.node.user_properties += properties(result, param.settings)
-            return result
+            return result, asked.effective
 
         about = (param.dialogue, param.turn_index, param.settings)
         return DstTurn(request.node, *about, run, self.memory.why_accepted)
@@ -266,9 +275,9 @@ class DstSession:
         """Return what the fixture ``dst_report`` gives to a test."""
         return DstReport(lambda: self.record.results(self.data), self.settings)
 
-    def agent(self, model: object, search: str, lexicon: Lexicon) -> DstAgent:
+    def agent(self, model: object, search: object, lexicon: Lexicon) -> DstAgent:
         """Return what the fixture ``dst_agent`` gives to a test."""
-        name = search if is_agent(search) else AgentSearch.name
+        name = search if isinstance(search, str) and is_agent(search) else AgentSearch.name
         settings = self.settings.replace_options(search=name, redraws=REDRAWS)
         return DstAgent(
             CampaignSpec.of(settings.variant, self.data, lexicon), self._predictor(model)
@@ -286,44 +295,18 @@ class DstSession:
         session.shouldstop = "the robustness tests cannot be run"
         return pytest.fail.Exception(str(error), pytrace=False)
 
-    def _asked(
-        self, item: pytest.Item, param: TurnParam, model: object, search: str, lexicon: Lexicon
-    ) -> CampaignKey:
-        """Return what decides the result of a test, once all of it is known."""
-        if not isinstance(lexicon, Lexicon):
-            raise UserError(
-                "the fixture dst_lexicon must return a lexicon, such as "
-                f"load_lexicon().with_sources(...), not {describe(lexicon)}"
-            )
-        settings = param.settings
-        names = ("variant", "variants")
-        one, all_of = (spelled(name, settings, name in param.marked) for name in names)
-        check_variant(settings.variant, f" ({one} with {all_of} at {item.name})")
-        if "search" not in param.marked:
-            settings = settings.replace_options(search=search)
-        origin = self._origins.of(item)
-        for fixture, value in (("dst_model", model), ("dst_lexicon", lexicon)):
-            self._refuse_another(item, origin, fixture, value)
-        return CampaignKey(param.settings, settings, origin, id(model), lexicon)
-
-    def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
-        """Refuse a fixture that makes anew what a session shares.
-
-        Each tracker would be asked for all that the ones before it were asked.
-        """
-        first = self._made.setdefault((origin, fixture), value)
-        # Even a session's fixture is made anew, when its parameter changes to and fro.
-        if first is not value and (scope := scope_of(item, fixture)) != "session":
-            raise UserError(
-                f"make {fixture} session-scoped: @pytest.fixture(scope='session'). Its scope is "
-                f"'{scope}', and it made another {describe(value)} for {item.name}"
-            )
-
     def _payload(self, param: TurnParam, asked: CampaignKey, result: TurnResult) -> dict[str, Any]:
         words, search = asked.lexicon.fingerprint, asked.effective.variant.search
         own = own_settings(param.settings, self.settings)
-        key = result_key(own, asked.origin, search, words)
-        policy = self._policy(search) if is_agent(search) else ("", "")
+        relation = asked.effective.variant.relation
+        others = own if relation == param.settings.variant.relation else f"{own} {relation}"
+        key = result_key(others, asked.origin, search, words)
+        policy = self._policy(search) if is_agent(search) and not asked.search_id else ("", "")
+        chosen = {
+            name: str(getattr(asked.effective.variant, name))
+            for name in ("search", "relation")
+            if name not in param.marked
+        }
         planned, plain = self.record.planned, self.sends_results
         # Those of this process are known here.
         worker = getattr(self.config, "workerinput", {}).get("workerid", "")
@@ -337,6 +320,8 @@ class DstSession:
             own=own,
             plain=plain,
             service=service,
+            relation=relation,
+            chosen=chosen,
         )
 
     def _policy(self, search: str) -> tuple[str, str]:
@@ -361,6 +346,8 @@ class DstSession:
                 # What a worker looks ahead to may be another worker's turn.
                 window=self.settings.tracker.batch_size if self.is_worker else None,
                 ahead=not self.is_worker,
+                search=self._fixtures.own(asked.search_id),
+                relation=self._fixtures.own(asked.relation_id),
             )
         return self._campaigns[asked].result(param.dialogue.id, param.turn_index)
 

@@ -29,8 +29,10 @@ class DstTurn:
         dialogue: the dialogue that the turn is of.
         turn_index: its place in the dialogue.
         settings: those of the test.
-        run: computes the result; it is called once, when the result is first asked for.
-        why_accepted: says why all violations of a result may stay; ``""`` = they may not.
+        run: computes the result, and returns it with the settings that name the search and the
+            relation in use; it is called once, when the result is first asked for.
+        why_accepted: says why all violations of a result may stay, given the name of the relation;
+            ``""`` = they may not.
     """
 
     def __init__(
@@ -39,8 +41,8 @@ class DstTurn:
         dialogue: Dialogue,
         turn_index: int,
         settings: Settings,
-        run: Callable[[], TurnResult],
-        why_accepted: Callable[[TurnResult], str],
+        run: Callable[[], tuple[TurnResult, Settings]],
+        why_accepted: Callable[[TurnResult, str], str],
     ) -> None:
         self.dialogue = dialogue
         self.turn: Turn = dialogue.turns[turn_index]
@@ -52,9 +54,13 @@ class DstTurn:
     def __repr__(self) -> str:
         return f"<DstTurn {self.dialogue.id} turn {self.turn.index}>"
 
-    @cached_property
+    @property
     def result(self) -> TurnResult:
         """What came of the turn's variants; the tracker is asked when this is first read."""
+        return self._found[0]
+
+    @cached_property
+    def _found(self) -> tuple[TurnResult, Settings]:
         return self._run()
 
     @property
@@ -72,7 +78,7 @@ class DstTurn:
         result = self.result
         gate = self.settings.gate.fail_on == "gate"
         if result.outcome == "violation" and not gate:
-            if reason := self._why_accepted(result):
+            if reason := self._why_accepted(result, self._found[1].variant.relation):
                 pytest.xfail(printable(f"accepted: {reason}"))
             self._fail()
         elif result.outcome == "error":
@@ -92,7 +98,7 @@ class DstTurn:
     def _fail(self) -> NoReturn:
         __tracebackhide__ = True
         result = redacted(self.result) if self.settings.output.redact else self.result
-        pytest.fail(explain(result, self.settings, command=self.command), pytrace=False)
+        pytest.fail(explain(result, self._found[1], command=self.command), pytrace=False)
 
 
 class DstReport:

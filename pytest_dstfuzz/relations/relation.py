@@ -205,6 +205,7 @@ class CheckedRelation(Relation):
                 "Verdict; inherit from pytest_dstfuzz.Relation for the rest"
             )
         self.wrapped = relation
+        RELATIONS.refuse_shipped(str(name), where)
 
     @property
     def name(self) -> str:

@@ -107,6 +107,7 @@ class CheckedSearch(Search):
                 "inherit from pytest_dstfuzz.Search for the rest"
             )
         self.wrapped = search
+        SEARCHES.refuse_shipped(str(name), where)
         if self.order not in ORDERS:
             raise UserError(
                 f"{where}: order of {kind} is {self.order!r}: it must be {' or '.join(ORDERS)}"

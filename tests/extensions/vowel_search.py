@@ -15,13 +15,11 @@ class VowelSearch(Search):
         return VowelTurn(self, task)
 
 
-@dataclass
 class VowelTurn:
-    search: VowelSearch
-    task: SearchTask
+    def __init__(self, search: VowelSearch, task: SearchTask) -> None:
+        self.search, self.task, self.space = search, task, task.perturber.space
 
     def propose(self, number: int, draw: int, seen: object) -> Proposal:  # noqa: ARG002 - not used
         rng = self.task.stream(self.search.name, self.search.seed, number, draw)
-        space = self.task.perturber.space
-        made = [self.task.proposal(space.sample(rng, self.search.k)) for _ in range(4)]
+        made = [self.task.proposal(self.space.sample(rng, self.search.k)) for _ in range(4)]
         return max(made, key=lambda one: sum(map(one.variant.text.count, "aeiou")))
