@@ -13,7 +13,7 @@ def gc_paused() -> Iterator[None]:
 
     Each full search looks through all objects of the process, and torch alone has
     150,000: reading data took more than twice as long with them. What is freed when it is
-    no longer referred to, nearly everything, is freed as ever.
+    no longer referred to, nearly everything, is freed as before.
     """
     enabled = gc.isenabled()
     gc.disable()

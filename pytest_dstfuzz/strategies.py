@@ -114,7 +114,7 @@ def variants(
 
     Raises:
         UserError: there is no such turn; when the first example is drawn, a setting that
-            will not do, or an utterance that no transformation may touch.
+            cannot be used, or an utterance that no transformation may touch.
     """
     count = len(dialogue.turns)
     index = count - 1 if turn_index is None else turn_index

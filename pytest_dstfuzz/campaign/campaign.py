@@ -60,8 +60,8 @@ class Campaign:
         listener: told what happens, see `pytest_dstfuzz.campaign.events`.
 
     Raises:
-        UserError: tracker, dialogues or settings will not do. What only shows when the tracker is
-            asked is raised by the first iteration.
+        UserError: tracker, dialogues or settings cannot be used. What only shows when the tracker
+            is asked is raised by the first iteration.
     """
 
     def __init__(

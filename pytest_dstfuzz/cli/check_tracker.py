@@ -54,7 +54,7 @@ def run(arguments: Sequence[str]) -> int:
     """Check the tracker and print what was found; 1 when a check failed.
 
     Raises:
-        UserError: an option or the data will not do, or the tracker cannot be made.
+        UserError: an option or the data cannot be used, or the tracker cannot be made.
     """
     parser = Parser(
         "dstfuzz check-tracker",

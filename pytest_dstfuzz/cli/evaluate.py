@@ -31,7 +31,7 @@ def run(arguments: Sequence[str]) -> int:
     """Measure the tracker and print the figures.
 
     Raises:
-        UserError: an option, the data or the tracker will not do.
+        UserError: an option, the data or the tracker cannot be used.
     """
     parser = Parser("dstfuzz evaluate", f"Print {SUMMARY}.", _EXAMPLES)
     parser.shared(*_SHARED, required=("model",))

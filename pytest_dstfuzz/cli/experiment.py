@@ -29,7 +29,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the experiment that the first argument names.
 
     Raises:
-        UserError: there is no such experiment, or its arguments will not do.
+        UserError: there is no such experiment, or its arguments cannot be used.
     """
     parser = Parser("dstfuzz experiment", "Run one of:\n" + _listed(), _EXAMPLES)
     parser.add_argument("name", metavar="NAME", help="the experiment; its options follow")

@@ -29,7 +29,7 @@ def run(arguments: Sequence[str]) -> int:
     """Serve until the process is told to end.
 
     Raises:
-        UserError: an option or the tracker will not do, or the port is taken.
+        UserError: an option or the tracker cannot be used, or the port is taken.
     """
     options = _parser().parse_all(arguments)
     name: str = options.model

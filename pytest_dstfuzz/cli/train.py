@@ -104,7 +104,7 @@ def run(arguments: Sequence[str]) -> int:
     """Train a tracker, printing a line now and then.
 
     Raises:
-        UserError: an option or the data will not do, or the extra is not installed.
+        UserError: an option or the data cannot be used, or the extra is not installed.
     """
     name, training = _training(arguments)
     parser = Parser(f"dstfuzz train-tracker {name}", f"Train {name} on labelled dialogues.")

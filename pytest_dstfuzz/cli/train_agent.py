@@ -39,7 +39,7 @@ def run(arguments: Sequence[str]) -> int:
     """Train the agent, printing a line a round.
 
     Raises:
-        UserError: an option, the data or the tracker will not do, or an extra is not
+        UserError: an option, the data or the tracker cannot be used, or an extra is not
             installed.
     """
     options = vars(_parser().parse_all(arguments))

@@ -32,7 +32,7 @@ from pytest_dstfuzz.perturb.masks import (
 from pytest_dstfuzz.perturb.value_index import ValuePieces, canonical
 from pytest_dstfuzz.perturb.words import Parts, listed, word_list
 
-#: Yes and no in all their dresses: answers to what the system asked.
+#: Yes and no in all their spellings: answers to what the system asked.
 _AFFIRMATIONS: Final = (
     *("yes", "yeah", "yep", "yup", "yea", "sure", "ok", "okay", "okey", "k", "correct", "right"),
     *("absolutely", "definitely", "certainly", "indeed", "fine", "exactly", "agreed", "true"),

@@ -42,7 +42,7 @@ def conformance(dst: DstSession, model: object) -> DstConformance:
         model: what the fixture ``dst_model`` gave.
 
     Raises:
-        UserError: the data will not do, or ``model`` is no tracker.
+        UserError: the data cannot be used, or ``model`` is no tracker.
     """
     settings = dst.settings
     data = sample_set(dst.data, settings.data.turns, settings.variant.seed, settings.data.domains)

@@ -70,7 +70,7 @@ class RegressionCorpus:
             if problem := unknown_slot({change.slot: "" for change in entry.changed}, ontology):
                 raise DataError(
                     f"{self.path}: the regression {entry.id} is about {problem}. Mend its line, or "
-                    f"let go of it: dstfuzz retire {entry.id}"
+                    f"remove it: dstfuzz retire {entry.id}"
                 )
         return corpus
 

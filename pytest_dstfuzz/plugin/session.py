@@ -137,7 +137,7 @@ class DstSession:
         is going to be tested.
 
         Raises:
-            UserError: data, settings, tracker or report path will not do.
+            UserError: data, settings, tracker or report path cannot be used.
         """
         self._check(self.settings)
         if self.is_worker or self.config.getoption("collectonly"):
@@ -332,7 +332,7 @@ class DstSession:
         return self._policies[search]
 
     def _result(self, param: TurnParam, model: object, asked: CampaignKey) -> TurnResult:
-        # A tracker that will not do is refused before the settings are looked at.
+        # A tracker that cannot be used is refused before the settings are looked at.
         predictor = self._predictor(model, asked.origin)
         if asked not in self._campaigns:
             planned = self._plans[asked.settings, asked.origin]

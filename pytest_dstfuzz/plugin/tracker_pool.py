@@ -94,7 +94,7 @@ class TrackerPool:
             UserError: see `preflight` and `Budget.watch`.
         """
         cache = self._caches.of(tracker, data, named=named, origin=origin)
-        # Nobody remembers that.
+        # Not from the cache: the mode of a network may have changed since the last run.
         refuse_training_mode(tracker)
         varies = not is_repeatable(tracker, self._repeatable)
         measure = partial(

@@ -120,7 +120,7 @@ def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:
 
 
 def without(corpus: Corpus, names: Iterable[str]) -> Corpus:
-    """Return a corpus that has let go of violations; those that it does not have are no error."""
+    """Return a corpus without some violations; those that it does not have are no error."""
     gone = set(names)
     return {name: entry for name, entry in corpus.items() if name not in gone}
 

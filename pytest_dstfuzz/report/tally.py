@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.report.explain import simplicity
@@ -26,6 +26,45 @@ def vetoes(results: Iterable[TurnResult]) -> dict[str, int]:
 def causes(results: Iterable[TurnResult]) -> dict[str, int]:
     """Return the violations by cause; ``unknown`` where the budget ended before it was known."""
     return _ranked(variant.cause or "unknown" for turn in results for variant in turn.violations)
+
+
+#: Cause -> what the violations are caused by.
+_CAUSED_BY: Final = {
+    "turn": "the turn's own edits",
+    "context": "edits of earlier turns",
+    "both": "both together",
+}
+
+
+def causes_text(counts: Mapping[str, int]) -> str:
+    """Say what the violations are caused by, ``""`` where there are none.
+
+    >>> causes_text({"turn": 27, "both": 2, "unknown": 1})
+    "27 violations caused by the turn's own edits, 2 by both together, 1 of unknown cause"
+    >>> causes_text({"context": 1})
+    '1 violation caused by edits of earlier turns'
+    """
+    parts = []
+    for cause, count in counts.items():
+        what = "" if parts else " violation caused" if count == 1 else " violations caused"
+        known = cause in _CAUSED_BY
+        how = f"{what} by {_CAUSED_BY[cause]}" if known else f"{what[:-7]} of unknown cause"
+        parts.append(f"{count:,}{how}")
+    return ", ".join(parts)
+
+
+def sizes_text(counts: Mapping[int, int]) -> str:
+    """Say how many edits the violations need, ``""`` where that is not known.
+
+    >>> sizes_text({1: 278, 2: 33})
+    '278 violations need 1 edit, 33 need 2'
+    """
+    parts = []
+    for size, count in counts.items():
+        what = ("violation needs" if count == 1 else "violations need") if not parts else "need"
+        what = "needs" if parts and count == 1 else what
+        parts.append(f"{count:,} {what} {size}" + ("" if parts else f" edit{'s' * (size != 1)}"))
+    return ", ".join(parts)
 
 
 def sizes(results: Iterable[TurnResult]) -> dict[int, int]:

@@ -23,7 +23,15 @@ from pytest_dstfuzz.report.service import (
     usage_text,
     wobble_text,
 )
-from pytest_dstfuzz.report.tally import causes, failures, plainest, sizes, vetoes
+from pytest_dstfuzz.report.tally import (
+    causes,
+    causes_text,
+    failures,
+    plainest,
+    sizes,
+    sizes_text,
+    vetoes,
+)
 from pytest_dstfuzz.trackers.tracker import Usage
 
 _LABEL = 14
@@ -211,16 +219,11 @@ def _figures(
     )
     if rate is not None:
         page.field(_label(""), f"{rate:.1f} for every 1,000 of {summary.calls:,} calls")
-    found = causes(results)
-    if found:
-        page.field(_label("caused by"), _counted(found))
-    smaller = sizes(results)
-    if smaller:
-        left = ", ".join(f"{count:,} with {size}" for size, count in smaller.items())
-        page.field(
-            _label("edits left"),
-            f"{left} (found with {summary.minimiser_calls:,} more calls)",
-        )
+    if text := causes_text(causes(results)):
+        page.field(_label("causes"), text)
+    if text := sizes_text(sizes(results)):
+        text += f" (found with {summary.minimiser_calls:,} more calls)"
+        page.field(_label("edits needed"), text)
     if usage is not None:
         page.field(_label("tokens"), usage_text(usage))
 

@@ -63,7 +63,7 @@ class CampaignRunner:
             done: told after each turn how many are done.
 
         Raises:
-            UserError: the settings will not do.
+            UserError: the settings cannot be used.
             GivenUpError: nobody answers any more.
         """
         started, turns = time.monotonic(), 0

@@ -70,7 +70,7 @@ class Campaigns:
         """Run what is not there yet.
 
         Raises:
-            UserError: the settings will not do, or a process was ended from outside.
+            UserError: the settings cannot be used, or a process was ended from outside.
         """
         missing = [item for item in dict.fromkeys(wanted) if item not in self._done]
         for settings in list(missing):

@@ -72,7 +72,7 @@ def begin(
         arguments: as the user typed them.
 
     Raises:
-        UserError: an argument, the data or the tracker will not do.
+        UserError: an argument, the data or the tracker cannot be used.
     """
     folder = output_folder(given, name)
     jobs = given.pop("jobs") or 1

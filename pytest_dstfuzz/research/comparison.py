@@ -137,7 +137,7 @@ def prepare(
         say: told about progress.
 
     Raises:
-        UserError: data or tracker will not do, or too few dialogues are right throughout.
+        UserError: data or tracker cannot be used, or too few dialogues are right throughout.
         TrackerError: the tracker failed while its accuracy was measured.
     """
     policies = {name: named_policy(name) for name in searches if is_agent(name)}

@@ -49,7 +49,7 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
     the agent. Each search is made once, so that a mistake shows before anything is run.
 
     Raises:
-        UserError: there is no such search, or its policy will not do.
+        UserError: there is no such search, or its policy cannot be used.
         ValueError: nothing is named.
     """
     found: dict[str, list[str]] = {}

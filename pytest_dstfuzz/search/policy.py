@@ -126,7 +126,7 @@ def agent_search(name: str, seed: int, k: int) -> AgentSearch:
         k: number of transformations that one variant associates.
 
     Raises:
-        UserError: there is no such policy, or it will not do.
+        UserError: there is no such policy, or it cannot be used.
     """
     saved = named_policy(name)
     return AgentSearch(saved.policy, seed, k, saved.about.order)

@@ -55,7 +55,7 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
         k: number of transformations that one variant associates.
 
     Raises:
-        UserError: there is no such search, the agent's policy will not do, or what a package
+        UserError: there is no such search, the agent's policy cannot be used, or what a package
             brings is no search.
     """
     if is_agent(name):

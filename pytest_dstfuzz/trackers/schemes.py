@@ -60,7 +60,7 @@ class HttpScheme:
         """Return the tracker at an address.
 
         Raises:
-            UserError: the extra is not installed, or the service will not do.
+            UserError: the extra is not installed, or the service cannot be used.
         """
         scheme, _, rest = address.full.partition("://")
         with needs_extra(f"a tracker at {scheme}://...", self.extra, *self.needs):

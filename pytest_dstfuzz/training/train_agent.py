@@ -130,7 +130,7 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
         tracker: where it is there already; made from ``run`` otherwise.
 
     Raises:
-        UserError: settings, data or tracker will not do, or there is nothing that the run
+        UserError: settings, data or tracker cannot be used, or there is nothing that the run
             could resume from.
         TrackerError: the tracker failed.
     """

@@ -42,7 +42,7 @@ def test_the_summary(results: list[TurnResult]) -> None:
         "failure rate  14.29 % of the valid variants (no interval: 2 dialogues, and it takes 6)",
         "turns broken  1 of 3 with a valid variant: 33.33 % (no interval: 2 dialogues, and it",
         "              111.1 for every 1,000 of 9 calls",
-        "caused by     turn 1",
+        "causes        1 violation caused by the turn's own edits",
         "vetoed by     value 2",
         "i am [-leaving-]{+leaivng+} on friday from ely",
         "train-day: friday -> none",

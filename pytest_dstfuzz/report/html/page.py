@@ -32,7 +32,7 @@ from pytest_dstfuzz.report.figures import (
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
 from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
-from pytest_dstfuzz.report.tally import causes, failures, vetoes
+from pytest_dstfuzz.report.tally import causes, causes_text, failures, vetoes
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 
@@ -66,7 +66,7 @@ def html_text(report: Mapping[str, Any]) -> str:
             outcomes=_outcomes(view),
             vetoes=_counted(vetoes(view.turns)),
             failures=_counted(failures(view.turns))[:_MOST_REASONS],
-            causes=_caused(causes(view.turns)),
+            causes=causes_text(causes(view.turns)),
             **insides("report.js", page_data(view.turns)),
         )
     )
@@ -206,11 +206,6 @@ def _outcomes(view: View) -> list[tuple[str, str]]:
 
 def _counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [(name, _number(count)) for name, count in counts.items()]
-
-
-def _caused(counts: Mapping[str, int]) -> str:
-    parts = [f"{name} {count:,}" for name, count in counts.items()]
-    return f"; caused by {', '.join(parts)}" if parts else ""
 
 
 def _number(value: int) -> str:

@@ -28,7 +28,7 @@ def create(
         settings: name of the model, template of the prompt, prices.
 
     Raises:
-        UserError: the prompt will not do, no slot is known to ask for, or the name of the model
+        UserError: the prompt cannot be used, no slot is known to ask for, or the name of the model
             is missing and the service does not have exactly one.
     """
     # The prompt first: a mistake in it should not wait for a service.

@@ -169,7 +169,7 @@ def make_client(
         attempts: what bounds them.
 
     Raises:
-        UserError: proxies or certificates of the environment will not do.
+        UserError: proxies or certificates of the environment cannot be used.
     """
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_MASK)

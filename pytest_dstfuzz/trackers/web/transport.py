@@ -105,7 +105,7 @@ class Transport:
             over all requests, so that it may be more than the time that passed.
 
     Raises:
-        UserError: the address or a header is none, or proxies or certificates will not do.
+        UserError: the address or a header is none, or proxies or certificates cannot be used.
     """
 
     def __init__(self, base_url: str, service: ServiceSettings) -> None:
