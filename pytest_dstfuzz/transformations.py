@@ -173,7 +173,7 @@ def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F],
         name: as edits record it; the name of the function where not given.
 
     Raises:
-        UserError: a name that will not do or is taken, an unknown kind, or a function of other
+        UserError: a name that cannot be used or is taken, an unknown kind, or a function of other
             arguments; for an unknown transformation, when it is used.
     """
 
@@ -371,7 +371,7 @@ def _operator(transformation: str, name: str, kind: str, function: Callable[...,
 def _check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name) or name == ALL:
         raise UserError(
-            f"{name!r} will not do as the name of a {what}: lower-case letters, digits and "
+            f"{name!r} cannot be the name of a {what}: lower-case letters, digits and "
             f"underscores, a letter first, and not {ALL!r}"
         )
 

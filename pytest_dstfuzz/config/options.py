@@ -186,15 +186,9 @@ _VARIANT = (
 _BUDGET = (
     Option(
         "max_seconds",
-<<<<<<< HEAD
         Value(parsers.positive("seconds"), "S", float),
-        "end the run in order after so many seconds; no answer is waited for beyond that",
-        scopes=("session",),
-=======
-        parsers.positive("seconds"),
-        "S",
         "stop the run gracefully after so many seconds; no answer is waited for beyond that",
->>>>>>> 298ca46 (Causes, edits needed and budgets in plain words, in terminal, page and docs)
+        scopes=("session",),
     ),
     Option(
         "preflight_seconds",
@@ -203,22 +197,21 @@ _BUDGET = (
         scopes=("place",),
     ),
     Option(
-<<<<<<< HEAD
         "max_calls",
         Value(parsers.integer(1), "N", int),
-        "end it in order after so many predicted contexts",
+        "stop it gracefully after so many predicted contexts",
         scopes=("session",),
     ),
     Option(
         "max_tokens",
         Value(parsers.integer(1), "N", int),
-        "end it in order after so many tokens of a chat model",
+        "stop it gracefully after so many tokens of a chat model",
         scopes=("session",),
     ),
     Option(
         "max_cost",
         Value(parsers.positive("units of money"), "X", float),
-        "end it in order after so much money, by the prices",
+        "stop it gracefully after so much money, by the prices",
         scopes=("session",),
     ),
     Option(
@@ -242,21 +235,6 @@ _OUTPUT = (
         Value(parsers.text, "PATH"),
         "write the JSON report to this file",
         scopes=("path", "written", "session", "place"),
-=======
-        "max_calls", parsers.integer(1), "N", "stop it gracefully after so many predicted contexts"
-    ),
-    Option(
-        "max_tokens",
-        parsers.integer(1),
-        "N",
-        "stop it gracefully after so many tokens of a chat model",
-    ),
-    Option(
-        "max_cost",
-        parsers.positive("units of money"),
-        "X",
-        "stop it gracefully after so much money, by the prices",
->>>>>>> 298ca46 (Causes, edits needed and budgets in plain words, in terminal, page and docs)
     ),
     Option(
         "html",

@@ -44,7 +44,7 @@ def causes_text(counts: Mapping[str, int]) -> str:
     >>> causes_text({"context": 1})
     '1 violation caused by edits of earlier turns'
     """
-    parts = []
+    parts: list[str] = []
     for cause, count in counts.items():
         what = "" if parts else " violation caused" if count == 1 else " violations caused"
         known = cause in _CAUSED_BY
@@ -59,7 +59,7 @@ def sizes_text(counts: Mapping[int, int]) -> str:
     >>> sizes_text({1: 278, 2: 33})
     '278 violations need 1 edit, 33 need 2'
     """
-    parts = []
+    parts: list[str] = []
     for size, count in counts.items():
         what = ("violation needs" if count == 1 else "violations need") if not parts else "need"
         what = "needs" if parts and count == 1 else what

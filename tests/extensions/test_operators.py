@@ -219,7 +219,7 @@ def test_a_broken_registration_is_one_clear_message() -> None:
         operator("word_drop", "dorp")(nothing)
     with pytest.raises(UserError, match=r"of the kind drop takes \(word\), .*, not \(\): "):
         operator("word_drop", "drop")(nothing)
-    with pytest.raises(UserError, match="'Bad-Name' will not do as the name of a operator"):
+    with pytest.raises(UserError, match="'Bad-Name' cannot be the name of a operator"):
         operator("word_replace", "replace", name="Bad-Name")(say("x"))
     with pytest.raises(UserError, match="word_replace/synonym is an operator of pytest-dstfuzz"):
         operator("word_replace", "replace", name="synonym")(say("x"))
@@ -239,7 +239,7 @@ def test_a_broken_registration_is_one_clear_message() -> None:
 
 def test_a_badly_described_transformation_is_one_clear_message() -> None:
     for wrong, message in (
-        (Transformation("Loud", "word", ("a",)), "'Loud' will not do as the name of a transf"),
+        (Transformation("Loud", "word", ("a",)), "'Loud' cannot be the name of a transf"),
         (Transformation("all", "word", ("a",)), "not 'all'"),
         (Transformation("loud", "wrod", ("a",)), "Did you mean 'word'"),  # type: ignore[arg-type]
         (Transformation("loud", "word", ()), "needs operators"),
