@@ -148,7 +148,7 @@ def test_ini_keys_exist(page: str, block: Block) -> None:
     assert keys or "filterwarnings" in parser["pytest"], page
     for key in keys:
         option = FLAGS[key.removeprefix("dst_").replace("_", "-")]
-        option.parse(parser["pytest"][key])
+        option.value.parse(parser["pytest"][key])
 
 
 @pytest.mark.parametrize(("page", "block"), of("yaml"), ids=case)
@@ -199,12 +199,14 @@ def check_shell(text: str, page: str) -> None:
 def check_pytest(words: list[str], page: str) -> None:
     """Check the options of this plugin in a command line."""
     for word in words:
-        if not word.startswith("--dst-"):
+        if not word.startswith(("--dst-", "--no-dst-")):
             continue
-        name, equals, value = word.removeprefix("--dst-").partition("=")
+        spelled = word.removeprefix("--no-dst-").removeprefix("--dst-")
+        name, equals, value = spelled.partition("=")
         assert name in FLAGS, f"{page}: there is no --dst-{name}"
+        assert equals or FLAGS[name].is_switch or word.startswith("--no-") or name == "header", word
         if equals and not re.search(r"[$<]|\.\.\.", value):
-            FLAGS[name].parse(value)
+            FLAGS[name].value.parse(value)
 
 
 def check_dstfuzz(words: list[str], page: str) -> None:

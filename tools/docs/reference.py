@@ -18,6 +18,7 @@ import pytest_dstfuzz
 from pytest_dstfuzz.cli import COMMANDS, main
 from pytest_dstfuzz.cli.experiment import EXPERIMENTS
 from pytest_dstfuzz.config import OPTIONS, Option, Settings
+from pytest_dstfuzz.config.parsers import PARTS
 from pytest_dstfuzz.gate import verdict
 from pytest_dstfuzz.report import json_report
 from tools.docs.pages import ROOT
@@ -53,21 +54,26 @@ _COMMAND_STATUSES: Final = {
 
 
 def options() -> str:
-    """Return each option with its spellings, its default and what help says."""
+    """Return each option by part, with its spellings, its default and what help says."""
     out = []
-    for item in OPTIONS:
-        facts = [f"ini file `dst_{item.name}`"]
-        if "test" in item.scopes:
-            facts.append(f"marker `{item.name}`")
-        if default := _default(item):
-            facts.append(f"default {default}")
-        value = "" if item.is_switch else f"={item.value.metavar}"
-        about = f"{item.help[0].upper()}{item.help[1:].rstrip('.')}."
-        out.append(
-            f"### `--dst-{item.flag}{value}` {{ #dst-{item.flag} }}\n\n{about}\n\n"
-            f"{'; '.join(facts)}"
-        )
+    for part, about in PARTS.items():
+        out.append(f"## {about.capitalize()}")
+        out += [_option(item) for item in OPTIONS if item.part == part]
     return "\n\n".join(out)
+
+
+def _option(item: Option) -> str:
+    spelling = f"--dst-{item.flag}" + ("" if item.is_switch else f"={item.value.metavar}")
+    facts = [f"off: `--no-dst-{item.flag}`"] if item.is_switch else []
+    facts.append(f"ini file: `dst_{item.name}`")
+    if "test" in item.scopes:
+        facts.append(f"marker: `{item.name}`")
+    if default := _default(item):
+        facts.append(f"default: {default}")
+    if item.old:
+        facts.append(f"old name: `--dst-{item.old.replace('_', '-')}`")
+    about = f"{item.help[0].upper()}{item.help[1:].rstrip('.')}."
+    return f"### `{spelling}` {{ #dst-{item.flag} }}\n\n{about}\n\n{'; '.join(facts)}"
 
 
 def _default(item: Option) -> str:
@@ -75,7 +81,7 @@ def _default(item: Option) -> str:
     if value is None or value == ():
         return ""
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return "on" if value else "off"
     return f"`{value}`"
 
 
