@@ -6,11 +6,12 @@ of its synonyms, neighbours and insertions. A source is an object with the metho
 
 from __future__ import annotations
 
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.perturb.lexicon.protocols import (
+from pytest_dstfuzz.perturb.lexicon.lexicon import (
     InsertionSource,
+    Lexicon,
     NeighbourSource,
     SynonymSource,
+    load_lexicon,
 )
 from pytest_dstfuzz.perturb.lexicon.word_sources import (
     KeyedVectorsNeighbours,

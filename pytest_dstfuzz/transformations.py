@@ -5,7 +5,7 @@ carry it out. Names, counts, help and the action space derive from `SHIPPED`. A 
 adds its own with `operator` and `register`: in a ``conftest.py``, or as entry points
 ``pytest_dstfuzz.transformations`` (``NAME``) and ``pytest_dstfuzz.operators``
 (``TRANSFORMATION/NAME``). What is added changes no variant of a run that does not name it. The
-option ``--dst-transformations-only`` takes
+option ``--dst-only`` takes
 
 * a transformation: with its own operators;
 * ``TRANSFORMATION/OPERATOR``: with that operator, beside those that are named otherwise;
@@ -203,7 +203,7 @@ def register(transformation: Transformation) -> Transformation:
     """
     name, operators = transformation.name, transformation.operators
     for part in (name, *operators):
-        _check_name(part, "transformation" if part == name else f"operator of {name}")
+        _check_name(part, "a transformation" if part == name else f"an operator of {name}")
     if transformation.level not in _LEVELS:
         raise unknown_name(f"level of the transformation {name}:", transformation.level, _LEVELS)
     if transformation.parameters not in _PARAMETERS:
@@ -353,8 +353,8 @@ def _operator(transformation: str, name: str, kind: str, function: Callable[...,
     import inspect  # noqa: PLC0415 - not for runs without operators
 
     label = f"{transformation}/{name}"
-    _check_name(transformation, f"transformation of the operator {label}")
-    _check_name(name, "operator")
+    _check_name(transformation, f"the transformation of {label}")
+    _check_name(name, "an operator")
     if kind not in KINDS:
         raise unknown_name(f"kind of the operator {label}:", kind, KINDS)
     parameters = list(inspect.signature(function).parameters)
@@ -371,7 +371,7 @@ def _operator(transformation: str, name: str, kind: str, function: Callable[...,
 def _check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name) or name == ALL:
         raise UserError(
-            f"{name!r} cannot be the name of a {what}: lower-case letters, digits and "
+            f"{name!r} cannot be the name of {what}: lower-case letters, digits and "
             f"underscores, a letter first, and not {ALL!r}"
         )
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.results import ContextEdits
-from pytest_dstfuzz.config import VariantSettings
+from pytest_dstfuzz.config import ATTACKS, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.perturb.designs import replaces
+from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -17,6 +17,7 @@ from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.relations.relation import Relation, relation_for
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 
@@ -64,17 +65,7 @@ class CampaignSpec:
         if search is None:
             k = settings.transformations
             search = search_by_name(settings.search, seed=settings.seed, k=k)
-        perturber = Perturber(
-            lexicon,
-            validity=settings.validity,
-            max_edit_rate=settings.max_edit_rate,
-            locks=settings.lock,
-            ontology=data.ontology,
-            cue_words=data.cue_words,
-            only=settings.only,
-            flat_rate=settings.flat_edit_rate,
-            order=search.order,
-        )
+        perturber = Perturber.of(settings, data, lexicon, order=search.order)
         return cls(
             settings=settings,
             data=data,
@@ -209,6 +200,27 @@ def lock_values(data: DialogueSet, turn: Turn, clean: Answer | None) -> tuple[st
         known = {} if turn.state is None or data.ontology is None else data.ontology.values
         values.update(value for slot, value in clean.state.items() if slot not in known)
     return tuple(sorted(values))
+
+
+def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) -> bool:
+    """Say whether an earlier turn is seen as its variant and not clean.
+
+    Args:
+        attack: ``non-cumulative`` (never), ``cumulative`` (always) or ``hybrid``: one fair
+            coin for each (dialogue, variant, turn), the same for every later turn.
+        seed: seed of the campaign.
+        dialogue_id: the dialogue.
+        variant: index of the variant, 0 and up.
+        turn: index of the earlier turn.
+
+    Raises:
+        UserError: unknown attack design.
+    """
+    if attack == "hybrid":
+        return derive(seed, "design", dialogue_id, variant, turn) % 2 == 1
+    if attack not in ATTACKS:
+        raise unknown_name("attack design", attack, ATTACKS)
+    return attack == "cumulative"
 
 
 def _in_context(

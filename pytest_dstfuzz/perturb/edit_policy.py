@@ -28,7 +28,7 @@ from pytest_dstfuzz.transformations import (
 
 #: The shipped operators are registered when these are loaded.
 OPERATOR_MODULES: Final = (word_operators, char_operators)
-#: Stop words whose addition says nothing (a slip of the pen).
+#: Stop words whose addition says nothing.
 _IDLE_STOP_WORDS: Final = ("the", "a", "an", "so", "just")
 #: Fillers that correct what was said before, answer the system, or say that nothing changed.
 _SPEAKING_FILLERS: Final = frozenset({"okay", "alright", "i mean", "you know", "still"})

@@ -8,8 +8,8 @@ from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.config import VALIDITIES
-from pytest_dstfuzz.dialogue.dialogues import Ontology
+from pytest_dstfuzz.config import VALIDITIES, VariantSettings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb import rates
 from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
@@ -90,6 +90,38 @@ class Perturber:
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
         self._use(select(tuple(only)))
+
+    @classmethod
+    def of(
+        cls,
+        settings: VariantSettings,
+        data: DialogueSet,
+        lexicon: Lexicon,
+        *,
+        order: str = "reading",
+    ) -> Perturber:
+        """Build the perturber of a run: its settings, on a data set.
+
+        Args:
+            settings: what is done to a turn.
+            data: the data set, for its ontology and cue words.
+            lexicon: words to perturb with.
+            order: what the position parameters count through.
+
+        Raises:
+            UserError: as the constructor.
+        """
+        return cls(
+            lexicon,
+            validity=settings.validity,
+            max_edit_rate=settings.max_edit_rate,
+            locks=settings.lock,
+            ontology=data.ontology,
+            cue_words=data.cue_words,
+            only=settings.only,
+            flat_rate=settings.flat_edit_rate,
+            order=order,
+        )
 
     def _use(self, selection: Selection) -> None:
         self.space = ActionSpace(selection)

@@ -14,14 +14,14 @@ from typing import Final
 
 from pytest_dstfuzz.transformations import Typo
 
-#: What a slip of the finger leaves inside a word, and at its end. No question mark: it
+#: What a typing error leaves inside a word, and at its end. No question mark: it
 #: would turn a statement round. No dash at the end: it would make a number negative.
 SEPARATORS: Final = (" ", "-", ".", ",")
 ENDINGS: Final = (",", ".", ";", "!")
 _PARTS: Final = re.compile(r"[ \-.,]")
 #: Words shorter than this are not dangerous: too much would be near them.
 _SHORTEST: Final = 4
-#: Longer ones are no words (addresses, tokens), and judging each slip would take long.
+#: Longer ones are no words (addresses, tokens), and judging each typing error would take long.
 _LONGEST: Final = 40
 #: Letters that stand for words in messages (`u`, `r`, `n`, `2` ...), or are words.
 _TEXTING: Final = frozenset("abcdefgikmnopruxy")

@@ -110,7 +110,7 @@ def _keeps_the_meaning(word: str, found: tuple[str, ...], policy: EditPolicy) ->
     if word in lexicon.stop_words or lexicon.majority_pos(word) in {None, "function"}:
         return ()
     if lexicon.frequency_rank(word) is None:
-        return ()  # Rather a slip of the user's than the word: `book it foe 2 people`.
+        return ()  # Rather a typing error of the user's than the word: `book it foe 2 people`.
     # What nobody says in a request hardly has the sense that is meant: `psyche`.
     said = (new for new in found if lexicon.frequency_rank(new) is not None)
     return tuple(new for new in said if policy.replaces(word, new))

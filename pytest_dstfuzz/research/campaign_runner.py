@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,15 +96,8 @@ class CampaignRunner:
     def _veto(self, settings: Settings) -> StrictVeto | None:
         if settings.variant.validity == "strict":
             return None
-        perturber = Perturber(
-            load_lexicon(),
-            validity="strict",
-            max_edit_rate=settings.variant.max_edit_rate,
-            locks=settings.variant.lock,
-            ontology=self.data.ontology,
-            cue_words=self.data.cue_words,
-            flat_rate=settings.variant.flat_edit_rate,
-        )
+        strict = replace(settings.variant, validity="strict")
+        perturber = Perturber.of(strict, self.data, load_lexicon())
         return StrictVeto(perturber, self.data)
 
 

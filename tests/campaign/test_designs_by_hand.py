@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from toybots import FussyBot, PairBot, Play, WordBot, talk
 
+from pytest_dstfuzz.campaign.attempts import replaces
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.perturb.designs import replaces
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 THREE = talk("d", "a cheap hotel", "in the north please", "for two people")
@@ -218,3 +219,13 @@ def test_an_error_on_a_variant_is_an_outcome(play: Play) -> None:
     assert result.variants[0].state is None
     assert result.outcome == "error"
     assert TurnResult.from_json(result.to_json()) == result
+
+
+def test_designs() -> None:
+    coins = [replaces("hybrid", 1, f"d{n}", 2, 3) for n in range(2000)]
+    assert 900 < sum(coins) < 1100
+    assert coins == [replaces("hybrid", 1, f"d{n}", 2, 3) for n in range(2000)]
+    assert replaces("cumulative", 1, "d", 2, 3)
+    assert not replaces("non-cumulative", 1, "d", 2, 3)
+    with pytest.raises(UserError, match="unknown attack design"):
+        replaces("hibrid", 0, "d", 0, 0)

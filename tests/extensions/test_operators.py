@@ -26,6 +26,7 @@ from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit, Variant
+from pytest_dstfuzz.report.json_report import read_report
 from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.strategies import variants
@@ -162,7 +163,10 @@ def test_the_second_check_judges_their_edits_by_what_they_say() -> None:
 @pytest.mark.usefixtures("examples")
 def test_the_number_of_associated_transformations_follows_those_in_use() -> None:
     assert perturber_of("all", "dialect").space.most == 7
-    assert build_settings({"only": ("all", "dialect"), "transformations": 7}).transformations == 7
+    assert (
+        build_settings({"only": ("all", "dialect"), "transformations": 7}).variant.transformations
+        == 7
+    )
     with pytest.raises(UserError, match="from 1 to 6"):
         build_settings({"transformations": 7})
     assert len(drawn(perturber_of("all", "dialect"), k=7, count=5)) == 5
@@ -219,7 +223,7 @@ def test_a_broken_registration_is_one_clear_message() -> None:
         operator("word_drop", "dorp")(nothing)
     with pytest.raises(UserError, match=r"of the kind drop takes \(word\), .*, not \(\): "):
         operator("word_drop", "drop")(nothing)
-    with pytest.raises(UserError, match="'Bad-Name' cannot be the name of a operator"):
+    with pytest.raises(UserError, match="'Bad-Name' cannot be the name of an operator"):
         operator("word_replace", "replace", name="Bad-Name")(say("x"))
     with pytest.raises(UserError, match="word_replace/synonym is an operator of pytest-dstfuzz"):
         operator("word_replace", "replace", name="synonym")(say("x"))
@@ -239,7 +243,7 @@ def test_a_broken_registration_is_one_clear_message() -> None:
 
 def test_a_badly_described_transformation_is_one_clear_message() -> None:
     for wrong, message in (
-        (Transformation("Loud", "word", ("a",)), "'Loud' cannot be the name of a transf"),
+        (Transformation("Loud", "word", ("a",)), "'Loud' cannot be the name of a transformation"),
         (Transformation("all", "word", ("a",)), "not 'all'"),
         (Transformation("loud", "wrod", ("a",)), "Did you mean 'word'"),  # type: ignore[arg-type]
         (Transformation("loud", "word", ()), "needs operators"),
@@ -331,7 +335,7 @@ def test_a_conftest_registers_for_its_suite_also_under_xdist(pytester: pytest.Py
             *("--dst-transformations=1", "--dst-max-failure-rate=100%", "--dst-variants=3", *extra),
         )
         assert result.ret in (0, 1), result.stdout.str()
-        reports.append(json.loads(path.read_text()))
+        reports.append(read_report(path))
     assert reports[0]["turns"] == reports[1]["turns"]
     assert reports[0]["settings"]["only"] == ["word_replace/texting"]
     assert '"texting"' in json.dumps(reports[0]["turns"])

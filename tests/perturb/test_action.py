@@ -18,7 +18,6 @@ from pytest_dstfuzz.perturb.action import (
     inertia,
     uniform_inertia,
 )
-from pytest_dstfuzz.perturb.designs import replaces
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, select
 
@@ -103,8 +102,6 @@ def test_k_out_of_range_is_a_users_mistake(k: int) -> None:
 def test_unknown_names_are_a_users_mistake() -> None:
     with pytest.raises(UserError, match="Did you mean 'char_drop'"):
         select(("char_dorp",))
-    with pytest.raises(UserError, match="unknown attack design"):
-        replaces("hibrid", 0, "d", 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -133,11 +130,3 @@ def test_inertia_of_uniform_samples_is_a_twelfth_of_the_dimension() -> None:
     assert inertia(actions) == pytest.approx(uniform_inertia(50), rel=0.02)
     assert inertia([]) == 0
     assert inertia(actions[:1]) == 0
-
-
-def test_designs() -> None:
-    coins = [replaces("hybrid", 1, f"d{n}", 2, 3) for n in range(2000)]
-    assert 900 < sum(coins) < 1100
-    assert coins == [replaces("hybrid", 1, f"d{n}", 2, 3) for n in range(2000)]
-    assert replaces("cumulative", 1, "d", 2, 3)
-    assert not replaces("non-cumulative", 1, "d", 2, 3)

@@ -12,7 +12,7 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,
     Context,
@@ -207,7 +207,12 @@ def a_draw(strategy: st.SearchStrategy[object]) -> Callable[[], object]:
         (lambda: dialogues(SAMPLE, max_turns=0), "max_turns must be at least 1, not 0"),
         (lambda: dialogues(DialogueSet("x", "test", ())), "'x' holds no dialogue"),
         (lambda: dialogues(Ontology({"a": ()})), "no slot with values"),
-        (a_draw(variants(HOTEL, 0, settings=Settings.of(validity="strct"))), "mean 'strict'"),
+        (
+            a_draw(
+                variants(HOTEL, 0, settings=Settings(variant=VariantSettings(validity="strct")))
+            ),
+            "mean 'strict'",
+        ),
         (
             a_draw(variants(HOTEL, settings=Settings.of(lock=("ok",), only=("char_drop",)))),
             "no transformation may touch turn 1 of dialogue 'hotel'",

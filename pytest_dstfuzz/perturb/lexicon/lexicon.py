@@ -18,14 +18,9 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.perturb.lexicon.protocols import (
-    InsertionSource,
-    NeighbourSource,
-    SynonymSource,
-)
 
 #: Raised whenever the layout of the compiled file changes.
 FORMAT = 1
@@ -48,6 +43,54 @@ def context_key(left: str, right: str) -> str:
     before = left.lower().replace("\u2019", "'").rpartition("'")[2]
     after = right.lower().replace("\u2019", "'").partition("'")[0]
     return f"{before} {after}"
+
+
+# What a source of candidates offers, the compiled lexicon and the user's own alike.
+
+
+@runtime_checkable
+class SynonymSource(Protocol):
+    """Where dictionary synonyms come from."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the source and its content; goes into the lexicon's fingerprint."""
+        ...
+
+    def synonyms(self, word: str, pos: str | None = None) -> tuple[str, ...]:
+        """Return synonyms of ``word``, best first, lower-cased, in a deterministic order."""
+        ...
+
+
+@runtime_checkable
+class NeighbourSource(Protocol):
+    """Where neighbours in an embedding space come from."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the source and its content; goes into the lexicon's fingerprint."""
+        ...
+
+    def neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
+        """Return neighbours of ``word`` with their cosine, nearest first."""
+        ...
+
+
+@runtime_checkable
+class InsertionSource(Protocol):
+    """Where a word that fits between two words comes from."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the source and its content; goes into the lexicon's fingerprint."""
+        ...
+
+    def insertions(self, left: str, right: str) -> tuple[str, ...]:
+        """Return words that fit between ``left`` and ``right``, likeliest first.
+
+        ``""`` stands for the start or the end of the utterance.
+        """
+        ...
 
 
 @dataclass(frozen=True, eq=False)

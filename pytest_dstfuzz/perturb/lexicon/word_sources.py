@@ -1,6 +1,6 @@
 """The user's own sources of candidates, through the real libraries.
 
-Each answers like the compiled lexicon (:mod:`pytest_dstfuzz.perturb.lexicon.protocols`) and
+Each answers like the compiled lexicon (:mod:`pytest_dstfuzz.perturb.lexicon.lexicon`) and
 takes its place with :meth:`Lexicon.with_sources`. The libraries are extras and are imported
 when a source is made, not before.
 """
