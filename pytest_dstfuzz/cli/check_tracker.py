@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.config import ADAPTER, Settings, TrackerSettings, build_settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.rates import percent
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -139,11 +140,11 @@ def _page(settings: TrackerSettings, checked: _Checked) -> list[StyledLine]:
     if rates:
         page.field("contexts a second by batch size   ", rates)
     if accuracy := found.evaluation:
-        joint = f"{accuracy.joint_goal_accuracy:.2%}"
+        joint = percent(accuracy.joint_goal_accuracy)
         labelled = " with labels" if accuracy.unlabelled else ""
         of = f"{accuracy.turns} turns{labelled}"
         page.field("joint goal accuracy               ", f"{joint} of {of}")
-        page.field("slot accuracy                     ", f"{accuracy.slot_accuracy:.2%}")
+        page.field("slot accuracy                     ", percent(accuracy.slot_accuracy))
     page.field("contexts asked for                ", f"{found.asked:,}")
     page.gap()
     page.line(found.headline(), "good" if found.passed else "bad")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import needs_extra, unknown_name
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
 from pytest_dstfuzz.trackers.trade.config import TradeTrainingConfig
@@ -117,9 +118,10 @@ def run(arguments: Sequence[str]) -> int:
     with needs_extra(f"training {name}", name, "torch", "transformers", "tokenizers"):
         train = getattr(importlib.import_module(module), function)
     result = train(config, lambda line: print(line, flush=True))
+    accuracy = percent(result.joint_goal_accuracy)
     print(
-        f"best epoch {result.best_epoch}: joint goal accuracy {result.joint_goal_accuracy:.2%} "
-        f"on validation, in {result.model} (ended by {result.ended_by})"
+        f"best epoch {result.best_epoch}: joint goal accuracy {accuracy} on validation, "
+        f"in {result.model} (ended by {result.ended_by})"
     )
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Contents, Groups, changes
 from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, clean_drift, judge_drift
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
@@ -126,8 +127,8 @@ def _not_comparable(pairing: Pairing, search: str) -> str:
         "--dst-search=random"
     )
     return (
-        f"only {share:.0%} of the variants are the same and were answered in both builds, fewer "
-        f"than {LEAST_SHARE:.0%}{hint}"
+        f"only {percent(share, 0)} of the variants are the same and were answered in both builds, "
+        f"fewer than {percent(LEAST_SHARE, 0)}{hint}"
     )
 
 

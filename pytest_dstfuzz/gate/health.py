@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
+from pytest_dstfuzz.config.rates import percent
 
 #: Above this share of turns at which the tracker failed, the other figures mean little.
 MOST_ERRORS: Final = 0.05
@@ -35,9 +36,8 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
     if not any(result.tested for result in run):
         found.append("no valid variant was made of any turn, so nothing was tested")
     if errors > MOST_ERRORS * len(run):
-        found.append(
-            f"the tracker failed on {errors} of {len(run)} turns, more than {MOST_ERRORS:.0%}"
-        )
+        most = percent(MOST_ERRORS, 0)
+        found.append(f"the tracker failed on {errors} of {len(run)} turns, more than {most}")
     return found
 
 

@@ -26,7 +26,7 @@ from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
+from pytest_dstfuzz.report.tally import changed_answers, moved_dialogues
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
     "pass": "good",

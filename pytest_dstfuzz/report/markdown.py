@@ -14,8 +14,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import Span, needed_context, shorten, shown_spans, visible
 from pytest_dstfuzz.report.figures import by_transformation
-from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
-from pytest_dstfuzz.report.tally import plainest
+from pytest_dstfuzz.report.tally import changed_answers, moved_dialogues, plainest
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
 

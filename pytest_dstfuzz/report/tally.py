@@ -1,10 +1,10 @@
-"""Counts that reports show beside the ledger, and the violations that they show first."""
+"""What reports show beside the ledger: counts, plainest violations, what moved since a baseline."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.report.explain import simplicity
@@ -109,3 +109,41 @@ def plainest(
 
 def _ranked(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
+
+
+def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return what is said of dialogues that are not the same in both builds, and their ids.
+
+    Args:
+        comparison: of the JSON report; those of earlier versions say nothing of it.
+    """
+    suite = comparison.get("suite", {})
+    found = {
+        "new dialogues, not compared": [str(name) for name in suite.get("added", ())],
+        "dialogues that are gone": [str(name) for name in suite.get("removed", ())],
+        "dialogues that changed, compared up to the change": [
+            str(name) for name in suite.get("changed", ())
+        ],
+        "dialogues with another name, compared by their clean answers (a name decides variants)": [
+            f"{old} (now {new})" for old, new in suite.get("renamed", ())
+        ],
+    }
+    return [(text, names) for text, names in found.items() if names]
+
+
+def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the turns whose clean answer changed: id, ``slot: before -> after, ...``.
+
+    Args:
+        comparison: of the JSON report; those of earlier versions do not name the answers.
+    """
+    return [
+        (
+            str(answer["turn"]),
+            ", ".join(
+                f"{item['slot']}: {item['before'] or 'none'} -> {item['after'] or 'none'}"
+                for item in answer["slots"]
+            ),
+        )
+        for answer in comparison.get("clean", {}).get("answers", ())
+    ]

@@ -102,7 +102,7 @@ def test_partial_labels_are_told_as_such(folder: Path, capsys: pytest.CaptureFix
     assert run("--model", "checked_bot:track", "--data", "few.jsonl") == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "3 of the 3 turns that have labels (15 have none) are right" in shown
-    assert "joint goal accuracy 100.00% of 3 turns with labels" in shown
+    assert "joint goal accuracy 100.00 % of 3 turns with labels" in shown
     assert (
         "note 3 of 18 turns have labels, in 1 of 6 dialogues; the slots that they name (1) need"
         in shown

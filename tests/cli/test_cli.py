@@ -233,7 +233,7 @@ def test_training_gets_what_was_given(
         )
     ]
     shown = capsys.readouterr().out
-    assert shown.startswith("epoch 1\nbest epoch 1: joint goal accuracy 50.00% on validation")
+    assert shown.startswith("epoch 1\nbest epoch 1: joint goal accuracy 50.00 % on validation")
 
 
 def test_training_without_torch_names_the_extra(

@@ -232,7 +232,7 @@ def test_too_few_identical_variants_are_not_compared() -> None:
     assert judgement.verdict == "inconclusive"
     (reason,) = judgement.not_compared
     assert reason == (
-        "only 40% of the variants are the same and were answered in both builds, fewer than 50%"
+        "only 40 % of the variants are the same and were answered in both builds, fewer than 50 %"
     )
     (reason,) = other_texts(3, "agent").not_compared
     assert reason.endswith(
@@ -256,8 +256,8 @@ def results(letters: str) -> list[TurnResult]:
     ("turns", "expected"),
     [
         (results("h" * 19 + "e"), []),
-        (results("h" * 18 + "e"), ["the tracker failed on 1 of 19 turns, more than 5%"]),
-        (results("e"), ["the tracker failed on 1 of 1 turns, more than 5%"]),
+        (results("h" * 18 + "e"), ["the tracker failed on 1 of 19 turns, more than 5 %"]),
+        (results("e"), ["the tracker failed on 1 of 1 turns, more than 5 %"]),
         ([], ["no turn was tested (none was selected, or all were skipped)"]),
         ([replace(turn("D", 0, ""), outcome="skipped")], ["no turn was tested (1 skipped)"]),
         (results("d"), ["no valid variant was made of any turn, so nothing was tested"]),

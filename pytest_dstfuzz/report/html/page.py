@@ -31,8 +31,14 @@ from pytest_dstfuzz.report.figures import (
 )
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
-from pytest_dstfuzz.report.suite import changed_answers, moved_dialogues
-from pytest_dstfuzz.report.tally import causes, causes_text, failures, vetoes
+from pytest_dstfuzz.report.tally import (
+    causes,
+    causes_text,
+    changed_answers,
+    failures,
+    moved_dialogues,
+    vetoes,
+)
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 
