@@ -30,7 +30,7 @@ class CampaignSpec:
     relation: Relation
     search: Search
     perturber: Perturber
-    #: Answers of a vote on what breaks the relation once, see `voting`; 1 = there is no vote.
+    #: Answers of a vote on what breaks the relation once, see `answers`; 1 = there is no vote.
     votes: int = 1
     #: Whether a few contexts are asked once more, see `repeats`.
     repeats: bool = False

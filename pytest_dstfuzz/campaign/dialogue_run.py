@@ -3,7 +3,7 @@
 It yields the contexts it wants answered and is sent the answers: the clean turns, the
 variants in their contexts (all at once, or pass by pass where a search learns from the
 earlier ones), the second passes of violations, what makes them smaller (see `shrink`); where
-the tracker disagrees with itself, also what has to be asked again (see `voting`). Whoever drives
+the tracker disagrees with itself, also what has to be asked again (see `answers`). Whoever drives
 it can run many dialogues side by side and predict what they ask for in full batches; what comes
 out is a function of the dialogue, the rules and the tracker alone.
 """
@@ -15,7 +15,17 @@ from dataclasses import replace
 from functools import partial
 from itertools import product, takewhile
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, count_asked
+from pytest_dstfuzz.campaign.answers import (
+    Answer,
+    TrackerFailure,
+    all_asked,
+    clean_wanted,
+    count_asked,
+    count_votes,
+    kinds_of_answers,
+    settled_clean,
+    variant_wanted,
+)
 from pytest_dstfuzz.campaign.attempts import (
     Attempt,
     CampaignSpec,
@@ -35,14 +45,6 @@ from pytest_dstfuzz.campaign.judge import (
 from pytest_dstfuzz.campaign.repeats import Repeat, calls_of, choose_repeats
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, Votes, turn_id
 from pytest_dstfuzz.campaign.shrink import OptionalRequest, Shrunk, shrink
-from pytest_dstfuzz.campaign.voting import (
-    all_asked,
-    clean_wanted,
-    count_votes,
-    kinds_of_answers,
-    settled_clean,
-    variant_wanted,
-)
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.trackers.tracker import Prediction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, settled
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.results import (
     Cause,
@@ -14,7 +14,6 @@ from pytest_dstfuzz.campaign.results import (
     VariantOutcome,
     VariantResult,
 )
-from pytest_dstfuzz.campaign.voting import settled
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, SlotChange
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference

@@ -38,7 +38,7 @@ class Predictor:
         listener: told of batches, errors and the end of the budget.
         memory: number of answers that are kept; the oldest go first.
         votes: answers of a vote on what breaks a relation once, where the tracker may disagree
-            with itself, see `voting`; 1 = there is no vote.
+            with itself, see `answers`; 1 = there is no vote.
         repeats: a few contexts are asked once more, to see whether the tracker repeats itself;
             see `repeats`.
         cache: what the tracker answered before, in other runs or processes; ``None`` = nothing.

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, count_asked
+from pytest_dstfuzz.campaign.answers import Again, Answer, TrackerFailure, count_asked
 from pytest_dstfuzz.campaign.attempts import TurnAttempts
 from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.voting import Again
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.seeding import stream
 

@@ -38,8 +38,7 @@ from pytest_dstfuzz.training.resume import (
     save_state,
 )
 from pytest_dstfuzz.training.right_dialogues import Say, held_out, right_dialogues, unlabelled
-from pytest_dstfuzz.training.tensorboard_log import TensorBoardLogger
-from pytest_dstfuzz.training.trainer import AgentTrainer, Round, TrainingConfig
+from pytest_dstfuzz.training.trainer import AgentTrainer, Round, TensorBoardLogger, TrainingConfig
 
 #: What to train on: the dialogues that the tracker gets right throughout, or all.
 DIALOGUES: Final = ("right", "all")

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from pytest_dstfuzz.agents.policy import COUNT, Exploration, PolicyChoice
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.neural import threads
 from pytest_dstfuzz.training.environment import Environment, EnvironmentStep, Observation
@@ -280,3 +281,40 @@ class AgentTrainer:
                 losses.append(self.learner.update(self.replay.draw(rng, config.batch)))
                 self.updates += 1
         return losses
+
+
+class TensorBoardLogger:
+    """Writes an event for every figure of a round, at the number of calls so far.
+
+    Args:
+        folder: for the events.
+
+    Raises:
+        UserError: TensorBoard is not installed, or the folder cannot be written to.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        with needs_extra("--tensorboard", "tensorboard", "torch", "tensorboard"):
+            from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an extra
+        try:
+            self._writer = SummaryWriter(str(folder))
+        except OSError as error:
+            raise UserError(f"cannot write events to {folder}: {error.strerror}") from error
+
+    def add(self, item: Round, broken_per_1000_calls: float) -> None:
+        """Write the figures of a round and the running yield."""
+        figures = {
+            "turns broken per 1,000 calls": broken_per_1000_calls,
+            "turns broken": item.broken,
+            "attempts": item.attempts,
+            "epsilon": item.epsilon,
+            "loss/critic": item.critic_loss,
+            "loss/actor": item.actor_loss,
+        }
+        for name, value in figures.items():
+            self._writer.add_scalar(name, value, item.calls_so_far)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._writer.close()

@@ -25,9 +25,8 @@ from pytest_dstfuzz.errors import MissingExtraError, TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.training import train_agent as module
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig
-from pytest_dstfuzz.training.tensorboard_log import TensorBoardLogger
 from pytest_dstfuzz.training.train_agent import AgentRun, train_agent
-from pytest_dstfuzz.training.trainer import Round, TrainingConfig
+from pytest_dstfuzz.training.trainer import Round, TensorBoardLogger, TrainingConfig
 
 STATE, POLICY = "training.safetensors", "agent.safetensors"
 #: Rounds of at most 48 calls after those for the clean turns; the memory wraps around.

@@ -33,7 +33,7 @@ once, as `trackers.web.group` has them::
      "dialogues": 64}
 
 One that may answer the same dialogue in several ways, such as one that samples, says
-``"repeatable": false``: what it says is put to the vote, see `campaign.voting`.
+``"repeatable": false``: what it says is put to the vote, see `campaign.answers`.
 """
 
 from __future__ import annotations
