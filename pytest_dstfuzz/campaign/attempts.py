@@ -232,7 +232,7 @@ def _in_context(
 ) -> Attempt:
     """Put a variant in the context that the attack design shows it in.
 
-    Earlier turns are seen as their variant of the companion's number where the design
+    Earlier turns are seen as their variant of the number of the context where the design
     says so and that variant is valid. Where the tracker failed on the clean turn its
     variants stay out: without its prediction they may lack their locks.
     """

@@ -242,7 +242,7 @@ def _attempt(
                 item.result.outcome == "violation" for item in judged[place].values()
             )
             # Later turns see it clean: whether what breaks them was carried into them from
-            # a variant that is not run, nobody would know.
+            # a variant that is not run, could not be known.
             if not done:
                 attempt = attempt_turn(rules, dialogue, turns, place, number)
                 if turn.asks(attempt):

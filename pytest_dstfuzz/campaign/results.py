@@ -97,7 +97,7 @@ class Votes:
     #: Those of them with the new value, and with the value of the clean turn.
     changed: int
     kept: int
-    #: Those that are as the clean state throughout: had one come first, nobody had asked again.
+    #: Those that are as the clean state throughout: had one come first, it had been the only one.
     same: int
     #: Answers to the clean turn with its value, and with the new one.
     clean: int

@@ -140,7 +140,7 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
     if run.dialogues not in DIALOGUES:
         raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)
     # Before what takes its time, as it may not be installed.
-    board = TensorBoardLogger(run.tensorboard) if run.tensorboard is not None else None
+    log = TensorBoardLogger(run.tensorboard) if run.tensorboard is not None else None
     splits = _splits(run)
     if tracker is None:
         settings = Settings.of(
@@ -153,13 +153,13 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
         )
         tracker = tracker_for(settings, splits[0])
     material = _known(run, splits) if run.resume else _found(run, splits, tracker, say)
-    training = _Training(run, tracker, material, say, board)
+    training = _Training(run, tracker, material, say, log)
     training.begin()
     try:
         ended_by = training.run_round()
     finally:
-        if board is not None:
-            board.close()
+        if log is not None:
+            log.close()
     return AgentTraining(run.output / POLICY_FILE, tuple(training.trainer.history), ended_by)
 
 
@@ -171,7 +171,7 @@ class _Training:
         tracker: to train against.
         material: the dialogues.
         say: told about progress.
-        board: for the figures.
+        log: for the figures.
     """
 
     def __init__(
@@ -180,9 +180,9 @@ class _Training:
         tracker: Tracker,
         material: _Material,
         say: Say,
-        board: TensorBoardLogger | None,
+        log: TensorBoardLogger | None,
     ) -> None:
-        self._run, self._material, self._say, self._board = run, material, say, board
+        self._run, self._material, self._say, self._log = run, material, say, log
         data = material.training
         say(
             f"{len(data.dialogues)} dialogues ({data.turn_count()} turns) to train on, "
@@ -257,8 +257,8 @@ class _Training:
             f"loss {done.critic_loss:.4f} (critic) {done.actor_loss:.4f} (actor), "
             f"ETA {pace * (budget - done.calls_so_far) / 60:.0f} min"
         )
-        if self._board is not None:
-            self._board.add(done, running)
+        if self._log is not None:
+            self._log.add(done, running)
 
     def _write_policy(self) -> None:
         run, training = self._run, self._run.training
