@@ -1,7 +1,7 @@
 """What every pytest run loads of the plugin: options, marker and fixtures.
 
 It imports nothing else of the package until something of it is used: a ``--dst-`` option, a
-``dst_`` ini key, the marker, a ``dst_`` fixture. What tests then need (`session`, and with it
+``dst_`` ini key, the marker, a ``dst_`` fixture. What tests then need (`hooks`, and with it
 numpy, the readers, the campaign) is loaded by the first that needs it. The option table is
 read from a file of data, which is as the table of `config` is: a test holds that.
 """
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shlex
 from collections.abc import Generator, Sequence
 from functools import cache, partial, reduce
 from operator import or_
@@ -22,10 +24,8 @@ from pytest_dstfuzz.plugin import PlainImports
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-    from pytest_dstfuzz.plugin.agent import DstAgent
-    from pytest_dstfuzz.plugin.conformance import DstConformance
-    from pytest_dstfuzz.plugin.session import DstSession
-    from pytest_dstfuzz.plugin.turn import DstReport, DstTurn
+    from pytest_dstfuzz.plugin.hooks import SessionHooks
+    from pytest_dstfuzz.plugin.turn import DstAgent, DstConformance, DstReport, DstTurn
 
 __all__ = [
     "dst_agent",
@@ -51,7 +51,7 @@ _KINDS = {"bool": bool, "float": float, "int": int, "str": str}
 #: and a number there is refused with a message that says how to write it.
 _UNIONS = pytest.version_tuple >= (9, 2)
 #: Present in a run in which something of the plugin is used.
-_SESSION: pytest.StashKey[DstSession] = pytest.StashKey()
+_SESSION: pytest.StashKey[SessionHooks] = pytest.StashKey()
 _PLAIN_IMPORTS: pytest.StashKey[PlainImports] = pytest.StashKey()
 
 
@@ -61,11 +61,47 @@ def _table() -> dict[str, Any]:
     return table
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Register every option of the table for the command line and the ini file.
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Register every ini key, and every option where one may be given or help is asked for.
 
+    Telling argparse of sixty options is most of what an unused plugin would cost. Where none is
+    given they are unset: that is what ``config.option`` and ``config.getoption`` say of them.
     All defaults are ``None``: what was not given must be told apart from what was.
     """
+    options = _table()["options"]
+    for item in options:
+        about = f"same as {item['flags'][0]}"
+        parser.addini(f"dst_{item['name']}", about, _ini_type(item["ini"]), default=None)
+    config: pytest.Config | None = pluginmanager.get_plugin("pytestconfig")
+    if config is None or _may_be_given(config):
+        _add_options(parser)
+    else:
+        names = (name for item in options for name in (f"dst_{item['name']}", *item["flags"]))
+        vars(config.option).update(dict.fromkeys(names))
+
+
+def _may_be_given(config: pytest.Config) -> bool:
+    # The controller of xdist gives its workers the values of options, not the arguments.
+    known = any(value is not None for name, value in vars(config.option).items() if "dst_" in name)
+    if known or "_ARGCOMPLETE" in os.environ:
+        return True
+    try:
+        written = [*config.getini("addopts"), *shlex.split(os.environ.get("PYTEST_ADDOPTS", ""))]
+    except ValueError:
+        return True  # pytest did not read its settings yet, or it is going to refuse them.
+    return _may_hold_options([*written, *map(str, config.invocation_params.args)])
+
+
+def _may_hold_options(arguments: list[str]) -> bool:
+    """Whether an option of the plugin is among some arguments, or help, or a file with more."""
+    return any(
+        word.startswith(("--dst-", "--no-dst-", "--help", "@"))
+        or (word.startswith("-") and not word.startswith("--") and "h" in word)
+        for word in arguments
+    )
+
+
+def _add_options(parser: pytest.Parser) -> None:
     table = _table()
     own: set[str] = set()
     for item in table["options"]:
@@ -75,7 +111,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             own.update(flags)
             how["action"] = _Spelling
         parser.getgroup(*item["group"]).addoption(*flags, dest=name, default=None, **how)
-        parser.addini(name, f"same as {flags[0]}", _ini_type(item["ini"]), default=None)
     offs = [flag for flag in table["spellings"] if flag not in own]
     group = parser.getgroup("dstfuzz-gate")
     group.addoption(*offs, dest="dst_off", action=_Spelling, help=argparse.SUPPRESS)
@@ -105,14 +140,17 @@ def _ini_type(kinds: list[str]) -> Any:
     return reduce(or_, (_KINDS[kind] for kind in kinds)) if _UNIONS else "string"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_load_initial_conftests(
+    early_config: pytest.Config, parser: pytest.Parser, args: list[str]
+) -> Generator[None]:
     """Let a conftest.py, too, import what the command line asks for without rewriting."""
-    if any(
-        name.startswith("dst_") and value is not None
-        for name, value in vars(early_config.known_args_namespace).items()
-    ):
+    if any(word.startswith(("--dst-", "--no-dst-")) for word in args):
         _use(early_config)
+    yield
+    # Other plugins may have added arguments.
+    if _may_hold_options(args) and not hasattr(early_config.known_args_namespace, "dst_off"):
+        _add_options(parser)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -150,11 +188,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     about_turns = "dst_turn" in metafunc.fixturenames
     if markers or about_turns:
         _use(metafunc.config)
-        from pytest_dstfuzz.plugin.selection import checked_markers  # noqa: PLC0415
+        from pytest_dstfuzz.plugin.selection import check_test  # noqa: PLC0415
 
-        with checked_markers(metafunc, markers) as values:
-            if about_turns:
-                _started(metafunc.config).parametrise(metafunc, values)
+        check_test(metafunc, markers, partial(_started, metafunc.config) if about_turns else None)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -186,19 +222,19 @@ def dst_model(request: pytest.FixtureRequest) -> object:
     A suite may override this fixture. It may return a tracker, an object with ``reset``
     and ``update``, or a function from a context to ``{slot: value}``.
     """
-    return _started(request.config).tracker
+    return _started(request.config).pool.tracker
 
 
 @pytest.fixture(scope="session")
 def dst_search(request: pytest.FixtureRequest) -> object:
     """Who chooses what to change; a suite may return the name of a search, or a `Search`."""
-    return _started(request.config).settings.variant.search
+    return _started(request.config).context.settings.variant.search
 
 
 @pytest.fixture(scope="session")
 def dst_relation(request: pytest.FixtureRequest) -> object:
     """What must hold; a suite may return the name of a relation, or a `Relation`."""
-    return _started(request.config).settings.variant.relation
+    return _started(request.config).context.settings.variant.relation
 
 
 @pytest.fixture(scope="session")
@@ -208,7 +244,7 @@ def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
     A suite may override this fixture, and return ``load_lexicon().with_sources(...)`` with
     synonyms, neighbours or insertions of its own.
     """
-    return _started(request.config).lexicon
+    return _started(request.config).context.lexicon
 
 
 @pytest.fixture(scope="session")
@@ -219,7 +255,7 @@ def dst_agent(
 
     Its policy is that of the search, where that is an agent, and otherwise the shipped one.
     """
-    return _started(request.config).agent(dst_model, dst_search, dst_lexicon)
+    return _started(request.config).campaigns.agent(dst_model, dst_search, dst_lexicon)
 
 
 @pytest.fixture
@@ -248,9 +284,7 @@ def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstCon
     It asks the tracker for the turns of the session's data, and for some of them again and
     again. A tracker that --dst-model names has passed the preflight before.
     """
-    from pytest_dstfuzz.plugin.conformance import conformance  # noqa: PLC0415
-
-    return conformance(_started(request.config), dst_model)
+    return _started(request.config).conformance(request, dst_model)
 
 
 class _WorkerResults:
@@ -265,7 +299,7 @@ class _WorkerResults:
         # The controller of a suite that brings its own tracker learns only here that
         # robustness tests are run.
         if payload is not None:
-            _started(self._config).record.add(payload)
+            _started(self._config).collector.add(payload)
 
 
 def _is_given(config: pytest.Config) -> bool:
@@ -288,14 +322,14 @@ def _use(config: pytest.Config) -> None:
         config.add_cleanup(imports.remove)
 
 
-def _started(config: pytest.Config) -> DstSession:
+def _started(config: pytest.Config) -> SessionHooks:
     """Return the session's object, loading it when it is used for the first time."""
     started = config.stash.get(_SESSION, None)
     if started is None:
         _use(config)
         from pytest_dstfuzz.plugin.hooks import SessionHooks  # noqa: PLC0415
-        from pytest_dstfuzz.plugin.session import DstSession  # noqa: PLC0415
 
-        started = config.stash[_SESSION] = DstSession(config)
-        config.pluginmanager.register(SessionHooks(started), "dstfuzz-session")
+        started = config.stash[_SESSION] = SessionHooks(config)
+        config.pluginmanager.register(started, "dstfuzz-session")
+        config.pluginmanager.register(started.end, "dstfuzz-end")
     return started

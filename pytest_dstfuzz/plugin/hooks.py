@@ -2,67 +2,109 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
-import sys
-import time
 from collections.abc import Generator, Mapping
-from dataclasses import replace
-from functools import cached_property, partial
 from typing import Any
 
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, summarise
-from pytest_dstfuzz.config import masked_words
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
-from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
-from pytest_dstfuzz.plugin.caching import cache_problems, remove_shared
-from pytest_dstfuzz.plugin.gate import GateDecision
-from pytest_dstfuzz.plugin.outputs import (
-    annotation_lines,
-    check_outputs,
-    record_suite_properties,
-    write_outputs,
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.plugin.campaigns import Campaigns
+from pytest_dstfuzz.plugin.context import RunContext
+from pytest_dstfuzz.plugin.ending import SessionEnd
+from pytest_dstfuzz.plugin.gate import SessionGate
+from pytest_dstfuzz.plugin.items import (
+    TurnParam,
+    make_selectable,
+    own_items,
+    parametrise,
+    place_of,
+    properties,
 )
-from pytest_dstfuzz.plugin.selection import selection_of
-from pytest_dstfuzz.plugin.session import DstSession
-from pytest_dstfuzz.plugin.tracker_pool import contexts, gone, total
-from pytest_dstfuzz.plugin.tracker_pool import notes as tracker_notes
-from pytest_dstfuzz.plugin.turn import session_command
+from pytest_dstfuzz.plugin.outputs import (
+    check_outputs,
+)
+from pytest_dstfuzz.plugin.progress import Progress
+from pytest_dstfuzz.plugin.regressions import RegressionCorpus
+from pytest_dstfuzz.plugin.result_collector import (
+    FOUND,
+    ResultCollector,
+    conformance_payload,
+    problem_payload,
+)
+from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
+from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import build_report
-from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.terminal import terminal_lines
 
 
 class SessionHooks:
-    """Carries results from tests to the end of the session, and judges them there.
+    """Puts a session together, and carries results from tests to its end.
 
     Args:
-        dst: the session's object.
+        config: pytest's.
+
+    Raises:
+        UserError: an option has a value that it does not take.
     """
 
-    def __init__(self, dst: DstSession) -> None:
-        self._dst = dst
-        #: What the gate said; ``None`` where it was not asked.
-        self._judged: GateDecision | None = None
-        #: Sentences for the end of the summary.
-        self._last_lines: list[StyledLine] = []
-        self._ended = ""
-        self._crashed = False
-        #: Whether something ended the session at once: Ctrl-C, or pytest.exit() with any status.
-        self._broken_off = False
+    def __init__(self, config: pytest.Config) -> None:
+        self.context = RunContext.of(config)
+        self.collector = ResultCollector()
+        self.gate = SessionGate(config, self.context.settings)
+        self._progress = Progress(config)
+        self.pool = TrackerPool(self.context, self._progress)
+        self.campaigns = Campaigns(self.context, self.pool, self._progress)
+        self._regressions = RegressionCorpus(self.context, self.collector, self.campaigns)
+        self.end = SessionEnd(
+            self.context, self.collector, self.gate, self.pool, self.campaigns, self._regressions
+        )
+
+    # -- before tests run -------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Check everything that can be checked before tests run.
+
+        That is before collection, or once it is known that the tracker of an ini file
+        is going to be tested.
+
+        Raises:
+            UserError: data, settings, tracker or report path cannot be used.
+        """
+        context = self.context
+        context.check(context.settings)
+        if context.judges_nothing:
+            return
+        self.gate.prepare(context.data)
+        check_outputs(context.settings, self._regressions, context.config)
+        self._regressions.wanted()
+        if self.context.tests_its_tracker(self.campaigns.planned, self.collector):
+            self.pool.test_named()
+
+    def parametrise(self, metafunc: pytest.Metafunc, values: Mapping[str, Any]) -> None:
+        """Make one item of a test for each turn; see `items.parametrise`."""
+        parametrise(metafunc, values, self.context)
+
+    def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
+        """Add the built-in suite where it is wanted, and the regressions.
+
+        Raises:
+            pytest.UsageError: a mistake in the settings of the session.
+        """
+        if suite:
+            items.extend(own_items(session))
+        make_selectable(items)
+        self._regressions.collect(session, items)
+        if self.context.mistake is not None:
+            raise pytest.UsageError(str(self.context.mistake))
 
     def pytest_report_header(self) -> list[str]:
         """Say what is going to be tested."""
-        if not self._dst.model_on_command_line:
+        if not self.context.model_on_command_line:
             return []
-        settings, data = self._dst.settings, self._dst.data
+        settings, data = self.context.settings, self.context.data
         how = settings.variant
         turns = "all" if settings.data.turns is None else f"at most {settings.data.turns}"
         what = (
@@ -74,34 +116,24 @@ class SessionHooks:
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let campaigns know which turns will be asked for, and test an ini file's tracker."""
-        dst = self._dst
-        dst.plan(session.items)
-        if not dst.model_on_command_line and not session.testsfailed:
-            try:
-                if dst.named:
-                    dst.prepare()
-                elif dst.record.planned:
-                    dst.gate.prepare(dst.data)
-                    if not dst.is_worker and not session.config.getoption("collectonly"):
-                        check_outputs(dst.settings, dst.memory, session.config)
-            except UserError as error:
-                raise dst.gate.end(error) from error
+        self.campaigns.plan(session.items)
+        self.collector.planned = self.campaigns.planned
+        if self.context.model_on_command_line or session.testsfailed:
+            return
+        try:
+            if self.context.tests_its_tracker(self.campaigns.planned, self.collector):
+                self.prepare()
+            elif self.collector.planned:
+                self.gate.prepare(self.context.data)
+                if not self.context.judges_nothing:
+                    check_outputs(self.context.settings, self._regressions, session.config)
+        except UserError as error:
+            raise self.gate.end(error) from error
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker of xdist what was measured of the tracker that it will ask."""
-        self._dst.service.tell(node.workerinput)
-
-    @pytest.hookimpl(optionalhook=True)
-    def pytest_testnodedown(self, node: Any, error: object) -> None:
-        """Note that a worker of xdist crashed, and what tests one that did not had selected."""
-        self._crashed = self._crashed or bool(error)
-        planned = getattr(node, "workeroutput", {}).get(_PLANNED, 0)
-        self._dst.record.planned = max(self._dst.record.planned, planned)
-
-    def pytest_keyboard_interrupt(self) -> None:
-        """Note that the session did not come to its end."""
-        self._broken_off = True
+        self.pool.tell(node.workerinput)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(
@@ -113,7 +145,7 @@ class SessionHooks:
         except UserError as error:
             if not fixturedef.argname.startswith("dst_"):
                 raise
-            raise self._dst.refusal(request.session, error) from None
+            raise self._refusal(request.node, error) from None
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
@@ -123,228 +155,91 @@ class SessionHooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
-        self,
+        self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Record what a test found out, or let its report carry it to another process."""
         report = yield
-        found, self._dst.outbox = self._dst.outbox, None
-        if found is not None and self._dst.sends_results:
-            report.dstfuzz = found  # type: ignore[attr-defined]  # any will do
-        elif found is not None:
-            self._dst.record.add(found)
+        # What a fixture found is with what holds it: the session, a module, or the test.
+        for node in item.listchain():
+            found = node.stash.get(FOUND, None)
+            if found is None:
+                continue
+            del node.stash[FOUND]
+            if self.context.sends_results:
+                report.dstfuzz = found  # type: ignore[attr-defined]  # any will do
+            else:
+                self.collector.add(found)
         return report
 
     def pytest_runtest_logreport(self) -> None:
         """Note that a dot was printed."""
-        self._dst.progress.sign_of_life()
+        self._progress.sign_of_life()
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Judge the session, and write the report, also of a run that was cut short."""
-        config = session.config
-        if self._dst.is_worker:
-            config.workeroutput[_PLANNED] = self._dst.record.planned  # type: ignore[attr-defined]  # xdist's
-        if self._dst.is_worker or config.getoption("collectonly"):
-            return
-        facts = self._facts()
-        # Once the workers are gone.
-        config.add_cleanup(partial(remove_shared, facts))
-        self._last_lines += [StyledLine(problem, "warning") for problem in cache_problems(facts)]
-        if self._dst.record.problem:
-            session.exitstatus = self._dst.record.problem_status
-            return
-        if self._broken_off:
-            self._dst.keep_finished()
-        if exitstatus in _ORDERLY:
-            lines = self._dst.memory.finish()
-            self._last_lines += lines
-            if exitstatus == pytest.ExitCode.OK and any(line.style == "bad" for line in lines):
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        # Tests that were all skipped have no results, and pass no gate.
-        gated = self._dst.gate.given and self._dst.record.planned
-        if exitstatus not in _ORDERLY or not (self._dst.named or self._results or gated):
-            return
-        self._ended = self._why_ended(session)
-        status = self._judge()
-        if not self._write_reports():
-            status = status or pytest.ExitCode.TESTS_FAILED
-        if exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = status or session.exitstatus
-        self._tell_gone(session, gone(facts), exitstatus)
+    # -- what fixtures give -----------------------------------------------------------
 
-    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the figures, and why the session failed."""
-        config = terminalreporter.config
-        if self._dst.is_worker or config.getoption("collectonly"):
-            return
-        if self._results:
-            self._print_figures(terminalreporter)
-            if self._dst.record.missing:
-                why = f" ({self._ended})" if self._ended else ""
-                text = f"dstfuzz: {self._dst.record.missing:,} selected turns have no result{why}"
-                terminalreporter.write_line(printable(text), yellow=True)
-        for line in self._last_lines:
-            markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
-            terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
-        new = [
-            result
-            for relation, result in zip(self._relations, self._results, strict=True)
-            if not self._dst.memory.why_accepted(result, relation)
-        ]
-        for command in annotation_lines(
-            new, self._dst.settings, _encoding(), self._dst.record.places
-        ):
-            terminalreporter.write_line(command)
+    def turn(
+        self,
+        request: pytest.FixtureRequest,
+        model: object,
+        chosen: Mapping[str, object],
+        lexicon: Lexicon,
+    ) -> DstTurn:
+        """Return what the fixture ``dst_turn`` gives to a test.
 
-    # -- steps of the end -------------------------------------------------------------
+        Args:
+            request: of the test.
+            model: what the fixture ``dst_model`` gave.
+            chosen: ``search`` and ``relation`` -> what their fixtures gave.
+            lexicon: what the fixture ``dst_lexicon`` gave.
+        """
+        param, item = getattr(request, "param", None), request.node
+        if not isinstance(param, TurnParam):
+            pytest.fail(
+                "dst_turn must be an argument of the test itself: it is not there for "
+                "getfixturevalue()",
+                pytrace=False,
+            )
 
-    def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
-        """Say that nobody answered any more, where that is why nothing more was asked."""
-        if why:
-            self._last_lines.append(StyledLine(f"failed: {why}; nothing more was asked", "bad"))
-            if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-                session.exitstatus = INFRASTRUCTURE
+        def run() -> tuple[TurnResult, Settings]:
+            try:
+                key = self.campaigns.fixtures.key(item, param, model, chosen, lexicon)
+                result = self.campaigns.result(param, model, key)
+            except UserError as error:
+                raise self._refusal(item, error) from None
+            found = self.campaigns.payload(param, key, result)
+            item.stash[FOUND] = {**found, "place": place_of(item)}
+            item.user_properties += properties(result, param.settings)
+            return result, key.effective
 
-    @cached_property
-    def _results(self) -> tuple[TurnResult, ...]:
-        record = self._dst.record
-        found = record.results(self._dst.data) if len(record) else ()
-        return tuple(map(redacted, found)) if self._dst.settings.output.redact else found
+        about = (param.dialogue, param.turn_index, param.settings)
+        return DstTurn(item, *about, run, self._regressions.why_accepted)
 
-    @cached_property
-    def _relations(self) -> list[str]:
-        """The names of the relations that were tested, one for each result."""
-        found = self._dst.record.with_relations(self._dst.data) if self._results else []
-        return [relation for relation, _ in found]
+    def report(self) -> DstReport:
+        """Return what the fixture ``dst_report`` gives to a test."""
+        context = self.context
+        return DstReport(lambda: self.collector.results(context.data), context.settings)
 
-    @cached_property
-    def _summary(self) -> Summary:
-        return summarise(self._results)
+    def conformance(self, request: pytest.FixtureRequest, model: object) -> DstConformance:
+        """Put every check of the conformance kit to a tracker.
 
-    def _judge(self) -> int:
-        """Judge the session, and return the exit status that follows."""
-        dst = self._dst
-        gated = dst.settings.gate.fail_on == "gate" or dst.gate.given
-        # Where the kit has checked the adapter and no test is about a turn, that was the test.
-        # Likewise where remembered violations were all that was asked for.
-        others = dst.record.conformance or bool(dst.record.regressions)
-        # And a file that is asked for by name may be about something else.
-        others = others or bool(selection_of(dst.config).files)
-        about_turns = dst.named and not (others and not dst.record.planned)
-        if not (about_turns or gated):
-            lines = dst.gate.judge_answers(dst.record, dst.data) if self._results else ()
-            self._last_lines += lines
-            return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
-        self._judged = dst.gate.judge(dst.record, dst.data, self._summary, self._info())
-        self._last_lines += self._judged.lines
-        return self._judged.status
+        Raises:
+            UserError: the data cannot be used, or ``model`` is no tracker.
+        """
+        from pytest_dstfuzz.testing import check_tracker  # noqa: PLC0415 - few ask for it
 
-    def _write_reports(self) -> bool:
-        """Write what is asked for, and return whether all went well."""
-        # A run that found nothing must not take the place of one that did.
-        if not self._results:
-            return True
-        dst, judged = self._dst, self._judged
-        gate = judged.judgement if judged is not None and dst.gate.judges else None
-        lines = write_outputs(
-            dst.settings.output,
-            lambda: build_report(
-                self._results,
-                self._summary,
-                dst.record.named(dst.settings),
-                self._info(),
-                gate=None if gate is None else gate.to_json(),
-                regressions=dst.memory.facts(),
-            ),
-        )
-        self._last_lines += lines
-        record_suite_properties(
-            dst.config, self._summary, dst.settings.variant, None if gate is None else gate.verdict
-        )
-        return all(line.style != "bad" for line in lines)
+        data, how = self.context.sampled, self.context.settings.tracker
+        report = check_tracker(model, data, batch_size=how.batch_size, repeatable=how.repeatable)
+        request.node.stash[FOUND] = conformance_payload()
+        return DstConformance(report)
 
-    def _info(self) -> RunInfo:
-        dst = self._dst
-        own = "; or ".join(sorted(dst.record.own))
-        facts = self._facts()
-        usage, disagreement = total(facts)
-        policies = sorted(dst.record.policies.items())
-        notes = [*tracker_notes(facts), *(note for _, note in policies)]
-        if own:
-            notes.append(f"markers of tests set {own}")
-        info = RunInfo.of(
-            dst.data,
-            lexicon=" ".join(sorted(dst.record.lexicons)),
-            policy=" ".join(fingerprint for fingerprint, _ in policies),
-            notes=tuple(notes),
-            ended=self._ended,
-            command=shlex.join(masked_words(["pytest", *dst.config.invocation_params.args])),
-            started=dst.started_at,
-            seconds=time.monotonic() - dst.started,
-        )
-        asked, recalled = contexts(facts)
-        return replace(info, usage=usage, disagreement=disagreement, asked=asked, recalled=recalled)
+    def _refusal(self, node: pytest.Item | pytest.Collector, error: UserError) -> BaseException:
+        """End the session because of a mistake that only showed when a test ran.
 
-    def _facts(self) -> list[Mapping[str, Any]]:
-        """Return what this process and the workers found out about their trackers."""
-        return [self._dst.service.facts(), *self._dst.record.services.values()]
+        ``pytest.exit`` would, too, but it brings down a worker of xdist with its controller.
 
-    def _why_ended(self, session: pytest.Session) -> str:
-        for result in self._results:
-            if result.outcome == "skipped":
-                return result.reason
-        # Without a single result the controller of workers does not know what is missing.
-        if self._results and not self._dst.record.missing:
-            return ""
-        # With workers it is xdist that counts failures.
-        spread: Any = session.config.pluginmanager.get_plugin("dsession")
-        for stop in (session.shouldfail, session.shouldstop, getattr(spread, "shouldstop", "")):
-            if stop:
-                return str(stop)
-        if self._broken_off:
-            return "interrupted"
-        return "a worker crashed" if self._crashed else ""
-
-    def _print_figures(self, reporter: pytest.TerminalReporter) -> None:
-        lines = terminal_lines(
-            self._summary,
-            self._results,
-            self._dst.record.named(self._dst.settings),
-            self._info(),
-            verbosity=reporter.config.get_verbosity(),
-            width=min(shutil.get_terminal_size().columns, _WIDEST),
-            encoding=_encoding(),
-            command=session_command(reporter.config, self._dst.settings.variant.seed),
-        )
-        if len(lines) > 1:
-            reporter.section("dstfuzz", "=", bold=True)
-        for line in lines:
-            # A `Page` made it printable.
-            reporter.write_line(line.text, **_MARKUP[line.style])
-
-
-def _encoding() -> str:
-    """Return the encoding of the terminal: not of sys.stdout, which pytest may have replaced."""
-    return getattr(sys.__stdout__, "encoding", None) or "utf-8"
-
-
-#: What a worker tells of its end: how many results its selected tests ask for.
-_PLANNED = "dstfuzz_planned"
-#: Columns beyond which a line is hard to read.
-_WIDEST = 120
-#: How a line is coloured, where the terminal has colours.
-_MARKUP: dict[Style, dict[str, bool]] = {
-    "plain": {},
-    "heading": {"bold": True},
-    "good": {"green": True},
-    "bad": {"red": True},
-    "warning": {"yellow": True},
-    "dim": {"light": True},
-}
-#: Exit statuses of runs whose results can be judged.
-_ORDERLY = (
-    pytest.ExitCode.OK,
-    pytest.ExitCode.TESTS_FAILED,
-    pytest.ExitCode.INTERRUPTED,
-    pytest.ExitCode.NO_TESTS_COLLECTED,
-)
+        Returns:
+            The exception that fails the running test.
+        """
+        node.stash[FOUND] = problem_payload(str(error), self.gate.status_of(error))
+        node.session.shouldstop = "the robustness tests cannot be run"
+        return pytest.fail.Exception(str(error), pytrace=False)

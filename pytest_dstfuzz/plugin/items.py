@@ -1,24 +1,23 @@
-"""What one item of a robustness test is about, and the names that it goes by."""
+"""What an item of a robustness test is about, the names that it goes by; the built-in suite."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.campaign.results import TurnResult, turn_id
+from pytest_dstfuzz.config import Settings, build_settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.plugin.selection import NODE
+from pytest_dstfuzz.plugin.context import RunContext
+from pytest_dstfuzz.plugin.selection import NODE, OWN_TESTS
+from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
 from pytest_dstfuzz.report.keyword import keyword, unlike
 from pytest_dstfuzz.report.redact import KEPT_BACK
-
-#: What ``-k`` selects an item with, where that is not the item's name.
-KEYWORD: pytest.StashKey[str] = pytest.StashKey()
 
 
 class TurnParam(NamedTuple):
@@ -38,6 +37,33 @@ def param_of(item: pytest.Item) -> TurnParam | None:
     params = getattr(getattr(item, "callspec", None), "params", {})
     param = params.get("dst_turn")
     return param if isinstance(param, TurnParam) else None
+
+
+def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: RunContext) -> None:
+    """Make one item of a test for each turn that is sampled.
+
+    Args:
+        metafunc: of a test that uses ``dst_turn``.
+        values: settings that its markers give.
+        context: of the session; where its own settings are wrong there are no turns, and the
+            session ends when collection is over.
+
+    Raises:
+        UserError: the markers' settings contradict each other or the data.
+    """
+    settings, turns = context.settings, []
+    if context.mistake is None:
+        if values:
+            settings = build_settings(values, settings)
+            context.check(settings)
+        turns = context.turns(settings)
+    marked = tuple(sorted(values))
+    params = [
+        TurnParam(settings, marked, *turn, turn_id(context.data, turn[0].id, turn[1]))
+        for turn in turns
+    ]
+    ids = [param.turn_id for param in params]
+    metafunc.parametrize("dst_turn", params, ids=ids, indirect=True)
 
 
 def make_selectable(items: Iterable[pytest.Item]) -> None:
@@ -72,18 +98,6 @@ def own_settings(settings: Settings, base: Settings) -> str:
     )
 
 
-def result_key(own: str, origin: str, search: str, fingerprint: str) -> str:
-    """Return what tells the results of one turn apart.
-
-    Args:
-        own: settings of the test that the session does not have.
-        origin: where the tracker came from.
-        search: the search that chose what to change.
-        fingerprint: of the lexicon.
-    """
-    return f"{origin} {own} {search} {fingerprint}"
-
-
 def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object]]:
     """Return what --junitxml shows of a turn."""
     outcomes = [variant.outcome for variant in result.variants]
@@ -113,3 +127,29 @@ def place_of(item: pytest.Item) -> tuple[str, int] | None:
     root = Path(os.environ.get("GITHUB_WORKSPACE") or item.config.invocation_params.dir)
     shown = path.relative_to(root) if path.is_relative_to(root) else path
     return shown.as_posix(), line + 1
+
+
+def test_belief_state_survives(dst_turn: DstTurn) -> None:
+    """What the user means is the same, so the predicted belief state must be."""
+    dst_turn.assert_unchanged()
+
+
+class OwnModule(pytest.Module):
+    """A module of the plugin as a collector, whatever names the user's configuration gives."""
+
+    def funcnamefilter(self, name: str) -> bool:
+        """Take the tests that the plugin has, also where ``python_functions`` was changed."""
+        return name in OWN_TESTS
+
+    def classnamefilter(self, name: str) -> bool:  # noqa: ARG002  # there is no test class
+        """Take no class."""
+        return False
+
+
+def own_items(session: pytest.Session, file: str = __file__) -> Iterator[pytest.Item]:
+    """Collect the tests in a module of the plugin: by default the built-in suite.
+
+    Their ids begin with the same word on every machine.
+    """
+    module = OwnModule.from_parent(session, path=Path(file), name=NODE, nodeid=NODE)
+    return session.genitems(module)

@@ -23,7 +23,7 @@ from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.search.policy import is_agent
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.plugin.memory import RegressionCorpus
+    from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 
 _IN_ACTIONS: Final = "GITHUB_ACTIONS"
 _SUMMARY: Final = "GITHUB_STEP_SUMMARY"

@@ -1,25 +1,287 @@
-"""The tests of remembered violations: one item each, as if they were in a file of their own."""
+"""Remembered violations: one item each, asked for first, accepted, added to where wanted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.plugin.selection import NODE
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, SlotChange
+from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.plugin.campaigns import Campaigns
+from pytest_dstfuzz.plugin.context import RunContext
+from pytest_dstfuzz.plugin.items import own_items
+from pytest_dstfuzz.plugin.origins import brings_its_own
+from pytest_dstfuzz.plugin.result_collector import FOUND, ResultCollector, regression_payload
+from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.regressions.corpus import (
+    FOLDER,
+    Corpus,
+    corpus_path,
+    one,
+    read_corpus,
+    remembered,
+    update_corpus,
+)
+from pytest_dstfuzz.regressions.regression import Regression, Replayed
+from pytest_dstfuzz.relations.relation import as_relation, relation_by_name
+from pytest_dstfuzz.report.page import StyledLine
+from pytest_dstfuzz.report.redact import masked_text
+from pytest_dstfuzz.trackers.validation import unknown_slot
 
-if TYPE_CHECKING:
-    from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-    from pytest_dstfuzz.plugin.memory import DstRegression, RegressionCorpus
+_MOST_NAMED = 10
 
-_MEMORY: pytest.StashKey[RegressionCorpus] = pytest.StashKey()
+
+_OWN: pytest.StashKey[RegressionCorpus] = pytest.StashKey()
+
+
+class RegressionCorpus:
+    """The regressions of a session's data.
+
+    Args:
+        context: of the session.
+        results: what it found.
+        campaigns: they know how to ask the tracker of a test.
+    """
+
+    def __init__(self, context: RunContext, results: ResultCollector, campaigns: Campaigns) -> None:
+        self._context = context
+        self._settings = context.settings
+        self._results = results
+        self._campaigns = campaigns
+
+    @property
+    def path(self) -> Path:
+        """The file of the session's data."""
+        given = self._settings.output.regressions
+        folder = self._context.config.rootpath / FOLDER if given is None else Path(given)
+        return corpus_path(folder, self._context.data.name)
+
+    @property
+    def written(self) -> Path | None:
+        """That file where violations are to be added to it."""
+        return self.path if self._settings.output.remember else None
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """What was remembered before this session; a file with a broken line is an error.
+
+        So is a violation of a slot that there is not: it would count as fixed for ever.
+        """
+        corpus, ontology = read_corpus(self.path), self._context.data.ontology
+        for entry in corpus.values():
+            if problem := unknown_slot({change.slot: "" for change in entry.changed}, ontology):
+                raise DataError(
+                    f"{self.path}: the regression {entry.id} is about {problem}. Mend its line, or "
+                    f"remove it: dstfuzz retire {entry.id}"
+                )
+        return corpus
+
+    def wanted(self) -> list[str]:
+        """Return the ids of the regressions that this session asks for again.
+
+        Raises:
+            UserError: there is none of the id that is to be replayed, or the file is broken.
+        """
+        replay = self._settings.output.replay
+        return list(self.corpus) if replay is None else [one(self.corpus, replay).id]
+
+    def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
+        """Put the regressions before the tests about turns, or in the place of all tests.
+
+        Raises:
+            pytest.UsageError: see `wanted`.
+        """
+        ours = any(name.startswith("dst_") for item in items for name in _fixtures(item))
+        replay = self._settings.output.replay is not None
+        if self._context.mistake is not None or not (ours or replay):
+            return
+        try:
+            wanted = self.wanted()
+        except UserError as error:
+            raise pytest.UsageError(str(error)) from error
+        session.config.stash[_OWN] = self
+        tests = own_items(session, __file__) if self.corpus else ()
+        by_name = dict(zip(self.corpus, tests, strict=True))
+        found = [by_name[name] for name in wanted]
+        if self._settings.tracker.model is None:
+            # Without the tracker that a single test brings there is none to ask.
+            found = [item for item in found if brings_its_own(item, "dst_model")]
+        if replay:
+            session.config.hook.pytest_deselected(items=list(items))
+            items.clear()
+        items[:0] = found
+
+    def ask_again(
+        self, request: pytest.FixtureRequest, model: object, relation: object
+    ) -> DstRegression:
+        """Ask the tracker again for what a regression is about.
+
+        Args:
+            request: of the test.
+            model: the tracker.
+            relation: what the fixture ``dst_relation`` gave; other relations go by their names.
+
+        Raises:
+            UserError: there is no such relation.
+        """
+        entry: Regression = request.param
+        found = None
+        if not isinstance(relation, str):
+            found = as_relation(relation, "the fixture dst_relation")
+        if found is None or found.name != entry.relation:
+            found = relation_by_name(entry.relation)
+        predictor = self._campaigns.predictor(model, request.node)
+        outcome, changes = entry.replayed(predictor.predict([entry.clean, entry.seen]), found)
+        request.node.stash[FOUND] = regression_payload(entry.id, outcome)
+        return DstRegression(self._settings, entry, outcome, changes)
+
+    def why_accepted(self, result: TurnResult, relation: str) -> str:
+        """Return why all violations of a turn may stay, ``""`` where one of them may not.
+
+        Args:
+            result: what was found.
+            relation: name of the relation that was tested.
+        """
+        reasons: dict[str, None] = {}
+        for entry in self._found(result, relation):
+            known = self.corpus.get(entry.id)
+            # What was accepted is that these slots change, and no others.
+            if known is None or known.status != "accepted" or entry.slots - known.slots:
+                return ""
+            reasons[known.reason] = None
+        return "; ".join(reasons)
+
+    def finish(self) -> list[StyledLine]:
+        """Remember what was found, where that is asked for; return what there is to say."""
+        lines = []
+        replayed = self._results.regressions
+        fixed = sorted(name for name, outcome in replayed.items() if outcome == "fixed")
+        if fixed:
+            names = " ".join(fixed[:_MOST_NAMED])
+            more = f" (and {len(fixed) - _MOST_NAMED} more)" if len(fixed) > _MOST_NAMED else ""
+            count = f"{len(fixed)} of {len(replayed)} regressions are fixed"
+            lines.append(StyledLine(f"{count}: dstfuzz retire {names}{more}", "good"))
+        if self._settings.output.replay is not None:
+            lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
+        if self._settings.output.remember:
+            lines.append(self._remember())
+        return lines
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return what the report holds of those that were asked for again."""
+        show = masked_text if self._settings.output.redact else str
+        found = []
+        for name, outcome in sorted(self._results.regressions.items()):
+            entry = self.corpus[name]
+            changed = [
+                str(SlotChange(c.slot, *(v if v is None else show(v) for v in (c.before, c.after))))
+                for c in entry.changed
+            ]
+            known = {"status": entry.status, "reason": show(entry.reason), "turn": entry.turn}
+            found.append({"id": name, **known, "changed": changed, "outcome": outcome})
+        return found
+
+    def _said_of(self, name: str, outcome: str) -> StyledLine:
+        """Say what a violation is that was asked for by its name, and what became of it."""
+        entry = self.corpus[name]
+        state = f"accepted: {entry.reason}" if entry.status == "accepted" else "open"
+        changed = ", ".join(change.slot for change in entry.changed)
+        text = f"regression {name} ({state}), of {changed} at turn {entry.turn}: {outcome}"
+        return StyledLine(text, "good" if outcome == "fixed" else "warning")
+
+    def _remember(self) -> StyledLine:
+        """Add what was found to the file as it is now: others may have changed it meanwhile."""
+        results = self._results.with_relations(self._context.data)
+        found = [entry for relation, one in results for entry in self._found(one, relation)]
+        new = 0
+        try:
+            if found:
+                before, after = update_corpus(self.path, lambda known: remembered(known, found))
+                new = len(after) - len(before)
+        except UserError as error:
+            return StyledLine(f"failed: nothing was remembered: {error}", "bad")
+        return StyledLine(f"{new} new violations were remembered in {self.path}")
+
+    def _found(self, result: TurnResult, relation: str) -> Iterator[Regression]:
+        dialogue = self._dialogues[result.dialogue_id]
+        for variant in result.violations:
+            rules = self._context.data.normalisation
+            yield Regression.of(result, variant, dialogue, relation, rules)
+
+    @cached_property
+    def _dialogues(self) -> dict[str, Dialogue]:
+        return {dialogue.id: dialogue for dialogue in self._context.data.dialogues}
+
+
+class DstRegression:
+    """A remembered violation, and what became of it.
+
+    Args:
+        settings: those of the session.
+        entry: the violation.
+        outcome: what became of it.
+        changes: the slots that change now.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        entry: Regression,
+        outcome: Replayed,
+        changes: tuple[SlotChange, ...],
+    ) -> None:
+        self.entry = entry
+        self.outcome = outcome
+        self.changes = changes
+        self._settings = settings
+
+    def assert_fixed(self) -> None:
+        """Fail while the violation is there; one that is accepted, or under the gate, may be."""
+        __tracebackhide__ = True
+        if self.outcome == "unasked":
+            pytest.skip("the budget ended before this regression was asked for")
+        if self.outcome == "failed":
+            pytest.fail(f"the tracker failed on regression {self.entry.id}", pytrace=False)
+        if self.outcome == "broken":
+            if self.entry.status == "accepted" and self._settings.output.replay is None:
+                pytest.xfail(printable(f"accepted: {self.entry.reason}"))
+            if self._settings.gate.fail_on == "gate" and self._settings.output.replay is None:
+                pytest.xfail("still broken; the session is judged by its gate")
+            pytest.fail(self._explained(), pytrace=False)
+
+    def _explained(self) -> str:
+        show = masked_text if self._settings.output.redact else str
+        lines = [f"regression {self.entry.id} is still there, at turn {self.entry.turn}", ""]
+        for said in self.entry.exchanges:
+            lines += [f"  system:  {show(said.system)}"] if said.system else []
+            lines.append(f"  user:    {show(said.user)}")
+            lines += [f"  seen as: {show(said.seen)}"] if said.seen != said.user else []
+        lines += ["", f"  edits:   {', '.join(self.entry.edits)}"]
+        for change in self.changes:
+            before, after = (show(v) if v else "none" for v in (change.before, change.after))
+            lines.append(f"  changed: {change.slot}: {before} -> {after}")
+        if self.entry.status == "accepted":
+            why = show(self.entry.reason)
+            lines += ["", f"  accepted: {why} (without --dst-replay it fails no build)"]
+        else:
+            lines += ["", f"  to accept it: dstfuzz accept {self.entry.id} --reason '...'"]
+        return printable("\n".join(lines))
+
+
+def _fixtures(item: pytest.Item) -> tuple[str, ...]:
+    return tuple(getattr(item, "fixturenames", ()))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Make one item of each regression, in the order of their ids."""
-    corpus = metafunc.config.stash[_MEMORY].corpus
+    corpus = metafunc.config.stash[_OWN].corpus
     metafunc.parametrize("dst_regression", corpus.values(), ids=list(corpus), indirect=True)
 
 
@@ -32,31 +294,9 @@ def dst_regression(
     dst_lexicon: Lexicon,  # noqa: ARG001 - likewise
 ) -> DstRegression:
     """A remembered violation, asked for again."""
-    return request.config.stash[_MEMORY].replay(request, dst_model, dst_relation)
+    return request.config.stash[_OWN].ask_again(request, dst_model, dst_relation)
 
 
 def regression(dst_regression: DstRegression) -> None:
     """What was found to break has been mended."""
     dst_regression.assert_fixed()
-
-
-class _Module(pytest.Module):
-    """This module as a collector."""
-
-    def funcnamefilter(self, name: str) -> bool:
-        """Take the one test of this module."""
-        return name == regression.__name__
-
-    def classnamefilter(self, name: str) -> bool:  # noqa: ARG002  # there is no test class
-        """Take no class."""
-        return False
-
-
-def regression_items(session: pytest.Session, memory: RegressionCorpus) -> dict[str, pytest.Item]:
-    """Return the test of each regression by its id."""
-    if not memory.corpus:
-        return {}
-    session.config.stash[_MEMORY] = memory
-    module = _Module.from_parent(session, path=Path(__file__), name=NODE, nodeid=NODE)
-    items: Iterator[pytest.Item] = session.genitems(module)
-    return dict(zip(memory.corpus, items, strict=True))

@@ -6,9 +6,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import pytest
+
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+
+#: On a test, or on what holds the fixture of one: what its next report is to tell.
+FOUND: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
 
 
 def result_payload(  # noqa: PLR0913 - all but the first three are given by their names
@@ -35,7 +40,7 @@ def result_payload(  # noqa: PLR0913 - all but the first three are given by thei
         own: settings of the test that the session does not have.
         plain: give plain values, which xdist can send to another process.
         service: the process, where it is a worker, and what its trackers cost so far, see
-            `Service.facts`.
+            `TrackerPool.facts`.
         relation: name of the relation that was tested.
         chosen: names of the search and the relation that fixtures gave.
     """

@@ -1,12 +1,11 @@
-"""What a command line asks for by name, and whether the built-in suite is added to it.
+"""What the command line asks for by name, what markers say, and which tests belong to the run.
 
 Loads nothing heavy: every run that gives an option comes through here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import normpath
 from pathlib import Path
@@ -14,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_dstfuzz.errors import UserError, nearest
-from pytest_dstfuzz.plugin.marker import marker_values
+from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option_text, parse_option
+from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given, given_options, read_settings
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.plugin.session import DstSession
+    from pytest_dstfuzz.plugin.hooks import SessionHooks
 
 #: Stands for the path in the ids of the tests that the plugin adds: the same on every machine.
 NODE = "dstfuzz"
@@ -136,9 +135,9 @@ def selection_of(config: pytest.Config) -> Selection:
     return config.stash[_SELECTION]
 
 
-def refuse_mistakes(config: pytest.Config, start: Callable[[], DstSession]) -> None:
+def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) -> None:
     """Refuse wrong options, data and trackers before anything is collected."""
-    started: DstSession | None = None
+    started: SessionHooks | None = None
     try:
         given = given_options(config)
         if given:
@@ -162,13 +161,62 @@ def refuse_mistakes(config: pytest.Config, start: Callable[[], DstSession]) -> N
         ) from stopped
 
 
-@contextmanager
-def checked_markers(
-    metafunc: pytest.Metafunc, markers: Sequence[pytest.Mark]
-) -> Iterator[dict[str, Any]]:
-    """Give the settings of a test's markers; a mistake in them is an error of collection."""
+def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
+    """Return the parsed settings of the ``dst`` markers of one test.
+
+    Args:
+        markers: the closest first, as ``iter_markers`` yields them; the closest wins.
+
+    Raises:
+        UserError: an argument that the marker does not have, or a value it does not take.
+    """
+    values: dict[str, Any] = {}
+    for marker in markers:
+        if marker.args:
+            raise UserError(
+                "@pytest.mark.dst takes named arguments only, such as transformations=2, "
+                f"not {marker.args[0]!r}"
+            )
+        values = {**_values(marker.kwargs), **values}
+    return values
+
+
+def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    for name in arguments:
+        if name in OPTION_NAMES and name not in MARKER_NAMES:
+            raise UserError(
+                f"@pytest.mark.dst does not take {name!r}, which holds for a whole session "
+                f"(--dst-{name.replace('_', '-')}). Valid: {', '.join(sorted(MARKER_NAMES))}."
+            )
+        if name not in MARKER_NAMES:
+            raise unknown_name("argument of @pytest.mark.dst", name, MARKER_NAMES)
+    return {
+        name: parse_option(name, _as_text(name, value), f"@pytest.mark.dst({name}=...)")
+        for name, value in arguments.items()
+    }
+
+
+def _as_text(name: str, value: object) -> str:
+    text = option_text(name, value)
+    if text is None:
+        raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")
+    return text
+
+
+def check_test(
+    metafunc: pytest.Metafunc,
+    markers: Sequence[pytest.Mark],
+    start: Callable[[], SessionHooks] | None,
+) -> None:
+    """Check the markers of a test; make items of it where ``start`` says that it is about turns.
+
+    Raises:
+        pytest.Collector.CollectError: a mistake in them.
+    """
     try:
-        yield marker_values(markers)
+        values = marker_values(markers)
+        if start is not None:
+            start().parametrise(metafunc, values)
     except UserError as error:
         raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from error
 
@@ -176,8 +224,8 @@ def checked_markers(
 def complete(
     session: pytest.Session,
     items: list[pytest.Item],
-    started: DstSession | None,
-    start: Callable[[], DstSession],
+    started: SessionHooks | None,
+    start: Callable[[], SessionHooks],
 ) -> None:
     """Add to the tests that were collected those of the plugin that belong to the run.
 
@@ -190,19 +238,14 @@ def complete(
     started = start() if adds else started
     if started is None:
         return
-    if adds:
-        items.extend(started.builtin_items(session))
-    started.make_selectable(items)
-    started.memory.collect(session, items)
-    if started.problem is not None:
-        raise pytest.UsageError(str(started.problem))
+    started.add_items(session, items, suite=adds)
     selection.keep(items)
 
 
-def why_untested(config: pytest.Config, exitstatus: int, started: DstSession | None) -> str:
+def why_untested(config: pytest.Config, exitstatus: int, started: SessionHooks | None) -> str:
     """Return what to say of a run without one robustness test, ``""`` where nothing is."""
     idle = hasattr(config, "workerinput") or config.getoption("collectonly")
-    if idle or exitstatus not in _ORDERLY or (started is not None and started.record.tested):
+    if idle or exitstatus not in _ORDERLY or (started is not None and started.collector.tested):
         return ""
     return selection_of(config).untested(given_options(config))
 
@@ -233,12 +276,12 @@ def _missing(node: str, known: Sequence[str]) -> str:
     guess = nearest(node, known)
     hint = f" Did you mean {guess}?" if guess else ""
     name = node.partition("::")[2].partition("[")[0]
-    why = _WHY.get(name, f"the tests that the plugin adds are {' and '.join(_WHY)}")
+    why = OWN_TESTS.get(name, f"the tests that the plugin adds are {' and '.join(OWN_TESTS)}")
     return f"not found: {node}: {why}.{hint}"
 
 
 #: Name of a test that the plugin adds -> why one of its ids may not be there.
-_WHY = {
+OWN_TESTS = {
     "test_belief_state_survives": "the turns that are drawn with these options do not have it (its "
     "run may have had another --dst-data, --dst-split, --dst-turns, --dst-seed or --dst-domains)",
     "regression": "no remembered violation of this data has that id",

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
-
-import pytest
 
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.config import BudgetSettings, Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
+from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.caching import Caches
+from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.report.redact import KEPT_BACK
+from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.deadline import can_end_calls
 from pytest_dstfuzz.trackers.preflight import bounded, preflight, refuse_training_mode
+from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import (
     Disagreement,
     Tracker,
@@ -29,6 +28,10 @@ from pytest_dstfuzz.trackers.tracker import (
     notes_of,
 )
 
+_NO_TRACKER = (
+    "no tracker to test: name one with --dst-model (a registered name such as 'trade', or "
+    "package.module:attribute), or override the fixture dst_model"
+)
 #: What a worker of xdist is told goes under this name of its input.
 _KEY = "dstfuzz"
 _BETWEEN_BATCHES = (
@@ -38,65 +41,96 @@ _BETWEEN_BATCHES = (
 
 
 class TrackerPool:
-    """Tests the trackers of this process before they are asked, and keeps their budget.
+    """Makes and tests the trackers of this process, and keeps their budget.
 
     Args:
-        config: pytest's.
-        settings: those of the session.
-        workers: how many of xdist's workers share the budget; 0 = this is none of them.
+        context: of the session.
+        listener: told what campaigns do, see `Predictor`.
     """
 
-    def __init__(self, config: pytest.Config, settings: Settings, workers: int) -> None:
-        self._given: Mapping[str, Any] = getattr(config, "workerinput", {}).get(_KEY, {})
+    def __init__(self, context: RunContext, listener: Listener) -> None:
+        self._context = context
+        self._settings = settings = context.settings
+        self._listener = listener
+        self._given: Mapping[str, Any] = context.worker.get(_KEY, {})
+        self._caches = Caches(context.config, settings)
         self._measured: dict[int, tuple[Tracker, Disagreement | None]] = {}
-        self._batch_size = settings.tracker.batch_size
-        self._repeatable = settings.tracker.repeatable
-        self._votes = settings.tracker.votes
-        self._redact = settings.output.redact
-        self._caches = Caches(config, settings)
-        self._predictors: list[Predictor] = []
-        self._preflight_seconds = settings.budget.preflight_seconds
-        self.budget = _budget(settings.budget, self._given, workers)
+        self._predictors: dict[int, tuple[object, Predictor]] = {}
+        self._tracker: Tracker | None = None
+        #: Whether that one passed the preflight, here or in the controller.
+        self._tracker_tested = context.workers > 0 and context.model_on_command_line
+        self.budget = _budget(settings.budget, self._given, context.workers)
         # A run has so many seconds as a whole, whatever it spends them on.
         self.budget.deadline.start()
 
-    @contextmanager
-    def bounded(self) -> Iterator[None]:
-        """Let making and testing a tracker end in time.
+    @property
+    def tracker(self) -> Tracker:
+        """The tracker that the settings name.
 
         Raises:
-            OutOfReachError: it did not come back.
+            UserError: they name none, or it cannot be had.
+            OutOfReachError: making it did not come back in time.
         """
-        with bounded(self.budget.deadline, self._preflight_seconds):
-            yield
+        context = self._context
+        if self._settings.tracker.model is None:
+            raise UserError(_NO_TRACKER)
+        if self._tracker is None:
+            folders = (context.config.invocation_params.dir, context.config.rootpath)
+            search_path = tuple(dict.fromkeys(map(str, folders)))
+            deadline = self.budget.deadline
+            with bounded(deadline, self._settings.budget.preflight_seconds):
+                self._tracker = tracker_for(self._settings, context.data, search_path, deadline)
+        return self._tracker
 
-    def test(
-        self,
-        tracker: Tracker,
-        contexts: Sequence[Context],
-        data: DialogueSet,
-        *,
-        named: bool = True,
-        origin: str = "",
-    ) -> None:
-        """Refuse a tracker whose results would mean nothing, or that no budget can be kept of.
-
-        What is known of the same tracker and contexts from an earlier run need not be asked.
-
-        Args:
-            tracker: to be tested.
-            contexts: that it is asked for.
-            data: the dialogues of the run.
-            named: see `Caches.of`.
-            origin: see `Caches.of`.
+    def test_named(self) -> None:
+        """Refuse the tracker that the settings name, where its results would mean nothing.
 
         Raises:
             UserError: see `preflight` and `Budget.watch`.
         """
+        self._test(self.tracker, named=True, origin="")
+        self._tracker_tested = True
+
+    def predictor(self, model: object, origin: str = "") -> Predictor:
+        """Return the way to ask a tracker, which is tested before.
+
+        Args:
+            model: what a fixture gave as the tracker.
+            origin: see `Caches.of`.
+
+        Raises:
+            UserError: it is no tracker, or see `test_named`.
+        """
+        known = self._predictors.get(id(model))
+        if known is None:
+            data, named = self._context.data, model is self._tracker
+            tracker = as_tracker(model, normalisation=data.normalisation)
+            if not (self._tracker_tested and named):
+                self._test(tracker, named=named, origin=origin)
+            self.budget.watch(tracker)
+            repeatable = is_repeatable(tracker, self._settings.tracker.repeatable)
+            predictor = Predictor(
+                tracker,
+                self._settings.tracker.batch_size,
+                ontology=data.ontology,
+                normalisation=data.normalisation,
+                budget=self.budget,
+                listener=self._listener,
+                votes=1 if repeatable else self._settings.tracker.votes,
+                repeats=repeatable,
+                cache=self._caches.of(tracker, data, named=named, origin=origin),
+            )
+            # The model is kept with it: a new one could be given the same id otherwise.
+            known = self._predictors[id(model)] = (model, predictor)
+        return known[1]
+
+    def _test(self, tracker: Tracker, *, named: bool, origin: str) -> None:
+        """Ask a tracker for the first contexts, unless it is known what it says to them."""
+        contexts, data = self._context.first_contexts(), self._context.data
         cache = self._caches.of(tracker, data, named=named, origin=origin)
         # Not from the cache: the mode of a network may have changed since the last run.
         refuse_training_mode(tracker)
-        varies = not is_repeatable(tracker, self._repeatable)
+        varies = not is_repeatable(tracker, self._settings.tracker.repeatable)
         measure = partial(
             preflight,
             tracker,
@@ -106,52 +140,18 @@ class TrackerPool:
             repeatable=not varies,
         )
         try:
-            with self.bounded():
+            with bounded(self.budget.deadline, self._settings.budget.preflight_seconds):
                 if cache is None:
                     measured = measure()
                 else:
                     measured = cache.preflight(contexts, measure, varies=varies)
         except UserError as error:
-            if not self._redact:
+            if not self._settings.output.redact:
                 raise
             # It may repeat what was said.
             raise type(error)(f"the tracker cannot be tested; why is {KEPT_BACK}") from None
         self._measured[id(tracker)] = tracker, measured
         self.budget.watch(tracker)
-
-    def predictor(
-        self,
-        tracker: Tracker,
-        data: DialogueSet,
-        listener: Listener,
-        *,
-        named: bool = True,
-        origin: str = "",
-    ) -> Predictor:
-        """Return the door to a tracker that was tested, here or in the controller.
-
-        Args:
-            tracker: to be asked.
-            data: the dialogues of the run.
-            listener: see `Predictor`.
-            named: see `Caches.of`.
-            origin: see `Caches.of`.
-        """
-        self.budget.watch(tracker)
-        repeatable = is_repeatable(tracker, self._repeatable)
-        predictor = Predictor(
-            tracker,
-            self._batch_size,
-            ontology=data.ontology,
-            normalisation=data.normalisation,
-            budget=self.budget,
-            listener=listener,
-            votes=1 if repeatable else self._votes,
-            repeats=repeatable,
-            cache=self._caches.of(tracker, data, named=named, origin=origin),
-        )
-        self._predictors.append(predictor)
-        return predictor
 
     def facts(self) -> dict[str, Any]:
         """Return what this process found out, as values that can be sent to another one."""
@@ -160,12 +160,9 @@ class TrackerPool:
             "usage": None if usage is None else usage.to_json(),
             "disagreement": sum(measured[1:], measured[0]).to_json() if measured else None,
             "gone": self.budget.stopped,
-            "notes": [
-                *self._notes(),
-                *(n for one, _ in self._measured.values() for n in notes_of(one)),
-            ],
+            "notes": self._notes(),
             "asked": self.budget.calls,
-            "recalled": sum(predictor.recalled for predictor in self._predictors),
+            "recalled": sum(predictor.recalled for _, predictor in self._predictors.values()),
             "cache": self._caches.facts(),
         }
 

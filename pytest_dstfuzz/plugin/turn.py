@@ -1,4 +1,4 @@
-"""What a robustness test is given: one turn, and what came of its variants."""
+"""What the fixtures give to a robustness test: a turn, a report, an agent, a conformance kit."""
 
 from __future__ import annotations
 
@@ -6,19 +6,30 @@ import shlex
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from pytest_dstfuzz.campaign.answers import TrackerFailure
+from pytest_dstfuzz.campaign.attempts import CampaignSpec, begin_turn, draw_variant
+from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.plugin.items import KEYWORD
+from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.plugin.options import repeat_options
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.testing import Conformance, Finding
+
+#: What ``-k`` selects an item with, where that is not the item's name.
+KEYWORD: pytest.StashKey[str] = pytest.StashKey()
+#: How often the agent is asked for another proposal in the place of one that is not valid or new.
+REDRAWS = 8
 
 
 class DstTurn:
@@ -122,6 +133,72 @@ class DstReport:
     def summary(self) -> Summary:
         """The figures of these turns."""
         return summarise(self.results)
+
+
+class DstAgent:
+    """Lets a test ask a policy for what is most likely to break the tracker at a turn.
+
+    Args:
+        rules: validity, seed, number of transformations, and the policy as their search.
+        predictor: the tracker; it is asked about clean turns only.
+    """
+
+    def __init__(self, rules: CampaignSpec, predictor: Predictor) -> None:
+        self.search = rules.search
+        self._rules = rules
+        self._predictor = predictor
+
+    def variants(self, dialogue: Dialogue, turn_index: int, count: int = 1) -> list[Variant]:
+        """Return variants of a turn, the one that the policy thinks best first.
+
+        The same arguments give the same variants. What the tracker says to them is not
+        asked: a test may do with them what it likes. (``--dst-search=agent`` lets the
+        policy learn from its earlier attempts.)
+
+        Args:
+            dialogue: the dialogue; it need not be one of the session's data.
+            turn_index: of the turn, from 0.
+            count: how many variants to look for.
+
+        Returns:
+            At most ``count`` of them, all valid and different.
+
+        Raises:
+            IndexError: there is no such turn.
+        """
+        context = dialogue.context(turn_index)
+        answers = self._predictor.predict([context])
+        clean = answers.get(context, TrackerFailure("the budget ended", asked=False))
+        turn = begin_turn(self._rules, dialogue, dialogue.turns[turn_index], context, clean)
+        found: dict[str, Variant] = {}
+        for number in range(count):
+            variant = draw_variant(self._rules, turn, number)[0].variant
+            if variant.valid:
+                found.setdefault(variant.text, variant)
+        return list(found.values())
+
+
+class DstConformance:
+    """Lets a test assert that the tracker can be tested at all.
+
+    Args:
+        report: what the kit found.
+    """
+
+    def __init__(self, report: Conformance) -> None:
+        #: Findings and figures.
+        self.report = report
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The finding of each check, in their order."""
+        return self.report.findings
+
+    def assert_passed(self) -> None:
+        """Fail when a check failed, and say which, why, and what to do; warnings may be."""
+        __tracebackhide__ = True
+        if not self.report.passed:
+            pytest.fail(printable(self.report.explain()), pytrace=False)
 
 
 def repeat_command(item: pytest.Item, seed: int) -> str:

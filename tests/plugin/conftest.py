@@ -6,8 +6,7 @@ import pytest
 
 # Loaded before any inner run: such a run forgets the modules that it was the first to
 # load, and numpy must not be loaded twice.
-import pytest_dstfuzz.plugin.hooks
-import pytest_dstfuzz.plugin.session  # noqa: F401
+import pytest_dstfuzz.plugin.hooks  # noqa: F401 - see above
 
 TRACKERS = '''
 """Trackers with one property each."""

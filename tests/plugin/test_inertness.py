@@ -71,14 +71,17 @@ def test_pytest_rewrites_only_the_first_module_of_the_plugin(pytester: pytest.Py
     loaded, finders, stderr = run(pytester, *options)
     ours = {name for name in loaded if name.startswith("pytest_dstfuzz")}
     rewritten = {name for name, loader in loaded.items() if loader == "AssertionRewritingHook"}
-    assert "pytest_dstfuzz.campaign.campaign" in ours
+    assert "pytest_dstfuzz.campaign.engine" in ours
     assert rewritten & ours == {"pytest_dstfuzz", "pytest_dstfuzz.plugin"}
     # What is the user's is rewritten as ever.
     assert rewritten >= {"conftest", "helpers"}
     assert (finders, "LEFT 0" in stderr) == (1, True)
 
 
-def test_options_are_there_for_a_suite_that_gives_none(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "workers"])
+def test_options_are_there_for_a_suite_that_gives_none(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
     pytester.makepyprojecttoml("[tool.pytest.ini_options]\naddopts = '--strict-config'\n")
     pytester.makepyfile(
         "def test_other(pytestconfig):\n"
@@ -87,10 +90,21 @@ def test_options_are_there_for_a_suite_that_gives_none(pytester: pytest.Pytester
         "    assert pytestconfig.getini('dst_turns') is None\n"
         "    assert pytestconfig.option.dst_until_broken is None\n"
     )
-    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+    pytester.runpytest_inprocess(*workers).assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("how", ["arguments", "environment", "addopts", "ini", "override"])
+def test_workers_know_the_options_that_were_given(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        "def test_other(pytestconfig):\n"
+        "    assert pytestconfig.getoption('--dst-turns') == '3'\n"
+        "    assert pytestconfig.getoption('--dst-seed') is None\n"
+    )
+    pytester.runpytest_inprocess("--dst-turns=3", "-n1").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    "how", ["arguments", "environment", "addopts", "ini", "override", "file", "plugin"]
+)
 def test_options_are_found_wherever_they_are_given(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
@@ -99,7 +113,13 @@ def test_options_are_found_wherever_they_are_given(
     pytester.makepyprojecttoml(f"[tool.pytest.ini_options]\n{table.get(how, '')}\n")
     if how == "environment":
         monkeypatch.setenv("PYTEST_ADDOPTS", "--dst-turns=x")
+    (pytester.path / "more.txt").write_text("--dst-turns=x\n", encoding="utf-8")
+    pytester.makepyfile(
+        giving="def pytest_load_initial_conftests(args): args.append('--dst-turns=x')\n"
+    )
+    pytester.syspathinsert()
     given = {"arguments": ["--dst-turns", "x"], "override": ["-o", "dst_turns=x"]}
+    given |= {"file": ["@more.txt"], "plugin": ["-p", "giving"]}
     result = pytester.runpytest_inprocess("--strict-config", *given.get(how, ()))
     assert result.ret == 4
     result.stderr.fnmatch_lines(["ERROR: *dst*turns*: 'x' must be a whole number*"])
@@ -114,7 +134,7 @@ def test_the_plugin_can_be_switched_off(pytester: pytest.Pytester) -> None:
 
 def test_help_and_markers_teach(pytester: pytest.Pytester) -> None:
     shown = pytester.runpytest_inprocess("--help").stdout.str()
-    assert "dstfuzz: robustness of dialogue state trackers:" in shown
+    assert "dstfuzz: what is tested:" in shown
     assert "--dst-max-failure-rate=RATE" in shown
     assert "dst_lock (linelist)" in shown
     markers = pytester.runpytest_inprocess("--markers")

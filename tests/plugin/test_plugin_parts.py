@@ -13,10 +13,10 @@ from pytest_dstfuzz.config import OPTIONS, Settings, build_settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin import progress as progress_module
-from pytest_dstfuzz.plugin.marker import marker_values
 from pytest_dstfuzz.plugin.options import given_options, read_settings, repeat_options
 from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.result_collector import ResultCollector, problem_payload, result_payload
+from pytest_dstfuzz.plugin.selection import marker_values
 
 
 def turn(

@@ -25,6 +25,7 @@ from loopback import FAULTS, Asked, Says
 from loopback import Service as ChatService
 
 from pytest_dstfuzz.config import build_settings
+from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.trackers.tracker import Usage
 
@@ -210,9 +211,10 @@ def test_a_budget_of_tokens_or_money_ends_the_run_in_order(
 def test_workers_share_what_the_preflight_left_of_a_budget() -> None:
     spent = Usage(24, 0, 240, 120, 0.4).to_json()
     given = {"dstfuzz": {"usage": spent, "disagreement": None, "notes": []}}
-    config: Any = SimpleNamespace(workerinput=given)
     for limit in ({"max_tokens": 960}, {"max_cost": 1.0, "prices": (1.0, 1.0)}):
-        budget = TrackerPool(config, build_settings(limit), workers=2).budget
+        config: Any = SimpleNamespace(workerinput={**given, "workercount": 2})
+        context = RunContext(config, build_settings(limit), model_on_command_line=True)
+        budget = TrackerPool(context, lambda _: None).budget
         tracker = SimpleNamespace(usage=Usage(cost=0.0))
         budget.watch(tracker)
         tracker.usage = Usage(19, 0, 190, 95, 0.29)

@@ -9,8 +9,7 @@ from rasa_server import TOKEN, RasaServer, serving
 
 # Loaded before any inner run: such a run forgets the modules that it was the first to
 # load, and numpy must not be loaded twice.
-import pytest_dstfuzz.plugin.hooks
-import pytest_dstfuzz.plugin.session  # noqa: F401 - as above
+import pytest_dstfuzz.plugin.hooks  # noqa: F401 - see above
 
 TALKS = """\
 {"dialogue_id": "t1", "turns": [{"system": "", "user": "I would like Chinese food with parking"}, \

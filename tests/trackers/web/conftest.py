@@ -11,7 +11,6 @@ from loopback import Asked, Says, Service, serving
 # Loaded before any inner run: such a run forgets the modules that it was the first to load,
 # and the classes of errors must not be there twice.
 import pytest_dstfuzz.plugin.hooks
-import pytest_dstfuzz.plugin.session
 import pytest_dstfuzz.trackers.web.tracker  # noqa: F401
 
 

@@ -1,0 +1,146 @@
+"""The campaigns of a session: each runs when the first of its tests asks, and knows the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.campaign.attempts import CampaignSpec
+from pytest_dstfuzz.campaign.engine import CampaignEngine
+from pytest_dstfuzz.campaign.events import Listener
+from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.plugin.context import RunContext
+from pytest_dstfuzz.plugin.items import TurnParam, own_settings, param_of
+from pytest_dstfuzz.plugin.origins import CampaignKey, FixtureValues, Origins
+from pytest_dstfuzz.plugin.result_collector import result_payload
+from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
+from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
+from pytest_dstfuzz.search.policy import AgentSearch, describe_policy, is_agent
+
+
+class Campaigns:
+    """Runs the campaigns that tests ask for, each when the first of its tests does.
+
+    Args:
+        context: of the session.
+        pool: of its trackers.
+        listener: told what campaigns do.
+    """
+
+    def __init__(self, context: RunContext, pool: TrackerPool, listener: Listener) -> None:
+        self._context = context
+        self._pool = pool
+        self._listener = listener
+        self._origins = Origins()
+        #: What the fixtures of tests gave.
+        self.fixtures = FixtureValues(self._origins)
+        #: What the selected tests are about, and where their trackers come from.
+        self._params: list[tuple[TurnParam, str]] = []
+        #: By settings and origin: dialogue id -> dialogue, last turn that a test asks for.
+        self._plans: dict[tuple[Settings, str], dict[str, tuple[Dialogue, int]]] = {}
+        #: By the name of an agent's search: fingerprint of its policy, and a note on it.
+        self._policies: dict[str, tuple[str, str]] = {}
+        self._engines: dict[CampaignKey, CampaignEngine] = {}
+        #: How many results the selected tests ask for.
+        self.planned = 0
+
+    def plan(self, items: Sequence[pytest.Item]) -> None:
+        """Note which turns will be asked for, so that a campaign can look ahead."""
+        about = [(item, param) for item in items if (param := param_of(item)) is not None]
+        self._origins.learn(item for item, _ in about)
+        self._params = [(param, self._origins.of(item)) for item, param in about]
+        for param, origin in self._params:
+            last = self._plans.setdefault((param.settings, origin), {})
+            _, index = last.get(param.dialogue.id, (param.dialogue, -1))
+            last[param.dialogue.id] = (param.dialogue, max(index, param.turn_index))
+        asked = {(param.settings, origin, param.turn_id) for param, origin in self._params}
+        self.planned = len(asked)
+
+    def predictor(self, model: object, item: pytest.Item) -> Predictor:
+        """Return the way to ask the tracker of a test."""
+        return self._pool.predictor(model, self._origins.of(item))
+
+    def result(self, param: TurnParam, model: object, key: CampaignKey) -> TurnResult:
+        """Return what came of the turn of a test.
+
+        Raises:
+            UserError: the tracker or the settings cannot be used.
+        """
+        # A tracker that cannot be used is refused before the settings are looked at.
+        predictor = self._pool.predictor(model, key.origin)
+        if key not in self._engines:
+            data, planned = self._context.data, self._plans[key.settings, key.origin]
+            worker = self._context.workers > 0
+            self._engines[key] = CampaignEngine(
+                key.effective,
+                data,
+                predictor,
+                key.lexicon,
+                plan=[planned[item.id] for item in data.dialogues if item.id in planned],
+                listener=self._listener,
+                # What a worker looks ahead to may be another worker's turn.
+                window=self._context.settings.tracker.batch_size if worker else None,
+                ahead=not worker,
+                search=self.fixtures.own(key.search_id),
+                relation=self.fixtures.own(key.relation_id),
+            )
+        return self._engines[key].result(param.dialogue.id, param.turn_index)
+
+    def payload(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> dict[str, Any]:
+        """Return what is recorded of a test."""
+        words, variant = key.lexicon.fingerprint, key.effective.variant
+        search, relation = variant.search, variant.relation
+        own = own_settings(param.settings, self._context.settings)
+        others = own if relation == param.settings.variant.relation else f"{own} {relation}"
+        shipped = is_agent(search) and not key.search_id
+        chosen = {"search": search, "relation": relation}
+        # What the trackers of this process cost is known here, where it is the one that reports.
+        worker = self._context.worker.get("workerid", "")
+        return result_payload(
+            f"{key.origin} {others} {search} {words}",
+            result,
+            words,
+            policy=self._policy(search) if shipped else ("", ""),
+            planned=self.planned,
+            own=own,
+            plain=self._context.sends_results,
+            relation=relation,
+            chosen={name: one for name, one in chosen.items() if name not in param.marked},
+            service=(worker, self._pool.facts()) if worker else ("", {}),
+        )
+
+    def finished(self) -> Iterator[dict[str, Any]]:
+        """Give what is recorded of tests that did not run, and whose results are there.
+
+        This is done in the process that runs the tests, after an interrupt. With workers an
+        interrupt reaches the controller alone, which reports the tests whose reports had come
+        in; what the campaigns of its workers had computed ahead of their tests is lost with them.
+        """
+        for key, engine in self._engines.items():
+            finished = {turn.id: turn for turn in engine.finished()}
+            for param, origin in self._params:
+                result = finished.get(param.turn_id)
+                if result is None or result.outcome == "skipped":
+                    continue
+                if (param.settings, origin) == (key.settings, key.origin):
+                    yield self.payload(param, key, result)
+
+    def agent(self, model: object, search: object, lexicon: Lexicon) -> DstAgent:
+        """Return what the fixture ``dst_agent`` gives to a test."""
+        name = search if isinstance(search, str) and is_agent(search) else AgentSearch.name
+        settings = self._context.settings.replace_options(search=name, redraws=REDRAWS)
+        spec = CampaignSpec.of(settings.variant, self._context.data, lexicon)
+        return DstAgent(spec, self._pool.predictor(model))
+
+    def _policy(self, search: str) -> tuple[str, str]:
+        """Return the fingerprint of an agent's policy, and a note on it."""
+        if search not in self._policies:
+            named = self._context.settings.tracker
+            self._policies[search] = describe_policy(search, named.model, named.checkpoint)
+        return self._policies[search]

@@ -1,0 +1,133 @@
+"""What the robustness tests of one process share and nothing changes: settings, data, words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.campaign.attempts import CampaignSpec
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.ontology import with_slots
+from pytest_dstfuzz.dialogue.sampling import sample_set, sample_turns
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.plugin.options import given_options, read_settings
+from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What a session is about.
+
+    Attributes:
+        config: pytest's.
+        settings: those of the session; a marker may change some for its test.
+        model_on_command_line: whether the command line names a tracker. An ini file that does
+            serves runs of other tests too.
+    """
+
+    config: pytest.Config
+    settings: Settings
+    model_on_command_line: bool
+    _pid: int = field(default_factory=os.getpid)
+
+    @classmethod
+    def of(cls, config: pytest.Config) -> RunContext:
+        """Read the options.
+
+        Raises:
+            UserError: an option has a value that it does not take.
+        """
+        given = given_options(config)
+        named = any(option.name == "model" and option.on_command_line for option in given)
+        return cls(config, read_settings(config), named)
+
+    @cached_property
+    def data(self) -> DialogueSet:
+        """The dialogues of the session."""
+        settings = self.settings.data
+        return with_slots(load_dialogues(settings.data, settings.split), settings.slots)
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """The shipped words for the perturbations; a suite may bring its own."""
+        return load_lexicon()
+
+    @property
+    def worker(self) -> Mapping[str, Any]:
+        """What xdist told this process, where it is one of its workers."""
+        told: Mapping[str, Any] = getattr(self.config, "workerinput", {})
+        return told
+
+    @property
+    def workers(self) -> int:
+        """How many of xdist's workers there are, where this process is one; 0 = it is none."""
+        return int(self.worker.get("workercount", 0))
+
+    @property
+    def sends_results(self) -> bool:
+        """Whether another process reports: that of xdist, or the one that this one left."""
+        return self.workers > 0 or os.getpid() != self._pid
+
+    @property
+    def judges_nothing(self) -> bool:
+        """Whether this process is a worker, or only collects."""
+        return self.workers > 0 or bool(self.config.getoption("collectonly"))
+
+    def tests_its_tracker(self, *others: object) -> bool:
+        """Whether this run is to test a tracker that the settings name.
+
+        Args:
+            others: what shows that, where only an ini file names it: tests about turns, results.
+        """
+        return self.settings.tracker.model is not None and (
+            self.model_on_command_line or any(others)
+        )
+
+    def turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
+        """Return the turns that are drawn with some settings, dialogue by dialogue."""
+        wanted = settings.data
+        sampled = sample_turns(self.data, wanted.turns, settings.variant.seed, wanted.domains)
+        return [(dialogue, index) for dialogue, last in sampled for index in range(last + 1)]
+
+    @property
+    def sampled(self) -> DialogueSet:
+        """The data with only the turns that are drawn."""
+        wanted, seed = self.settings.data, self.settings.variant.seed
+        return sample_set(self.data, wanted.turns, seed, wanted.domains)
+
+    def first_contexts(self) -> list[Context]:
+        """Return what a tracker is asked for before it is tested."""
+        turns = self.turns(self.settings)[:PREFLIGHT_CONTEXTS]
+        return [dialogue.context(index) for dialogue, index in turns]
+
+    def check(self, settings: Settings) -> None:
+        """Refuse settings that contradict the data.
+
+        Raises:
+            UserError: they do, or the data cannot be read.
+        """
+        if settings not in self._checked:
+            self.turns(settings)
+            CampaignSpec.of(settings.variant, self.data, self.lexicon)
+            self._checked.add(settings)
+
+    @cached_property
+    def mistake(self) -> UserError | None:
+        """What is wrong with the settings of the session, which is no mistake of any test."""
+        try:
+            self.check(self.settings)
+        except UserError as error:
+            return error
+        return None
+
+    @cached_property
+    def _checked(self) -> set[Settings]:
+        return set()

@@ -1,0 +1,322 @@
+"""The end of a session: what was found is judged, written and printed."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.config import masked_words
+from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
+from pytest_dstfuzz.plugin.caching import cache_problems, remove_shared
+from pytest_dstfuzz.plugin.campaigns import Campaigns
+from pytest_dstfuzz.plugin.context import RunContext
+from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate
+from pytest_dstfuzz.plugin.outputs import (
+    annotation_lines,
+    record_suite_properties,
+    write_outputs,
+)
+from pytest_dstfuzz.plugin.regressions import RegressionCorpus
+from pytest_dstfuzz.plugin.result_collector import (
+    ResultCollector,
+)
+from pytest_dstfuzz.plugin.selection import selection_of
+from pytest_dstfuzz.plugin.tracker_pool import TrackerPool, contexts, gone, total
+from pytest_dstfuzz.plugin.tracker_pool import notes as tracker_notes
+from pytest_dstfuzz.plugin.turn import session_command
+from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.json_report import build_report
+from pytest_dstfuzz.report.page import Style, StyledLine
+from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.terminal import terminal_lines
+
+
+class SessionEnd:
+    """Judges a session when its tests are over, and tells what it found.
+
+    Args:
+        context: of the session.
+        collector: what its tests found.
+        gate: its limits and baseline.
+        pool: its trackers.
+        campaigns: they know what was computed ahead of tests.
+        regressions: the remembered violations.
+    """
+
+    def __init__(
+        self,
+        context: RunContext,
+        collector: ResultCollector,
+        gate: SessionGate,
+        pool: TrackerPool,
+        campaigns: Campaigns,
+        regressions: RegressionCorpus,
+    ) -> None:
+        self._context = context
+        self._collector = collector
+        self._gate = gate
+        self._pool = pool
+        self._campaigns = campaigns
+        self._regressions = regressions
+        self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._started = time.monotonic()
+        #: What the gate said; ``None`` where it was not asked.
+        self._judged: GateDecision | None = None
+        #: Sentences for the end of the summary.
+        self._last_lines: list[StyledLine] = []
+        self._ended = ""
+        self._crashed = False
+        #: Whether something ended the session at once: Ctrl-C, or pytest.exit() with any status.
+        self._broken_off = False
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: object) -> None:
+        """Note that a worker of xdist crashed, and what tests one that did not had selected."""
+        self._crashed = self._crashed or bool(error)
+        planned = getattr(node, "workeroutput", {}).get(_PLANNED, 0)
+        self._collector.planned = max(self._collector.planned, planned)
+
+    def pytest_keyboard_interrupt(self) -> None:
+        """Note that the session did not come to its end."""
+        self._broken_off = True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Judge the session, and write the report, also of a run that was cut short."""
+        config = session.config
+        if self._context.workers:
+            config.workeroutput[_PLANNED] = self._collector.planned  # type: ignore[attr-defined]  # xdist's
+        if self._context.judges_nothing:
+            return
+        facts = self._facts()
+        # Once the workers are gone.
+        config.add_cleanup(partial(remove_shared, facts))
+        self._last_lines += [StyledLine(problem, "warning") for problem in cache_problems(facts)]
+        if self._collector.problem:
+            session.exitstatus = self._collector.problem_status
+            return
+        if self._broken_off:
+            for found in self._campaigns.finished():
+                self._collector.add(found)
+        if exitstatus not in _ORDERLY:
+            return
+        lines = self._regressions.finish()
+        self._last_lines += lines
+        if exitstatus == pytest.ExitCode.OK and any(line.style == "bad" for line in lines):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        # Tests that were all skipped have no results, and pass no gate.
+        gated = self._gate.given and self._collector.planned
+        if self._tests_its_tracker or self._results or gated:
+            self._end(session, exitstatus)
+            self._tell_gone(session, gone(facts), exitstatus)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Print the figures, and why the session failed."""
+        if self._context.judges_nothing:
+            return
+        if self._results:
+            self._print_figures(terminalreporter)
+            if self._collector.missing:
+                why = f" ({self._ended})" if self._ended else ""
+                text = f"dstfuzz: {self._collector.missing:,} selected turns have no result{why}"
+                terminalreporter.write_line(printable(text), yellow=True)
+        for line in self._last_lines:
+            markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
+            terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
+        new = [
+            result
+            for relation, result in zip(self._relations, self._results, strict=True)
+            if not self._regressions.why_accepted(result, relation)
+        ]
+        for command in annotation_lines(
+            new, self._context.settings, _encoding(), self._collector.places
+        ):
+            terminalreporter.write_line(command)
+
+    # -- steps of the end -------------------------------------------------------------
+
+    def _end(self, session: pytest.Session, exitstatus: int) -> None:
+        """Judge the session and write what is asked for."""
+        self._ended = self._why_ended(session)
+        status = self._judge()
+        if not self._write_reports():
+            status = status or pytest.ExitCode.TESTS_FAILED
+        if exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = status or session.exitstatus
+
+    def _tell_gone(self, session: pytest.Session, why: str, exitstatus: int) -> None:
+        """Say that nobody answered any more, where that is why nothing more was asked."""
+        if why:
+            self._last_lines.append(StyledLine(f"failed: {why}; nothing more was asked", "bad"))
+            if exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+                session.exitstatus = INFRASTRUCTURE
+
+    @property
+    def _tests_its_tracker(self) -> bool:
+        return self._context.tests_its_tracker(self._campaigns.planned, self._collector)
+
+    @cached_property
+    def _results(self) -> tuple[TurnResult, ...]:
+        found = self._collector.results(self._context.data) if self._collector else ()
+        return tuple(map(redacted, found)) if self._context.settings.output.redact else found
+
+    @cached_property
+    def _relations(self) -> list[str]:
+        """The names of the relations that were tested, one for each result."""
+        found = self._collector.with_relations(self._context.data) if self._results else []
+        return [relation for relation, _ in found]
+
+    @cached_property
+    def _summary(self) -> Summary:
+        return summarise(self._results)
+
+    def _judge(self) -> int:
+        """Judge the session, and return the exit status that follows."""
+        gated = self._context.settings.gate.fail_on == "gate" or self._gate.given
+        # Where the kit has checked the adapter and no test is about a turn, that was the test.
+        # Likewise where remembered violations were all that was asked for.
+        others = self._collector.conformance or bool(self._collector.regressions)
+        # And a file that is asked for by name may be about something else.
+        others = others or bool(selection_of(self._context.config).files)
+        about_turns = self._context.tests_its_tracker(
+            self._campaigns.planned, self._collector
+        ) and not (others and not self._collector.planned)
+        if not (about_turns or gated):
+            lines = (
+                self._gate.judge_answers(self._collector, self._context.data)
+                if self._results
+                else ()
+            )
+            self._last_lines += lines
+            return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
+        self._judged = self._gate.judge(
+            self._collector, self._context.data, self._summary, self._info()
+        )
+        self._last_lines += self._judged.lines
+        return self._judged.status
+
+    def _write_reports(self) -> bool:
+        """Write what is asked for, and return whether all went well."""
+        # A run that found nothing must not take the place of one that did.
+        if not self._results:
+            return True
+        judged = self._judged
+        gate = judged.judgement if judged is not None and self._gate.judges else None
+        lines = write_outputs(
+            self._context.settings.output,
+            lambda: build_report(
+                self._results,
+                self._summary,
+                self._collector.named(self._context.settings),
+                self._info(),
+                gate=None if gate is None else gate.to_json(),
+                regressions=self._regressions.facts(),
+            ),
+        )
+        self._last_lines += lines
+        record_suite_properties(
+            self._context.config,
+            self._summary,
+            self._context.settings.variant,
+            None if gate is None else gate.verdict,
+        )
+        return all(line.style != "bad" for line in lines)
+
+    def _info(self) -> RunInfo:
+        own = "; or ".join(sorted(self._collector.own))
+        facts = self._facts()
+        usage, disagreement = total(facts)
+        policies = sorted(self._collector.policies.items())
+        notes = [*tracker_notes(facts), *(note for _, note in policies)]
+        if own:
+            notes.append(f"markers of tests set {own}")
+        info = RunInfo.of(
+            self._context.data,
+            lexicon=" ".join(sorted(self._collector.lexicons)),
+            policy=" ".join(fingerprint for fingerprint, _ in policies),
+            notes=tuple(notes),
+            ended=self._ended,
+            command=shlex.join(
+                masked_words(["pytest", *self._context.config.invocation_params.args])
+            ),
+            started=self._started_at,
+            seconds=time.monotonic() - self._started,
+        )
+        asked, recalled = contexts(facts)
+        return replace(info, usage=usage, disagreement=disagreement, asked=asked, recalled=recalled)
+
+    def _facts(self) -> list[Mapping[str, Any]]:
+        """Return what this process and the workers found out about their trackers."""
+        return [self._pool.facts(), *self._collector.services.values()]
+
+    def _why_ended(self, session: pytest.Session) -> str:
+        for result in self._results:
+            if result.outcome == "skipped":
+                return result.reason
+        # Without a single result the controller of workers does not know what is missing.
+        if self._results and not self._collector.missing:
+            return ""
+        # With workers it is xdist that counts failures.
+        spread: Any = session.config.pluginmanager.get_plugin("dsession")
+        for stop in (session.shouldfail, session.shouldstop, getattr(spread, "shouldstop", "")):
+            if stop:
+                return str(stop)
+        if self._broken_off:
+            return "interrupted"
+        return "a worker crashed" if self._crashed else ""
+
+    def _print_figures(self, reporter: pytest.TerminalReporter) -> None:
+        lines = terminal_lines(
+            self._summary,
+            self._results,
+            self._collector.named(self._context.settings),
+            self._info(),
+            verbosity=reporter.config.get_verbosity(),
+            width=min(shutil.get_terminal_size().columns, _WIDEST),
+            encoding=_encoding(),
+            command=session_command(reporter.config, self._context.settings.variant.seed),
+        )
+        if len(lines) > 1:
+            reporter.section("dstfuzz", "=", bold=True)
+        for line in lines:
+            # A `Page` made it printable.
+            reporter.write_line(line.text, **_MARKUP[line.style])
+
+
+def _encoding() -> str:
+    """Return the encoding of the terminal: not of sys.stdout, which pytest may have replaced."""
+    return getattr(sys.__stdout__, "encoding", None) or "utf-8"
+
+
+#: What a worker tells of its end: how many results its selected tests ask for.
+_PLANNED = "dstfuzz_planned"
+#: Columns beyond which a line is hard to read.
+_WIDEST = 120
+#: How a line is coloured, where the terminal has colours.
+_MARKUP: dict[Style, dict[str, bool]] = {
+    "plain": {},
+    "heading": {"bold": True},
+    "good": {"green": True},
+    "bad": {"red": True},
+    "warning": {"yellow": True},
+    "dim": {"light": True},
+}
+#: Exit statuses of runs whose results can be judged.
+_ORDERLY = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.INTERRUPTED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
