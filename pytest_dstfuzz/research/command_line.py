@@ -15,6 +15,7 @@ from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.research.comparison import Comparison, GroundConfig, prepare
 from pytest_dstfuzz.research.contenders import Contender
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 _SHARED: Final = (
     *("model", "checkpoint", "data", "device", "batch_size", "attack", *ADAPTER),
@@ -129,8 +130,9 @@ def splits(text: str) -> tuple[str, ...]:
 def ks(text: str) -> tuple[int, ...]:
     """Read ``1,2,6``: numbers of transformations."""
     numbers = whole_numbers(1)(text)
-    if any(number > 6 for number in numbers):
-        raise ValueError("must be numbers from 1 to 6, such as 1,2,6")
+    most = len(TRANSFORMATIONS)
+    if any(number > most for number in numbers):
+        raise ValueError(f"must be numbers from 1 to {most}, such as 1,2,{most}")
     return numbers
 
 
