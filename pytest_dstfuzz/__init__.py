@@ -54,6 +54,7 @@ _HOMES = {
     "lexicon": "",
     "strategies": "",
     "testing": "",
+    "transformations": "",
 }
 __all__ = list(_HOMES)
 

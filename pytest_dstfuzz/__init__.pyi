@@ -1,6 +1,7 @@
 from pytest_dstfuzz import lexicon as lexicon
 from pytest_dstfuzz import strategies as strategies
 from pytest_dstfuzz import testing as testing
+from pytest_dstfuzz import transformations as transformations
 from pytest_dstfuzz.campaign.campaign import Campaign as Campaign
 from pytest_dstfuzz.campaign.results import TurnResult as TurnResult
 from pytest_dstfuzz.campaign.results import VariantResult as VariantResult
