@@ -83,7 +83,7 @@ def test_a_sound_tracker_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "tracker      checked_bot:track\n" in shown
     assert "data         talks, split test: 6 dialogues, 17 turns\n" in shown
     assert re.search(r"^contexts a second by batch size   1: [\d,.]+   2: ", shown, re.MULTILINE)
-    assert re.search(r"^joint goal accuracy +100\.00% of 17 turns$", shown, re.MULTILINE)
+    assert re.search(r"^joint goal accuracy +100\.00 % of 17 turns$", shown, re.MULTILINE)
     assert shown.endswith("\n13 checks: 12 passed, 1 skipped\n")
     assert "\x1b" not in shown
 
