@@ -14,8 +14,9 @@ _TRACKER = (
     Option(
         "model",
         Value(parsers.tracker, "NAME"),
-        "tracker: a registered name ('trade'), module:attribute, or the address of a service, "
-        "http(s)://... or rasa+http(s)://...",
+        "tracker: a registered name ('trade'), module:attribute, or the address of a service: "
+        "http(s)://..., rasa+http(s)://..., openai+http(s)://..., or what a package or a "
+        "conftest.py registers",
     ),
     Option(
         "checkpoint",

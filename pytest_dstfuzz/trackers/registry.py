@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from pytest_dstfuzz.config import Address, Settings, revealed
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -17,26 +18,68 @@ from pytest_dstfuzz.errors import (
     UserError,
     message_of,
     nearest,
+    needs_extra,
     unknown_name,
 )
 from pytest_dstfuzz.registry import Registry
-from pytest_dstfuzz.trackers import simpletod, trade
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.factories import call_factory, takes
-from pytest_dstfuzz.trackers.schemes import SCHEMES, option_owners
+from pytest_dstfuzz.trackers.schemes import SCHEMES, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import passes_through, raised_at
 from pytest_dstfuzz.trackers.web.secrets import secrets_of
-from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 
 #: Packages bring a tracker by an entry point of this group that names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.trackers"
 #: Called with those of ``checkpoint``, ``device`` and ``batch_size`` that it names, and with its
 #: own keys, see `trackers.factories`. Whatever `as_tracker` takes may be returned.
 TrackerFactory = Callable[..., object]
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedTracker:
+    """The factory of a network that ships; torch is loaded when it is called.
+
+    Attributes:
+        name: of the tracker, and of the extra that it needs.
+        module: that has ``load(checkpoint, device, batch_size)``.
+        load: the function's name.
+        needs: packages of the extra.
+    """
+
+    name: str
+    module: str
+    load: str
+    needs: tuple[str, ...]
+
+    def __call__(
+        self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
+    ) -> Tracker:
+        """Return the tracker.
+
+        Args:
+            checkpoint: of the weights; ``None`` is the shipped model.
+            device: where to compute.
+            batch_size: contexts that are computed together.
+
+        Raises:
+            UserError: the extra is not installed, or checkpoint or device is not usable.
+        """
+        with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
+            module = importlib.import_module(f"pytest_dstfuzz.trackers.{self.module}")
+        return cast("Tracker", getattr(module, self.load)(checkpoint, device, batch_size))
+
+
+TRADE: Final = ShippedTracker("trade", "trade.tracker", "load_trade", ("torch", "safetensors"))
+SIMPLETOD: Final = ShippedTracker(
+    "simpletod",
+    "simpletod.tracker",
+    "load_simpletod",
+    ("torch", "transformers", "tokenizers", "safetensors"),
+)
 TRACKERS: Final[Registry[TrackerFactory]] = Registry(
-    "tracker", ENTRY_POINT_GROUP, {"trade": trade.create, "simpletod": simpletod.create}
+    "tracker", ENTRY_POINT_GROUP, {one.name: one for one in (TRADE, SIMPLETOD)}
 )
 _DEFAULT_DEVICE: Final = "cpu"
 

@@ -9,6 +9,7 @@ from pages_of_docs import texts
 
 from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.trackers.registry import SIMPLETOD, TRADE
 from pytest_dstfuzz.trackers.tracker import Tracker
 from tools.docs.gallery import SHOWN, marked, weaknesses
 
@@ -49,12 +50,7 @@ def test_each_weakness_is_there(name: str) -> None:
 
 def tracker(name: str) -> Tracker:
     """The shipped tracker of that name."""
-    if name == "TRADE":
-        from pytest_dstfuzz.trackers.trade import create  # noqa: PLC0415 - needs torch
-    else:
-        from pytest_dstfuzz.trackers.simpletod import create  # noqa: PLC0415 - needs transformers
-    made: Tracker = create(checkpoint=None, device="cpu", batch_size=8)
-    return made
+    return (TRADE if name == "TRADE" else SIMPLETOD)(batch_size=8)
 
 
 def test_a_change_is_marked_word_by_word() -> None:

@@ -8,7 +8,7 @@ from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.trackers.chat.prompt import Prompt, answer_formats, prompt_slots
 from pytest_dstfuzz.trackers.chat.tracker import ChatTracker, Meter, model_name
-from pytest_dstfuzz.trackers.web.settings import ServiceSettings
+from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import Transport
 
 #: Where the API is under an address that names no path.

@@ -12,6 +12,7 @@ from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web.contract import (
     About,
@@ -21,7 +22,6 @@ from pytest_dstfuzz.trackers.web.contract import (
     request_json,
 )
 from pytest_dstfuzz.trackers.web.group import group_json, read_answers
-from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 T = TypeVar("T")

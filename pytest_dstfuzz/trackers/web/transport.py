@@ -31,6 +31,7 @@ import httpx
 
 from pytest_dstfuzz.config import masked, revealed
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
+from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted
 from pytest_dstfuzz.trackers.web.client import Attempts, make_client, masking, service_url
 from pytest_dstfuzz.trackers.web.reply import (
@@ -53,7 +54,6 @@ from pytest_dstfuzz.trackers.web.retry import (
     worth_waiting,
 )
 from pytest_dstfuzz.trackers.web.secrets import Secrets, header_values, secrets_of
-from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 
 __all__ = ["MalformedReply", "Reply", "ServiceError", "Transport"]
 

@@ -13,8 +13,8 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, Ontology
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.rasa import RasaTracker, create
+from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import Transport
 
 ONTOLOGY = Ontology(

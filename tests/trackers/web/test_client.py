@@ -17,9 +17,9 @@ import pytest
 from loopback import Asked, Says, Service, send
 
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.web.reply import LONGEST, BodyError, decompressed
 from pytest_dstfuzz.trackers.web.secrets import Secrets
-from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import Reply, ServiceError, Transport
 
 Serve = Callable[[Callable[[Asked], Says]], Service]

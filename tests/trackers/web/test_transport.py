@@ -18,10 +18,10 @@ from loopback import FAULTS, Asked, Says, Service, send
 
 from pytest_dstfuzz.config import Header
 from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted
 from pytest_dstfuzz.trackers.web import transport as transport_module
 from pytest_dstfuzz.trackers.web.retry import backoff, retry_after
-from pytest_dstfuzz.trackers.web.settings import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
