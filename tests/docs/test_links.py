@@ -83,6 +83,7 @@ def test_anchors_of_options_exist() -> None:
     [
         ("guides/http.md", "--dst-model=http://localhost:8765"),
         ("concepts/statistics.md", "## `inconclusive`"),
+        ("guides/extending.md", "## An operator"),
         ("guides/budgets.md", "--dst-max-seconds=600"),
         ("guides/gates.md", '[tool.dstfuzz.gates.slot."hotel-book people"]'),
     ],

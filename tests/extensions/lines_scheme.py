@@ -2,12 +2,13 @@
 
 import json
 import socket
+from typing import Any
 from urllib.parse import urlsplit
 
 from pytest_dstfuzz import Context, TrackerError
 
 
-def create(address: str, *, timeout: float = 10.0):
+def create(address: Any, *, timeout: float = 10.0):
     service = urlsplit(address.full)  # with the credentials that printing it leaves out
 
     def track(context: Context) -> dict[str, str]:
