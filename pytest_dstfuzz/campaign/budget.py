@@ -96,7 +96,7 @@ class Budget:
         if self._max_cost is not None and usage.cost is None:
             raise UserError(
                 "--dst-max-cost cannot be kept: the tracker knows no prices; of a chat model "
-                "(openai+http://...), --dst-prices=IN,OUT says them"
+                "(openai+http://...), --dst-tracker prices=IN,OUT says them"
             )
 
     @property

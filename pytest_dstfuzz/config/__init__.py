@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pytest_dstfuzz.config.options import (
-    ADAPTER,
     MARKER_NAMES,
     OPTION_NAMES,
     OPTIONS,
-    SERVICE,
     names_of,
     option,
     option_text,
@@ -21,7 +19,15 @@ from pytest_dstfuzz.config.parsers import (
     Option,
     canonical_split,
 )
-from pytest_dstfuzz.config.secret import MASK, Address, Header, masked, masked_words, revealed
+from pytest_dstfuzz.config.secret import (
+    MASK,
+    Address,
+    Header,
+    OwnKey,
+    masked,
+    masked_words,
+    revealed,
+)
 from pytest_dstfuzz.config.settings import (
     NO_CACHE,
     BudgetSettings,
@@ -36,10 +42,12 @@ from pytest_dstfuzz.config.settings import (
     settings_json,
     settings_of_json,
 )
+from pytest_dstfuzz.config.tracker_keys import ADAPTER, KEYS, SERVICE
 
 __all__ = [
     "ADAPTER",
     "ATTACKS",
+    "KEYS",
     "MARKER_NAMES",
     "MASK",
     "NO_CACHE",
@@ -56,6 +64,7 @@ __all__ = [
     "Header",
     "Option",
     "OutputSettings",
+    "OwnKey",
     "Settings",
     "TrackerSettings",
     "VariantSettings",

@@ -7,10 +7,12 @@ may not import the room of the command.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from pytest_dstfuzz.config import ADAPTER, option, parse_option
+from pytest_dstfuzz.config import ADAPTER, KEYS, Option, option, parse_option
+from pytest_dstfuzz.config.settings import split_keys
 from pytest_dstfuzz.errors import UserError, nearest
 
 
@@ -58,16 +60,26 @@ class Parser(argparse.ArgumentParser):
         """Add options of the table that pytest shares: the same names without ``dst-``."""
         for name in names:
             item = option(name)
-            flag = f"--{item.flag}"
-            self.option(
-                flag,
-                dest=name,
-                type=_shared_type(name, flag),
-                action=_Together if item.value.separator == "\n" else "store",
-                required=name in required,
-                metavar=item.value.metavar or "yes|no",
-                help=item.help,
-            )
+            for word in filter(None, (item.name, item.old)):
+                old = word == item.old or bool(item.kinds)
+                flag = f"--{word.replace('_', '-')}"
+                how: dict[str, Any] = {"metavar": item.value.metavar}
+                if item.is_switch:
+                    how = {"nargs": "?", "const": True, "metavar": "yes|no"}
+                self.option(
+                    flag,
+                    dest=name,
+                    type=_shared_type(item, flag, old=old),
+                    action=_Together if item.repeated else "store",
+                    required=name in required,
+                    help=argparse.SUPPRESS if old else item.help,
+                    **how,
+                )
+            if item.is_switch:
+                off = f"--no-{item.flag}"
+                self.option(
+                    off, dest=name, action="store_const", const=False, help=argparse.SUPPRESS
+                )
 
     def parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse ``arguments``.
@@ -78,14 +90,17 @@ class Parser(argparse.ArgumentParser):
         namespace, unknown = self.parse_known_args(arguments)
         if unknown:
             flag = unknown[0].partition("=")[0]
-            if not flag.startswith("-") and "--header" in arguments:
+            if not flag.startswith("-") and {"--header", "--tracker"} & set(arguments):
                 # It is the end of a header, and so perhaps a token.
-                self.error("a word too many: put quotes around a header, 'Name: value'")
+                self.error("a word too many: put quotes around a header, 'header=Name: value'")
             # The dashes apart, which every option has in common.
             names = [known.lstrip("-") for known in self._flags]
             guess = nearest(flag.lstrip("-"), names) if flag.startswith("-") else None
             hint = f"; did you mean --{guess}?" if guess else ""
             self.error(f"unknown argument {flag!r}{hint}")
+        if keys := getattr(namespace, "tracker", None):
+            vars(namespace).update(split_keys(keys, "--tracker"))
+            namespace.tracker = tuple(key for key in keys if key.name not in KEYS) or None
         return namespace
 
 
@@ -119,8 +134,11 @@ def whole_number(low: int) -> Callable[[str], int]:
     return parse
 
 
-def _shared_type(name: str, flag: str) -> Callable[[str], Any]:
+def _shared_type(item: Option, flag: str, *, old: bool) -> Callable[[str], Any]:
     def parse(text: str) -> Any:
-        return parse_option(name, text, flag)
+        if old:
+            new = f"--tracker {item.flag}=..." if item.kinds else f"--{item.flag}"
+            print(f"warning: {flag} is deprecated: it is {new} now", file=sys.stderr)
+        return parse_option(item.name, text, flag)
 
     return parse

@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_dstfuzz.config import parsers, rates
 from pytest_dstfuzz.config.parsers import PARTS, SWITCH, Option, Scope, Value
-from pytest_dstfuzz.config.tracker_keys import SERVICES, TRACKER_KEYS
+from pytest_dstfuzz.config.tracker_keys import SERVICES, TRACKER_KEYS, keys_of
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
 
@@ -46,6 +46,16 @@ _TRACKER = (
         Value(parsers.odd(1, 99), "N", int),
         "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
         "vote (default: 3)",
+    ),
+    Option(
+        "tracker",
+        Value(parsers.tracker_keys, "KEY=VALUE", separator="\n"),
+        "a key of the tracker, which may be repeated (one a line in an ini file), and goes before "
+        "the same key of the table [tool.dstfuzz.tracker] of pyproject.toml. Of services: "
+        f"{keys_of(SERVICES)}; of Rasa: {keys_of(('rasa',))}; of chat models: "
+        f"{keys_of(('openai',))}; of a tracker from a package or a conftest.py: the parameters "
+        "of its factory",
+        scopes=("place",),
     ),
     *TRACKER_KEYS,
 )
@@ -349,10 +359,6 @@ def names_of(scope: Scope) -> tuple[str, ...]:
 
 
 MARKER_NAMES: tuple[str, ...] = names_of("test")
-#: Keys of a tracker that is a service: what an experiment takes over beside its name.
-ADAPTER: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS)
-#: Those of them that say how any service is reached.
-SERVICE: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS if item.kinds == SERVICES)
 
 
 def option(name: str) -> Option:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from pytest_dstfuzz.config.secret import Header, without_credentials
-from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.config.secret import Header, OwnKey, without_credentials
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, select, transformation_names
 
 ATTACKS = ("non-cumulative", "cumulative", "hybrid")
@@ -247,3 +247,16 @@ def prices(value: str) -> tuple[float, float]:
 def headers(value: str) -> tuple[Header, ...]:
     """Take one header a line."""
     return tuple(Header.parse(line) for line in lines(value))
+
+
+def tracker_keys(value: str) -> tuple[OwnKey, ...]:
+    """Take one ``KEY=VALUE`` a line; dashes in a key are underscores."""
+    found = []
+    for line in lines(value):
+        name, _, said = (part.strip() for part in line.partition("="))
+        plain = name.replace("-", "_")
+        if not said or not plain.isidentifier():
+            # Without what was written: it may hold a credential.
+            raise UserError("a key of a tracker is written KEY=VALUE, such as timeout=60")
+        found.append(OwnKey(plain, said))
+    return tuple(found)

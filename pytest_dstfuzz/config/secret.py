@@ -7,9 +7,11 @@ asks for it (`revealed`, ``Header.value``).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from string import Template
 
 from pytest_dstfuzz.errors import UserError
 
@@ -20,9 +22,15 @@ _HOST = re.compile(r"(?:\[[^\]]*\]|[^:@]*)(?::\d*)?")
 _QUERY = re.compile(r"([?&;])(?:([^=&;#]*=)[^&;#]*|[^=&;#]+)")
 #: A name as HTTP allows it (RFC 9110, a token).
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-#: Of the option in a command line: ``--dst-header=``, ``--header=``, ``-o dst_header=``.
-_HEADER_OPTION = re.compile(r"((?:-.*?|dst_)header=)(.*)", re.DOTALL)
-_HEADER_FLAGS = ("--dst-header", "--header")
+#: Of the options in a command line: ``--dst-header=``, ``--header=``, ``-o dst_header=``, and
+#: likewise of those that hold a key of a tracker.
+_OPTION = re.compile(r"((?:-.*?|dst_)(header|tracker)=)(.*)", re.DOTALL)
+_FLAGS = {f"--{dst}{name}": name for dst in ("dst-", "") for name in ("header", "tracker")}
+#: Keys of a tracker whose value is no credential: those of the option table but for headers.
+_HARMLESS = frozenset(
+    {"timeout", "retries", "dead_after", "concurrency", "rate_limit"}
+    | {"slot_map", "service_model", "prompt", "prices"}
+)
 #: The value is in the environment: nothing of it is in the text.
 _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
 
@@ -84,8 +92,7 @@ class Header:
     value: str = field(repr=False)
 
     def __str__(self) -> str:
-        value = self.value if _IN_ENVIRONMENT.fullmatch(self.value) else MASK
-        return f"{self.name}: {value}"
+        return f"{self.name}: {_shown_value(self.value)}"
 
     @classmethod
     def parse(cls, text: str) -> Header:
@@ -100,6 +107,39 @@ class Header:
         return cls(name, value)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnKey:
+    """One key of a tracker that is for its factory alone; it shows itself without its value.
+
+    Attributes:
+        name: of the parameter of the factory.
+        value: what the user wrote; all of it may be the name of a variable of the environment,
+            ``$NAME``, which is read where the tracker is made.
+    """
+
+    name: str
+    value: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}={_shown_value(self.value)}"
+
+    def read(self) -> str:
+        """Return the value, from the environment where it names a variable of it.
+
+        Raises:
+            UserError: there is no such variable.
+        """
+        if not _IN_ENVIRONMENT.fullmatch(self.value):
+            return self.value
+        try:
+            return Template(self.value).substitute(os.environ)
+        except KeyError as error:
+            raise UserError(
+                f"the key {self.name!r} of the tracker takes its value from the environment "
+                f"variable {error.args[0]!r}, which is not set"
+            ) from None
+
+
 def masked_words(words: Sequence[str]) -> list[str]:
     """Return the words of a command line without what a report must not tell.
 
@@ -109,11 +149,11 @@ def masked_words(words: Sequence[str]) -> list[str]:
     shown: list[str] = []
     before = ""
     for word in words:
-        option = _HEADER_OPTION.fullmatch(word)
-        if before in _HEADER_FLAGS:
-            shown.append(_masked_headers(word))
+        option = _OPTION.fullmatch(word)
+        if before in _FLAGS:
+            shown.append(_MASKED[_FLAGS[before]](word))
         elif option is not None:
-            shown.append(option[1] + _masked_headers(option[2]))
+            shown.append(option[1] + _MASKED[option[2]](option[3]))
         else:
             shown.append(masked(word))
         before = word
@@ -129,3 +169,24 @@ def _masked_headers(text: str) -> str:
         except UserError:
             shown.append(MASK)
     return "\n".join(shown)
+
+
+def _masked_keys(text: str) -> str:
+    """Return keys of a tracker, one a line, with all values masked that may be a credential."""
+    shown = []
+    for line in text.splitlines():
+        name, sign, value = line.partition("=")
+        plain = name.strip().replace("-", "_")
+        if plain == "header":
+            value = _masked_headers(value)
+        elif plain not in _HARMLESS:
+            value = _shown_value(value) if sign else ""
+        shown.append(f"{name}{sign}{masked(value)}" if sign else MASK)
+    return "\n".join(shown)
+
+
+def _shown_value(value: str) -> str:
+    return value if _IN_ENVIRONMENT.fullmatch(value) else MASK
+
+
+_MASKED = {"header": _masked_headers, "tracker": _masked_keys}

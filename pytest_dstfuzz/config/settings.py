@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, option_text, parse_option
-from pytest_dstfuzz.config.secret import Address, Header, without_credentials
+from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
+from pytest_dstfuzz.config.tracker_keys import KEYS
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, select
 
@@ -43,6 +44,8 @@ class TrackerSettings:
     service_model: str | None = None
     prompt: str | None = None
     prices: tuple[float, float] | None = None
+    #: Keys that are for the tracker's factory alone.
+    tracker: tuple[OwnKey, ...] = ()
 
     def __post_init__(self) -> None:
         # What is printed and written of a service is its address without credentials.
@@ -196,14 +199,17 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
     Raises:
         UserError: values that contradict each other.
     """
+    if "tracker" in given:
+        given = {**split_keys(given["tracker"], "tracker"), **given}
+        given["tracker"] = tuple(key for key in given["tracker"] if key.name not in KEYS)
     settings = _with(base or Settings(), given)
     gated = any(given.get(name) is not None for name in ("max_failure_rate", "baseline"))
     if gated and "fail_on" not in given:
         settings = _with(settings, {"fail_on": "gate"})
     if settings.budget.max_cost is not None and settings.tracker.prices is None:
         raise UserError(
-            "--dst-max-cost needs --dst-prices=IN,OUT: money for a million tokens of prompts and "
-            "of answers"
+            "--dst-max-cost needs --dst-tracker prices=IN,OUT: money for a million tokens of "
+            "prompts and of answers"
         )
     if settings.output.remember and settings.output.redact:
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
@@ -216,6 +222,24 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
             f"there are to associate, not {settings.variant.transformations}"
         )
     return settings
+
+
+def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
+    """Return the values of those keys of a tracker that the option table has.
+
+    Args:
+        keys: of which the last of a name counts; of one that may be repeated, all.
+        shown_as: how the user gave them, for messages.
+
+    Raises:
+        UserError: a value is none that the key takes.
+    """
+    texts: dict[str, str] = {}
+    for key in keys:
+        if key.name in KEYS:
+            several = option(key.name).repeated and key.name in texts
+            texts[key.name] = f"{texts[key.name]}\n{key.value}" if several else key.value
+    return {name: parse_option(name, text, f"{shown_as} {name}") for name, text in texts.items()}
 
 
 def python_value(name: str, value: object) -> Any:
@@ -231,6 +255,11 @@ def python_value(name: str, value: object) -> Any:
         return value
     if value == () and item.value.separator:
         return ()
+    if isinstance(value, Mapping) and name == "tracker":
+        pairs = ((key, part if isinstance(part, list) else [part]) for key, part in value.items())
+        value = [f"{key}={one}" for key, part in pairs for one in part]
+    if isinstance(value, tuple) and all(isinstance(one, OwnKey) for one in value):
+        return value
     if isinstance(value, tuple) and name == "header":
         return tuple(one if isinstance(one, Header) else Header.parse(one) for one in value)
     found = option_text(name, os.fspath(value) if isinstance(value, os.PathLike) else value)
@@ -309,4 +338,4 @@ def settings_of_json(values: Mapping[str, Any]) -> Settings:
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON takes it, without credentials."""
-    return str(value) if isinstance(value, Address | Header) else value
+    return str(value) if isinstance(value, Address | Header | OwnKey) else value

@@ -1,9 +1,24 @@
-"""Keys of trackers behind an address: how a service is reached, and what one kind needs."""
+"""Keys of trackers behind an address: how a service is reached, and what one kind needs.
+
+They are given as ``--dst-tracker KEY=VALUE``, or in a table of ``pyproject.toml``::
+
+    [tool.dstfuzz.tracker]
+    timeout = 60
+    header = ["X-Team: bots"]
+"""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
 from pytest_dstfuzz.config import parsers
 from pytest_dstfuzz.config.parsers import Option, Value
+from pytest_dstfuzz.errors import UserError
+
+TABLE: Final = "[tool.dstfuzz.tracker]"
 
 #: Kinds of address, as what comes before ``+http(s)`` in it; ``""`` is the own contract.
 SERVICES = ("", "rasa", "openai")
@@ -49,7 +64,7 @@ TRACKER_KEYS: tuple[Option, ...] = (
         "header",
         Value(parsers.headers, "'NAME: VALUE'", separator="\n"),
         "send this header to a service; $NAME in the value is taken from the environment; may be "
-        "repeated (one a line in an ini file). DSTFUZZ_TOKEN in the environment is sent as a "
+        "repeated (a list in the table). DSTFUZZ_TOKEN in the environment is sent as a "
         "bearer token",
         scopes=("place",),
         kinds=SERVICES,
@@ -82,3 +97,65 @@ TRACKER_KEYS: tuple[Option, ...] = (
         kinds=("openai",),
     ),
 )
+
+
+KEYS: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS)
+#: What an experiment takes over of a tracker beside its name.
+ADAPTER: tuple[str, ...] = ("tracker", *KEYS)
+#: Those keys that say how any service is reached.
+SERVICE: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS if item.kinds == SERVICES)
+
+
+def keys_of(kinds: tuple[str, ...]) -> str:
+    """Return the keys of some kinds of address as users write them, with commas between."""
+    return ", ".join(item.flag for item in TRACKER_KEYS if item.kinds == kinds)
+
+
+def read_table(path: Path, name: str) -> object:
+    """Return a table of a TOML file; an empty one where there is none.
+
+    Args:
+        path: the file.
+        name: of the table, in brackets.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except ValueError as error:  # UnicodeDecodeError and TOMLDecodeError are both.
+        raise UserError(f"{path} is no TOML: {error}") from None
+    table: object = content
+    for part in name.strip("[]").split("."):
+        if isinstance(table, Mapping):
+            table = table.get(part, {})
+    return table
+
+
+def table_keys(path: Path) -> dict[str, str]:
+    """Return the keys of the table ``[tool.dstfuzz.tracker]``, each with its value as text.
+
+    Raises:
+        UserError: the file cannot be read, or a value is of a type that no key takes.
+    """
+    table = read_table(path, TABLE)
+    if not isinstance(table, Mapping):
+        raise UserError(f"{path}: {TABLE} must be a table")
+    known = {item.name: item for item in TRACKER_KEYS}
+    found: dict[str, str] = {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        if name in known:
+            text = known[name].text_of(value)
+        else:
+            text = ("no", "yes")[value] if isinstance(value, bool) else None
+            if isinstance(value, str | int | float) and text is None:
+                text = str(value)
+        if text is None:
+            several = name in known and known[name].value.separator
+            how = "a list of texts" if several else "a text or a number"
+            raise UserError(f"{path}: {TABLE}: {key} must be {how}")
+        found[name] = text
+    return found

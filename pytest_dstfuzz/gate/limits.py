@@ -20,13 +20,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pytest_dstfuzz.config import rates
+from pytest_dstfuzz.config.tracker_keys import read_table
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import transformation_names
 
@@ -98,18 +98,7 @@ def read_gates(path: Path) -> Gates:
     Raises:
         UserError: the file cannot be read, or a name or a value in the table is wrong.
     """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except RecursionError:
-        raise UserError(f"{path} is nested too deeply to be read") from None
-    except ValueError as error:  # UnicodeDecodeError and TOMLDecodeError are both.
-        raise UserError(f"{path} is no TOML: {error}") from None
-    table: object = content
-    for name in _TABLE.strip("[]").split("."):
-        if isinstance(table, Mapping):
-            table = table.get(name, {})
+    table = read_table(path, _TABLE)
     try:
         return _gates(table)
     except UserError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,10 +13,13 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_dstfuzz.config import (
+    ADAPTER,
+    KEYS,
     NO_CACHE,
     OPTIONS,
     GateSettings,
     Option,
+    OwnKey,
     Settings,
     build_settings,
     masked_words,
@@ -25,6 +29,8 @@ from pytest_dstfuzz.config import (
     parse_option,
 )
 from pytest_dstfuzz.config.parsers import PARTS
+from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
+from pytest_dstfuzz.config.tracker_keys import table_keys
 from pytest_dstfuzz.errors import DstfuzzDeprecationWarning, UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 from pytest_dstfuzz.transformations import select
@@ -63,6 +69,9 @@ def option_table() -> dict[str, Any]:
     spellings: dict[str, list[Any]] = {}
     for item in OPTIONS:
         flag, off = f"--dst-{item.flag}", f"--no-dst-{item.flag}"
+        if item.kinds:
+            options.append(_row(item, item.name, [flag], ""))
+            continue
         flags = [flag]
         if item.is_switch:
             flags += [f"{flag}=yes", f"{flag}=no", off]
@@ -112,8 +121,12 @@ def read_settings(config: pytest.Config) -> Settings:
     Raises:
         UserError: an option has a value that it does not take.
     """
+    found = given_options(config)
+    plain = [given for given in found if given.name not in ADAPTER]
+    keys = _keys_of_tracker(config, [given for given in found if given.name in ADAPTER])
+    own = [given for given in keys if given.name not in KEYS]
     values: dict[str, Any] = {}
-    for given in given_options(config):
+    for given in (*plain, *(given for given in keys if given.name in KEYS)):
         value = parse_option(given.name, given.value, given.shown_as)
         if given.name in _PATHS and given.on_command_line:
             # A shell leaves the tilde of --name=~/file as it is.
@@ -121,6 +134,10 @@ def read_settings(config: pytest.Config) -> Settings:
         elif given.name in _PATHS:
             value = _beside_ini(config, given.name, value)
         values[given.name] = value
+    if own:
+        if own[0].on_command_line and "model" not in values:
+            raise UserError(f"{own[0].shown_as} is for the tracker of --dst-model: name one")
+        values["tracker"] = tuple(OwnKey(given.name, given.value) for given in own)
     _warn_of_old_names(config)
     settings = build_settings(values)
     _refuse_without_baseline(config, settings.gate)
@@ -131,17 +148,58 @@ def read_settings(config: pytest.Config) -> Settings:
     return settings.replace_options(search=default_search(settings))
 
 
-def table_of(config: pytest.Config) -> Gates:
-    """Return the limits of the table ``[tool.dstfuzz.gates]``.
+def _keys_of_tracker(config: pytest.Config, given: Sequence[Given]) -> list[Given]:
+    """Return the keys of the tracker: command line before ini before pyproject.toml.
 
-    It is that of the ``pyproject.toml`` beside the ini file, or in pytest's root folder.
+    Args:
+        config: pytest's.
+        given: the option ``tracker``, and the options that keys once were.
+    """
+    typed = [one for one in given if one.on_command_line]
+    written = [one for one in given if not one.on_command_line]
+    layers: list[Iterable[Given]] = [(one for one in typed if one.old)]
+    layers += [_as_keys(one) for one in typed if one.name == "tracker"]
+    if config.getoption("dst_tracker", default=None) != []:
+        path, item = _pyproject(config), option("tracker")
+        table = table_keys(path) if path.is_file() else {}
+        ini = _written(config, item, item.name)
+        layers = [
+            (Given(name, text, f"{KEY_TABLE} {name}", False) for name, text in table.items()),
+            (one for one in written if one.old),
+            () if ini is None else _as_keys(Given(item.name, ini, "dst_tracker (ini)", False)),
+            *layers,
+        ]
+    return list({one.name: one for layer in layers for one in layer}.values())
+
+
+def _as_keys(given: Given) -> list[Given]:
+    """Return the keys that the option ``tracker`` gives, each as if it were an option."""
+    keys: dict[str, Given] = {}
+    for key in parse_option(given.name, given.value, given.shown_as):
+        several = key.name in KEYS and option(key.name).repeated and key.name in keys
+        text = f"{keys[key.name].value}\n{key.value}" if several else key.value
+        shown = f"{given.shown_as} {key.name}"
+        keys[key.name] = Given(key.name, text, shown, given.on_command_line)
+    return list(keys.values())
+
+
+def _pyproject(config: pytest.Config) -> Path:
+    """Return the path of the ``pyproject.toml`` beside the ini file, or in the root folder."""
+    folder = config.inipath.parent if config.inipath is not None else config.rootpath
+    return folder / "pyproject.toml"
+
+
+def table_of(config: pytest.Config) -> Gates:
+    """Return the limits of the table ``[tool.dstfuzz.gates]`` but for those that are off.
 
     Raises:
         UserError: the table has a name or a value that it does not take.
     """
-    folder = config.inipath.parent if config.inipath is not None else config.rootpath
-    path = folder / "pyproject.toml"
-    return read_gates(path) if path.is_file() else Gates()
+    path = _pyproject(config)
+    gates = read_gates(path) if path.is_file() else Gates()
+    names = (item.name for item in fields(Limits))
+    off = dict.fromkeys(name for name in names if _is_off(config, name))
+    return replace(gates, whole=replace(gates.whole, **off))
 
 
 def gates_of(config: pytest.Config, settings: Settings) -> Gates:
@@ -179,30 +237,41 @@ def default_search(settings: Settings) -> str:
 
 def repeat_options(config: pytest.Config, seed: int) -> str:
     """Return the options, quoted for a shell, under which one test repeats what it did."""
+    session = names_of("session")
+    off = [
+        f"--no-dst-{item.flag}"
+        for item in OPTIONS
+        if not item.kinds and item.name not in session and _is_off(config, item.name)
+    ]
     words = [
         f"--dst-{given.name.replace('_', '-')}={value}"
         for given in given_options(config)
-        if given.on_command_line and given.name not in (*names_of("session"), "seed")
+        if given.on_command_line and given.name not in (*session, "seed")
         for value in given.value.splitlines()
     ]
-    return shlex.join([*masked_words(words), f"--dst-seed={seed}"])
+    return shlex.join([*off, *masked_words(words), f"--dst-seed={seed}"])
+
+
+def _is_off(config: pytest.Config, name: str) -> bool:
+    """Whether the command line switches off what an ini file or a table says of an option."""
+    return config.getoption(f"dst_{name}", default=None) in (False, [])
 
 
 def _given(config: pytest.Config, item: Option) -> Given | None:
     for name in filter(None, (item.name, item.old)):
         typed = config.getoption(f"dst_{name}", default=None)
-        if typed in (False, []):
+        if _is_off(config, name):
             return None
         if typed is not None:
             # A lock may be a regular expression with commas in it, so it is given one at a time.
             value = typed if isinstance(typed, str) else "\n".join(typed)
             shown = f"--dst-{name.replace('_', '-')}"
-            return Given(item.name, value, shown, on_command_line=True, old=name == item.old)
+            return Given(item.name, value, shown, on_command_line=True, old=_is_old(item, name))
     for name in filter(None, (item.name, item.old)):
         written = _written(config, item, name)
         if written is not None:
             shown = f"dst_{name} (ini)"
-            return Given(item.name, written, shown, on_command_line=False, old=name == item.old)
+            return Given(item.name, written, shown, on_command_line=False, old=_is_old(item, name))
     return None
 
 
@@ -227,8 +296,13 @@ def _written(config: pytest.Config, item: Option, called: str) -> str | None:
     return text
 
 
-#: Whether this run has been told of old names.
-_TOLD: pytest.StashKey[bool] = pytest.StashKey()
+def _is_old(item: Option, name: str) -> bool:
+    # All keys of trackers were options.
+    return name == item.old or bool(item.kinds)
+
+
+#: What this run has been told of old names.
+_TOLD: pytest.StashKey[set[str]] = pytest.StashKey()
 
 
 def _warn_of_old_names(config: pytest.Config) -> None:
@@ -237,22 +311,28 @@ def _warn_of_old_names(config: pytest.Config) -> None:
     Raises:
         UserError: the user has warnings as errors.
     """
-    if config.stash.get(_TOLD, False) or hasattr(config, "workerinput"):
-        return
-    config.stash[_TOLD] = True
     for given in given_options(config):
         if given.old:
-            item = option(given.name)
-            new = f"--dst-{item.flag}" if given.on_command_line else f"dst_{item.name}"
+            new = _new_name(option(given.name), given.on_command_line)
             warn(config, f"{given.shown_as} is deprecated: it is {new} now")
 
 
+def _new_name(item: Option, on_command_line: bool) -> str:
+    if on_command_line:
+        return f"--dst-tracker {item.flag}=..." if item.kinds else f"--dst-{item.flag}"
+    return f"{item.flag} in {KEY_TABLE}" if item.kinds else f"dst_{item.name}"
+
+
 def warn(config: pytest.Config, text: str) -> None:
-    """Warn of an old name in the summary of the run.
+    """Warn of an old name in the summary of the run, once.
 
     Raises:
         UserError: the user has such warnings as errors.
     """
+    told = config.stash.setdefault(_TOLD, set())
+    if text in told or hasattr(config, "workerinput"):
+        return
+    told.add(text)
     try:
         config.issue_config_time_warning(DstfuzzDeprecationWarning(text), stacklevel=2)
     except DstfuzzDeprecationWarning:

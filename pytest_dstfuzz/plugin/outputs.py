@@ -61,8 +61,8 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
     }
     read: dict[str, str | Path | None] = {
         "--dst-checkpoint": settings.tracker.checkpoint,
-        "--dst-slot-map": settings.tracker.slot_map,
-        "--dst-prompt": settings.tracker.prompt,
+        "the slot map of --dst-tracker": settings.tracker.slot_map,
+        "the prompt of --dst-tracker": settings.tracker.prompt,
         "pytest's settings": config.inipath,
         "the table of limits": config.rootpath / "pyproject.toml",
     }

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option_text, parse_option
+from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
-from pytest_dstfuzz.plugin.options import Given, given_options, read_settings
+from pytest_dstfuzz.plugin.options import Given, given_options, read_settings, warn
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.hooks import SessionHooks
@@ -181,7 +182,14 @@ def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
     return values
 
 
-def _values(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _old_names(markers: Iterable[pytest.Mark]) -> list[str]:
+    """Say which arguments of markers have another name now."""
+    given = (name for marker in markers for name in marker.kwargs if name in RENAMED)
+    return [f"@pytest.mark.dst({n}=...) is deprecated: it is {RENAMED[n]} now" for n in given]
+
+
+def _values(given: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = {RENAMED.get(name, name): value for name, value in given.items()}
     for name in arguments:
         if name in OPTION_NAMES and name not in MARKER_NAMES:
             raise UserError(
@@ -214,6 +222,8 @@ def check_test(
         pytest.Collector.CollectError: a mistake in them.
     """
     try:
+        for text in _old_names(markers):
+            warn(metafunc.config, text)
         values = marker_values(markers)
         if start is not None:
             start().parametrise(metafunc, values)

@@ -75,6 +75,11 @@ def call_factory(
     return factory(**given, **read)
 
 
+def names_parameter(factory: Callable[..., object], name: str) -> bool:
+    """Whether the signature of a factory has a parameter of that name."""
+    return name in _parameters(factory)
+
+
 def takes(factory: Callable[..., object], name: str) -> bool:
     """Whether a factory has a parameter for an argument that it is offered."""
     parameters = _parameters(factory)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from pytest_dstfuzz.config import Address, Settings, revealed
+from pytest_dstfuzz.config import KEYS, Address, Settings, TrackerSettings, revealed
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import (
     DstFuzzError,
@@ -24,8 +24,8 @@ from pytest_dstfuzz.errors import (
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.deadline import Deadline
-from pytest_dstfuzz.trackers.factories import call_factory, takes
-from pytest_dstfuzz.trackers.schemes import SCHEMES, ServiceSettings, option_owners
+from pytest_dstfuzz.trackers.factories import call_factory, names_parameter, takes
+from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import passes_through, raised_at
 from pytest_dstfuzz.trackers.web.secrets import secrets_of
@@ -103,7 +103,6 @@ def tracker_for(
     data: DialogueSet,
     search_path: tuple[str, ...] = (),
     deadline: Deadline | None = None,
-    keys: Mapping[str, str] | None = None,
 ) -> Tracker:
     """Return the tracker that settings name, for the dialogues that it is asked about.
 
@@ -112,7 +111,6 @@ def tracker_for(
         data: the dialogues, whose slots and normalisation an adapter may need.
         search_path: see `resolve_tracker`.
         deadline: when a service is not waited for any more; ``None`` = there is none.
-        keys: for the tracker's factory alone, see `call_factory`.
 
     Raises:
         OutOfReachError: a service does not say what it is in time.
@@ -126,14 +124,13 @@ def tracker_for(
     name = revealed(settings.tracker.model)
     for option, owner in option_owners().items():
         if settings.option(option) is not None and not name.lower().startswith(owner.prefix):
-            shown = f"--dst-{option.replace('_', '-')}"
             raise UserError(
-                f"{shown} is for {owner.about} ({owner.prefix}http://...), not for "
-                f"{settings.tracker.model!r}"
+                f"the tracker's key {option} is for {owner.about} ({owner.prefix}http://...), not "
+                f"for {settings.tracker.model!r}"
             )
     if "://" in name:
         # No argument of any call holds credentials: pytest --full-trace shows arguments.
-        return _at_address(Address(name), settings, data, deadline, keys or {})
+        return _at_address(Address(name), settings, data, deadline)
     return resolve_tracker(
         name,
         checkpoint=settings.tracker.checkpoint,
@@ -141,16 +138,12 @@ def tracker_for(
         batch_size=settings.tracker.batch_size,
         normalisation=data.normalisation,
         search_path=search_path,
-        keys=keys,
+        keys=_keys(settings.tracker, TRACKERS.find(name) if name in TRACKERS.names else None),
     )
 
 
 def _at_address(
-    address: Address,
-    settings: Settings,
-    data: DialogueSet,
-    deadline: Deadline | None,
-    keys: Mapping[str, str],
+    address: Address, settings: Settings, data: DialogueSet, deadline: Deadline | None
 ) -> Tracker:
     """Return the tracker of a service."""
     scheme = address.full.partition("://")[0].lower()
@@ -167,9 +160,11 @@ def _at_address(
         "service": ServiceSettings.of(settings.tracker, deadline),
         "settings": settings,
     }
-    redact = secrets_of(address.full, ()).redact
+    factory = SCHEMES.find(scheme)
+    keys = _keys(settings.tracker, factory)
+    redact = secrets_of(address.full, keys.values()).redact
     try:
-        made = call_factory(SCHEMES.find(scheme), f"the tracker at {address}", offered, keys)
+        made = call_factory(factory, f"the tracker at {address}", offered, keys)
     except GivenUpError as error:
         raise OutOfReachError(f"the tracker was not tested: {error}") from error
     except BaseException as error:
@@ -179,6 +174,21 @@ def _at_address(
         cause = redact(_cause(error))
         raise UserError(f"the tracker at {address} cannot be made: {cause}") from None
     return as_tracker(made, normalisation=data.normalisation)
+
+
+def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> dict[str, str]:
+    """Return the keys that are for a factory alone, as the user wrote them.
+
+    A factory of others may have a parameter that is called as a key of the shipped services.
+    """
+    found = {key.name: key.read() for key in settings.tracker}
+    if not isinstance(factory, HttpScheme | None):
+        plain = TrackerSettings()
+        for name in KEYS:
+            value = getattr(settings, name)
+            if value != getattr(plain, name) and names_parameter(factory, name):
+                found[name] = str(value)
+    return found
 
 
 def resolve_tracker(

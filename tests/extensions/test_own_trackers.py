@@ -97,7 +97,7 @@ def test_mistakes_in_keys_are_named() -> None:
     with pytest.raises(UserError, match=r"is an object of your own, which takes no keys \(slot\)"):
         resolve_tracker("keyword_tracker:Keywords", keys={"slot": "x"})
     with pytest.raises(UserError, match=r"unknown key 'retrys'. Did you mean 'retries'\?"):
-        tracker_for(Settings.of(model="http://h"), DATA, keys={"retrys": "1"})
+        tracker_for(Settings.of(model="http://h", tracker={"retrys": "1"}), DATA)
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,10 @@ def _option(item: Option) -> str:
     spelling = f"--dst-{item.flag}" + ("" if item.is_switch else f"={item.value.metavar}")
     facts = [f"off: `--no-dst-{item.flag}`"] if item.is_switch else []
     facts.append(f"ini file: `dst_{item.name}`")
+    if item.kinds:
+        spelling = f"--dst-tracker {item.flag}={item.value.metavar}"
+        facts = [f"in `pyproject.toml`: `{item.flag}` in `[tool.dstfuzz.tracker]`"]
+        facts.append(f"old name: `--dst-{item.flag}`")
     if "test" in item.scopes:
         facts.append(f"marker: `{item.name}`")
     if default := _default(item):

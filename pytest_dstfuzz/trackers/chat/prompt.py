@@ -104,7 +104,8 @@ class Prompt:
             raise UserError(
                 "neither labels nor an ontology say which slots the chat model is to keep: name "
                 "them with the option slots (--dst-slots=order-size,order-crust), in "
-                "<data>.ontology.json beside the data, or in a prompt of your own (--dst-prompt)"
+                "<data>.ontology.json beside the data, or in a prompt of your own "
+                "(--dst-tracker prompt=FILE)"
             )
         place = DEFAULT_PROMPT if path is None else Path(path)
         try:

@@ -72,7 +72,7 @@ def model_name(transport: Transport) -> str:
         NoAnswerError: nobody answers.
         UserError: it has none or several, or does not say.
     """
-    which = "name the model with --dst-service-model"
+    which = "name the model with --dst-tracker service-model=NAME"
     try:
         names = transport.ask("GET", "models", read=_names)
     except GivenUpError:

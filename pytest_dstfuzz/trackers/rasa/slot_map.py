@@ -32,7 +32,7 @@ from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.trackers.validation import describe, unknown_slot
 
 #: How messages name the option.
-_OPTION = "--dst-slot-map=FILE (TOML or JSON; dstfuzz: --slot-map)"
+_OPTION = "--dst-tracker slot-map=FILE (TOML or JSON; dstfuzz: --tracker)"
 #: Names that a message shows.
 _SHOWN = 8
 #: From here on floats leave out whole numbers, and none of them is a count.
@@ -162,7 +162,7 @@ def _by_name(slots: list[str], ontology: Ontology) -> SlotMap:
 def _of_file(file: SourceFile, slots: list[str], data: DialogueSet) -> SlotMap:
     parsed = _parsed(file)
     if not parsed:
-        raise UserError(f"{file.place}: the slot map (--dst-slot-map) maps nothing")
+        raise UserError(f"{file.place}: the slot map maps nothing")
     places = {}
     for name, entry in parsed.items():
         if name not in slots:
@@ -187,7 +187,7 @@ def _parsed(file: SourceFile) -> Mapping[str, object]:
             f"{file.place}: a slot map is an object, the bot's slot -> the data's, "
             f"not {describe(parsed)}"
         )
-    raise UserError(f"{file.place}: a slot map (--dst-slot-map) is a .toml or a .json file")
+    raise UserError(f"{file.place}: a slot map is a .toml or a .json file")
 
 
 def _place(entry: object, where: str, data: DialogueSet) -> SlotTarget:

@@ -1,0 +1,104 @@
+"""Settings in parts: the table and the fields are the same, and values are read as options."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+
+from pytest_dstfuzz.config import ADAPTER, KEYS, OPTIONS, Settings, names_of, settings_json
+from pytest_dstfuzz.config.parsers import PARTS
+from pytest_dstfuzz.config.secret import masked_words
+from pytest_dstfuzz.config.settings import settings_of_json
+from pytest_dstfuzz.errors import DataError, UserError
+
+
+def test_every_option_is_a_field_of_its_part_and_every_field_an_option() -> None:
+    parts = get_type_hints(Settings)
+    assert list(parts) == list(PARTS)
+    held = {(part, item.name) for part, kind in parts.items() for item in fields(kind)}
+    assert held == {(item.part, item.name) for item in OPTIONS}
+    assert len({item.name for item in OPTIONS}) == len(OPTIONS)
+
+
+def test_scopes_are_consistent() -> None:
+    assert set(names_of("written")) <= set(names_of("path"))
+    assert set(names_of("decides")) <= set(names_of("test"))
+    assert not set(names_of("test")) & set(names_of("session"))
+    assert ("tracker", *KEYS) == ADAPTER
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "held"),
+    [
+        ("variants", 3, 3),
+        ("variants", "3", 3),
+        ("turns", None, None),
+        ("turns", "all", None),
+        ("only", "char-drop", ("char_drop",)),
+        ("only", ["word_drop", "char_drop"], ("word_drop", "char_drop")),
+        ("domains", (), ()),
+        ("max_edit_rate", "20%", 0.2),
+        ("shrink", False, False),
+        ("prices", (0.15, 0.6), (0.15, 0.6)),
+        ("report", Path("a/b.json"), "a/b.json"),
+        ("max_seconds", None, None),
+    ],
+)
+def test_a_value_of_python_is_read_as_the_option_is(name: str, value: Any, held: object) -> None:
+    assert Settings.of(**{name: value}).option(name) == held
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"varaints": 3}, "unknown option 'varaints'. Did you mean 'variants'"),
+        ({"variants": "many"}, "variants: 'many' must be a whole number"),
+        ({"variants": None}, "variants: None is no value that it takes"),
+        ({"variants": True}, "variants: True is no value that it takes"),
+        ({"shrink": 1}, "shrink: '1' must be yes or no"),
+        ({"variants": 2, "variant": 2}, "there is no variant 2 of 2"),
+        ({"tracker": {"timeout": 0}}, "tracker timeout: '0' must be a number of seconds above 0"),
+    ],
+)
+def test_a_wrong_option_is_one_message(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message.replace(".", r"\.")):
+        Settings.of(**options)
+
+
+def test_keys_of_a_tracker_are_split_into_their_options() -> None:
+    made = Settings.of(
+        tracker={"timeout": 5, "dead-after": "3", "header": ["X-A: 1", "X-B: $B"], "region": "eu"}
+    ).tracker
+    assert (made.timeout, made.dead_after) == (5.0, 3)
+    assert [str(one) for one in made.header] == ["X-A: ***", "X-B: $B"]
+    assert [(one.name, one.value) for one in made.tracker] == [("region", "eu")]
+    assert "eu" not in f"{made}"
+    again = Settings.of(model="trade").replace_options(tracker=made.tracker)
+    assert settings_json(again)["tracker"] == ["region=***"]
+
+
+def test_settings_of_a_report_with_old_names_are_read() -> None:
+    read = settings_of_json({"until_broken": True, "minimise": False, "gone": 1, "variants": 2})
+    assert read == Settings.of(stop_at_first=True, shrink=False, variants=2)
+    with pytest.raises(DataError, match="the setting 'variants' is 'x'"):
+        settings_of_json({"variants": "x"})
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--dst-tracker=timeout=5"], ["--dst-tracker=timeout=5"]),
+        (["--dst-tracker", "header=X-Key: secret"], ["--dst-tracker", "header=X-Key: ***"]),
+        (["--dst-tracker=header=X-Key: $KEY"], ["--dst-tracker=header=X-Key: $KEY"]),
+        (["--tracker", "api-key=secret"], ["--tracker", "api-key=***"]),
+        (["-o", "dst_tracker=token=secret\ntimeout=5"], ["-o", "dst_tracker=token=***\ntimeout=5"]),
+        (["--dst-tracker", "secret"], ["--dst-tracker", "***"]),
+        (["--dst-tracker=token=$TOKEN"], ["--dst-tracker=token=$TOKEN"]),
+        (["--dst-tracker=prompt=http://u:secret@h/x"], ["--dst-tracker=prompt=http://***@h/x"]),
+    ],
+)
+def test_keys_show_no_credentials(words: list[str], shown: list[str]) -> None:
+    assert masked_words(words) == shown

@@ -1,0 +1,255 @@
+"""How options are spelled: switches, what takes an ini value back, keys of a tracker, old names."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dstfuzz.config import KEYS, OPTIONS, Option, Settings
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.plugin.options import read_settings, repeat_options
+
+#: A value that each option takes, and that is not its default.
+VALUES = {
+    "model": "m:t",
+    "checkpoint": "c",
+    "device": "cuda",
+    "batch_size": "2",
+    "votes": "5",
+    "tracker": "a=b",
+    "suite": "no",
+    "data": "d",
+    "split": "val",
+    "turns": "3",
+    "domains": "hotel",
+    "slots": "hotel-area",
+    "variants": "2",
+    "variant": "1",
+    "transformations": "2",
+    "redraws": "1",
+    "only": "char_drop",
+    "search": "greedy",
+    "attack": "cumulative",
+    "validity": "edit-rate",
+    "max_edit_rate": "0.5",
+    "lock": "x",
+    "relation": "gold",
+    "seed": "9",
+    "max_seconds": "5",
+    "preflight_seconds": "6",
+    "max_calls": "7",
+    "max_tokens": "8",
+    "cache": "no",
+    "cache_size": "9",
+    "report": "r.json",
+    "html": "r.html",
+    "annotations": "yes",
+    "regressions": "f",
+    "replay": "id",
+    "max_failure_rate": "5%",
+    "min_accuracy": "60%",
+    "baseline": "b",
+    "max_regression": "1pp",
+    "max_clean_drift": "1%",
+    "inconclusive": "fail",
+    "timeout": "5",
+    "retries": "1",
+    "dead_after": "2",
+    "concurrency": "3",
+    "rate_limit": "4",
+    "header": "X-A: $B",
+    "slot_map": "s.toml",
+    "service_model": "n",
+    "prompt": "p.j2",
+    "prices": "1,2",
+    "fail_on": "gate",
+}
+SWITCHES = [item for item in OPTIONS if item.is_switch]
+VALUED = [item for item in OPTIONS if not item.is_switch and not item.kinds]
+#: max_cost needs prices as well, and update_baseline a baseline.
+NOT_ALONE = {"max_cost"}
+
+
+def named(items: list[Option]) -> list[object]:
+    return [pytest.param(item, id=item.name) for item in items]
+
+
+def settings(pytester: pytest.Pytester, ini: str, *words: str) -> Settings:
+    pytester.makeini(f"[pytest]\n{ini}\n")
+    return read_settings(pytester.parseconfig(*words))
+
+
+@pytest.mark.parametrize("item", named(SWITCHES))
+def test_a_switch_has_one_grammar(pytester: pytest.Pytester, item: Option) -> None:
+    also = ["--dst-baseline=b"] if "baseline" in item.scopes else []
+    said = {
+        f"--dst-{item.flag}": True,
+        f"--dst-{item.flag}=yes": True,
+        f"--dst-{item.flag}=no": False,
+        f"--no-dst-{item.flag}": False,
+    }
+    for word, value in said.items():
+        # A word behind it is no value of it.
+        assert settings(pytester, "", word, *also, ".").option(item.name) is value, word
+    for text, value in (("yes", True), ("no", False)):
+        assert settings(pytester, f"dst_{item.name} = {text}", *also).option(item.name) is value
+    off = settings(pytester, f"dst_{item.name} = yes", *also, f"--no-dst-{item.flag}")
+    assert off.option(item.name) is False
+
+
+@pytest.mark.parametrize("item", named([item for item in VALUED if item.name not in NOT_ALONE]))
+def test_the_command_line_takes_back_what_an_ini_file_says(
+    pytester: pytest.Pytester, item: Option
+) -> None:
+    ini = f"dst_{item.name} = {VALUES[item.name]}"
+    default = Settings().option(item.name)
+    assert settings(pytester, ini).option(item.name) != default
+    assert settings(pytester, ini, f"--no-dst-{item.flag}").option(item.name) == default
+
+
+def test_a_list_may_begin_anew_on_the_command_line(pytester: pytest.Pytester) -> None:
+    found = settings(pytester, "dst_lock = a", "--dst-lock=b", "--no-dst-lock", "--dst-lock=c")
+    assert found.variant.lock == ("c",)
+
+
+def test_a_limit_of_the_table_is_taken_back_too(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-failure-rate = '5%'\n")
+    assert settings(pytester, "").gate.fail_on == "gate"
+    assert settings(pytester, "", "--no-dst-max-failure-rate").gate.fail_on == "violation"
+
+
+def test_what_is_off_is_off_when_a_test_is_repeated(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\ndst_variants = 9\ndst_shrink = yes\n")
+    config = pytester.parseconfig("--no-dst-variants", "--no-dst-shrink", "--no-dst-max-calls")
+    assert repeat_options(config, 3) == "--no-dst-variants --dst-shrink=no --dst-seed=3"
+
+
+def test_keys_of_a_tracker_are_read_from_all_places(pytester: pytest.Pytester) -> None:
+    pytester.makepyprojecttoml(
+        "[tool.dstfuzz.tracker]\ntimeout = 1\nretries = 1\ndead-after = 1\nregion = 'eu'\n"
+        "header = ['X-A: 1', 'X-B: 2']\nslot_map = 'beside.toml'\n"
+    )
+    pytester.path.joinpath("beside.toml").touch()
+    ini = "dst_tracker =\n    retries=2\n    dead-after=2"
+    words = ("--dst-model=m:t", "--dst-tracker", "dead-after=3", "--dst-tracker=zone=b")
+    found = settings(pytester, ini, *words).tracker
+    assert (found.timeout, found.retries, found.dead_after) == (1.0, 2, 3)
+    assert found.slot_map == str(pytester.path / "beside.toml")
+    assert [header.name for header in found.header] == ["X-A", "X-B"]
+    assert [(key.name, key.value) for key in found.tracker] == [("region", "eu"), ("zone", "b")]
+    assert settings(pytester, ini, "--no-dst-tracker").tracker == Settings().tracker
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["timeout"], "--dst-tracker: a key of a tracker is written KEY=VALUE, such as timeout=60"),
+        (["timeout=0"], "--dst-tracker timeout: '0' must be a number of seconds above 0"),
+        (["header=secret"], "--dst-tracker header: a header is written 'Name: value'"),
+        (["tiemout=3"], "--dst-tracker tiemout is for the tracker of --dst-model: name one"),
+    ],
+)
+def test_a_wrong_key_is_one_message(
+    pytester: pytest.Pytester, words: list[str], message: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        settings(pytester, "", *(f"--dst-tracker={word}" for word in words))
+    assert str(caught.value).startswith(message)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("timeout = []", "timeout must be a text or a number"),
+        ("header = 3.5\nregion = {}", "region must be a text or a number"),
+        ("header = [1]", "header must be a list of texts"),
+    ],
+)
+def test_a_wrong_table_is_one_message(pytester: pytest.Pytester, table: str, message: str) -> None:
+    pytester.makepyprojecttoml(f"[tool.dstfuzz.tracker]\n{table}\n")
+    with pytest.raises(UserError, match=message):
+        settings(pytester, "", "--dst-seed=1")
+
+
+OLD = [
+    *((f"--dst-{name.replace('_', '-')}", f"dst_{name}", VALUES[name], name) for name in KEYS),
+    ("--dst-minimise", "dst_minimise", "no", "shrink"),
+    ("--dst-until-broken", "dst_until_broken", "yes", "stop_at_first"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::pytest_dstfuzz.errors.DstfuzzDeprecationWarning")
+@pytest.mark.parametrize(("flag", "key", "value", "name"), OLD)
+def test_an_old_name_works_and_warns_once(
+    pytester: pytest.Pytester, flag: str, key: str, value: str, name: str
+) -> None:
+    def new(command_line: bool) -> str:
+        dashed = name.replace("_", "-")
+        if name in KEYS:
+            table = "[tool.dstfuzz.tracker]"
+            return f"--dst-tracker {dashed}=..." if command_line else f"{dashed} in {table}"
+        return f"--dst-{dashed}" if command_line else f"dst_{name}"
+
+    typed = settings(pytester, "", f"{flag}={value}").option(name)
+    written = settings(pytester, f"{key} = {value}").option(name)
+    assert typed != Settings().option(name)
+    if name not in ("slot_map", "prompt"):
+        assert typed == written
+    pytester.makepyfile("def test_nothing(): pass")
+    pytester.makeini("[pytest]\n")
+    said = f"*DstfuzzDeprecationWarning: {flag} is deprecated: it is {new(True)} now".replace(
+        "[", "[[]"
+    )
+    result = pytester.runpytest_inprocess(f"{flag}={value}")
+    assert result.ret == 0
+    lines = [line for line in result.outlines if "is deprecated" in line]
+    assert len(lines) == 1, lines
+    result.stdout.fnmatch_lines([said])
+    pytester.makeini(f"[pytest]\n{key} = {value}\n")
+    result = pytester.runpytest_inprocess("--dst-seed=0")
+    said = f"*{key} (ini) is deprecated: it is {new(False)} now".replace("[", "[[]")
+    result.stdout.fnmatch_lines([said])
+    result = pytester.runpytest_inprocess("--dst-seed=0", "-W", "error")
+    assert result.ret == 4
+    result.stderr.fnmatch_lines([f"ERROR: {said[1:]}"])
+
+
+def test_the_command_has_the_same_spellings(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = Parser("dstfuzz x", "y")
+    parser.shared("model", "shrink", "tracker", *KEYS)
+    words = ["--tracker", "timeout=5", "--tracker=region=eu", "--no-shrink", "--retries=2"]
+    found = vars(parser.parse_all(words))
+    assert (found["timeout"], found["retries"], found["shrink"]) == (5.0, 2, False)
+    assert [str(key) for key in found["tracker"]] == ["region=***"]
+    said = "warning: --retries is deprecated: it is --tracker retries=... now\n"
+    assert capsys.readouterr().err == said
+    for text, value in (("--shrink", True), ("--shrink=no", False), ("--minimise=no", False)):
+        assert vars(parser.parse_all([text]))["shrink"] is value
+    assert "--retries" not in parser.format_help()
+
+
+def test_an_old_name_in_a_marker_works_and_warns_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        m="def track(context): return {}",
+        test_it="""
+            import pytest
+
+            @pytest.mark.dst(minimise=False, until_broken=True)
+            def test_one(dst_turn):
+                assert not dst_turn.settings.variant.shrink
+                assert dst_turn.settings.variant.stop_at_first
+
+            @pytest.mark.dst(minimise=False)
+            def test_two(dst_turn):
+                pass
+        """,
+    )
+    words = ("--dst-model=m:track", "--dst-turns=1", "--dst-variants=1")
+    result = pytester.runpytest_inprocess(*words)
+    result.assert_outcomes(passed=2, warnings=2)
+    for old, name in (("minimise", "shrink"), ("until_broken", "stop_at_first")):
+        text = f"@pytest.mark.dst({old}=...) is deprecated: it is {name} now"
+        assert sum(text in line for line in result.outlines) == 1
+    result = pytester.runpytest_inprocess(*words, "-W", "error::DeprecationWarning")
+    result.stdout.fnmatch_lines(["*test_one*deprecated: it is shrink now"])
