@@ -48,51 +48,29 @@ Weights = Mapping[str, npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class PolicyAbout:
-    """How a policy came to be.
+    """How a policy came to be."""
 
-    Attributes:
-        tracker: the tracker it was trained against, as its user named it.
-        tracker_fingerprint: of what that tracker gets right on ``data``.
-        data: data set and splits of the training dialogues.
-        held_out: ids of the dialogues of ``data`` that it never saw.
-        order: what its position parameters count through, ``reading`` or ``distance``.
-        validity: validity profile.
-        attack: attack design.
-        reward: name of the reward.
-        ks: numbers of associated transformations that it was trained with.
-        attempts: at each turn, in training.
-        seed: of the training.
-        calls: contexts that the tracker was asked for, clean ones included.
-        version: of the package.
-    """
-
-    tracker: str
-    tracker_fingerprint: str
-    data: str
-    held_out: tuple[str, ...]
-    order: str
-    validity: str
-    attack: str
-    reward: str
-    ks: tuple[int, ...]
-    attempts: int
-    seed: int
-    calls: int
-    version: str = __version__
+    tracker: str  #: The tracker it was trained against, as its user named it.
+    tracker_fingerprint: str  #: Of what that tracker gets right on ``data``.
+    data: str  #: Data set and splits of the training dialogues.
+    held_out: tuple[str, ...]  #: Ids of the dialogues of ``data`` that it never saw.
+    order: str  #: What its position parameters count through, ``reading`` or ``distance``.
+    validity: str  #: Validity profile.
+    attack: str  #: Attack design.
+    reward: str  #: Name of the reward.
+    ks: tuple[int, ...]  #: Numbers of associated transformations that it was trained with.
+    attempts: int  #: At each turn, in training.
+    seed: int  #: Of the training.
+    calls: int  #: Contexts that the tracker was asked for, clean ones included.
+    version: str = __version__  #: Of the package.
 
 
 class SavedPolicy(NamedTuple):
-    """A policy that was read from a file.
+    """A policy that was read from a file."""
 
-    Attributes:
-        policy: ready to choose.
-        about: how it came to be.
-        fingerprint: the first 12 hexadecimal digits of the file's SHA-256.
-    """
-
-    policy: Policy
-    about: PolicyAbout
-    fingerprint: str
+    policy: Policy  #: Ready to choose.
+    about: PolicyAbout  #: How it came to be.
+    fingerprint: str  #: The first 12 hexadecimal digits of the file's SHA-256.
 
 
 def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:

@@ -35,42 +35,29 @@ _ROWS: Final = 16
 
 
 class PolicyChoice(NamedTuple):
-    """An action, and what the critic thought of it.
+    """An action, and what the critic thought of it."""
 
-    Attributes:
-        state: [STATE_SIZE], in which it was chosen.
-        action: the point of the action space.
-        vector: [D], the same as an array.
-        choices: [6, CHOICE_SIZE], what its parameters select.
-        chosen: [6], the associated transformations.
-        values: [6], Q-values.
-    """
-
-    state: Floats
-    action: Action
-    vector: Floats
-    choices: Floats
-    chosen: npt.NDArray[np.bool_]
-    values: Floats
+    state: Floats  #: [STATE_SIZE], in which it was chosen.
+    action: Action  #: The point of the action space.
+    vector: Floats  #: [D], the same as an array.
+    choices: Floats  #: [6, CHOICE_SIZE], what its parameters select.
+    chosen: npt.NDArray[np.bool_]  #: [6], the associated transformations.
+    values: Floats  #: [6], Q-values.
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """How far from the best action to go.
+    """How far from the best action to go."""
 
-    Attributes:
-        epsilon: probability of uniform parameters and transformations.
-        candidates: parameters drawn for each transformation, from which the critic takes
-            the best; 0 = only what the parameter network says.
-        spread: standard deviation around the parameter network of half of the candidates;
-            the others are uniform.
-        temperature: of the noise added to the values before the best is taken, as a
-            multiple of the spread of the values.
-    """
-
-    epsilon: float = 0.0
+    epsilon: float = 0.0  #: Probability of uniform parameters and transformations.
+    #: Parameters drawn for each transformation, from which the critic takes the best; 0 = only what
+    #: the parameter network says.
     candidates: int = 32
+    #: Standard deviation around the parameter network of half of the candidates; the others are
+    #: uniform.
     spread: float = 0.2
+    #: Of the noise added to the values before the best is taken, as a multiple of the spread of the
+    #: values.
     temperature: float = 0.0
 
 

@@ -27,20 +27,14 @@ WORD_SHARE: Final = 0.25
 
 
 class ActionStep(NamedTuple):
-    """One chosen transformation.
+    """One chosen transformation."""
 
-    Attributes:
-        transformation: its name.
-        importance: in [0, 1].
-        repetitions: parameters of the active repetitions, at least one: ``(position,
-            operator, choice)`` each, without the choice for the drops.
-        slots: the number ``m`` of repetitions that the action space has.
-    """
-
-    transformation: str
-    importance: float
+    transformation: str  #: Its name.
+    importance: float  #: In [0, 1].
+    #: Parameters of the active repetitions, at least one: ``(position, operator, choice)`` each,
+    #: without the choice for the drops.
     repetitions: tuple[tuple[float, ...], ...]
-    slots: int
+    slots: int  #: The number ``m`` of repetitions that the action space has.
 
     def active(self, words: int) -> tuple[tuple[float, ...], ...]:
         """Return the repetitions to run on an utterance of ``words`` words.

@@ -56,38 +56,24 @@ class Draft(NamedTuple):
 
 
 class Mask(NamedTuple):
-    """What guards the words of one utterance, by position.
+    """What guards the words of one utterance, by position."""
 
-    Attributes:
-        roles: for each word FREE, TYPO or LOCKED.
-        reasons: for each word the lock that guards it, ``""`` for a free one.
-        open: for each gap (before word i; the last is after the last word) whether a
-            word may be inserted there.
-    """
-
-    roles: tuple[int, ...]
-    reasons: tuple[str, ...]
+    roles: tuple[int, ...]  #: For each word FREE, TYPO or LOCKED.
+    reasons: tuple[str, ...]  #: For each word the lock that guards it, ``""`` for a free one.
+    #: For each gap (before word i; the last is after the last word) whether a word may be inserted
+    #: there.
     open: tuple[bool, ...]
 
 
 class Source(NamedTuple):
-    """A clean utterance made ready for many variants.
+    """A clean utterance made ready for many variants."""
 
-    Attributes:
-        text: the utterance as typed.
-        parts: its words, and where they are.
-        mask: what guards them; all free in the profile ``edit-rate``.
-        draft: what every variant starts from.
-        different: its different words, as `rates.edit_w` compares them.
-        word_limit: largest ``edit_w`` that is allowed.
-    """
-
-    text: str
-    parts: Parts
-    mask: Mask
-    draft: Draft
-    different: frozenset[str]
-    word_limit: float
+    text: str  #: The utterance as typed.
+    parts: Parts  #: Its words, and where they are.
+    mask: Mask  #: What guards them; all free in the profile ``edit-rate``.
+    draft: Draft  #: What every variant starts from.
+    different: frozenset[str]  #: Its different words, as `rates.edit_w` compares them.
+    word_limit: float  #: Largest ``edit_w`` that is allowed.
 
     @property
     def words(self) -> tuple[Word, ...]:

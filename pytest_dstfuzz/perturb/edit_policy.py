@@ -35,14 +35,10 @@ _SPEAKING_FILLERS: Final = frozenset({"okay", "alright", "i mean", "you know", "
 
 
 class UsedOperator(NamedTuple):
-    """An operator under one policy.
+    """An operator under one policy."""
 
-    Attributes:
-        operator: the operator.
-        ask: what it says of words, held to the validity profile; every answer is remembered.
-    """
-
-    operator: Operator
+    operator: Operator  #: The operator.
+    #: What it says of words, held to the validity profile; every answer is remembered.
     ask: Callable[..., Any]
 
 

@@ -35,50 +35,29 @@ Entry = tuple[tuple[str, ...], str]
 
 @dataclass(frozen=True, slots=True)
 class WordFacts:
-    """One word, and all that needs no look at its neighbours.
+    """One word, and all that needs no look at its neighbours."""
 
-    Attributes:
-        lower: in lower case.
-        stop_word: whether it is one.
-        plain: in lower case, with typewriter apostrophes: the form that lists have.
-        form: the form in which values are compared, ``""`` for a word that is skipped.
-        mentions: whether it can end the mention of a value of the ontology.
-        listed: whether any of the five that follow says something.
-        own: the lock of the word alone, ``""`` for none.
-        phrases: second word -> listed phrases that may begin here, in the order of the
-            lists, the word alone among them.
-        second_half: whether it may be the end of a listed word that was written apart.
-        joined: the lock of the word without its hyphens, where it has some.
-        contracted: whether it is the ``n't`` of the word before.
-        number: whether a digit makes it one.
-        unit: whether it turns a number before it into a price, a time or a share.
-        unknown: whether it looks like a word and is none.
-        capital: whether it is written like a name.
-        clitic: whether it leans on the word before.
-        noun: whether it is a noun most of the time.
-        nounish: likewise, or of no known part of speech.
-        long: whether it can take a typing error where it is a cue.
-    """
-
-    lower: str
-    stop_word: bool
-    plain: str
-    form: str
-    mentions: bool
-    listed: bool
-    own: str
+    lower: str  #: In lower case.
+    stop_word: bool  #: Whether it is one.
+    plain: str  #: In lower case, with typewriter apostrophes: the form that lists have.
+    form: str  #: The form in which values are compared, ``""`` for a word that is skipped.
+    mentions: bool  #: Whether it can end the mention of a value of the ontology.
+    listed: bool  #: Whether any of the five that follow says something.
+    own: str  #: The lock of the word alone, ``""`` for none.
+    #: Second word -> listed phrases that may begin here, in the order of the lists, the word alone
+    #: among them.
     phrases: Mapping[str, tuple[Entry, ...]]
-    second_half: bool
-    joined: str
-    contracted: bool
-    number: bool
-    unit: bool
-    unknown: bool
-    capital: bool
-    clitic: bool
-    noun: bool
-    nounish: bool
-    long: bool
+    second_half: bool  #: Whether it may be the end of a listed word that was written apart.
+    joined: str  #: The lock of the word without its hyphens, where it has some.
+    contracted: bool  #: Whether it is the ``n't`` of the word before.
+    number: bool  #: Whether a digit makes it one.
+    unit: bool  #: Whether it turns a number before it into a price, a time or a share.
+    unknown: bool  #: Whether it looks like a word and is none.
+    capital: bool  #: Whether it is written like a name.
+    clitic: bool  #: Whether it leans on the word before.
+    noun: bool  #: Whether it is a noun most of the time.
+    nounish: bool  #: Likewise, or of no known part of speech.
+    long: bool  #: Whether it can take a typing error where it is a cue.
 
 
 class Endings:

@@ -242,20 +242,17 @@ def _words_of_typos(draft: Draft, place: Typos) -> Sequence[int]:
 
 
 class Steps(NamedTuple):
-    """How operators of one kind are carried out; not every kind looks at all arguments.
+    """How operators of one kind are carried out; not every kind looks at all arguments."""
 
-    Attributes:
-        places: yields where the operator may work.
-        make: makes the edit at a place; the parameter in [0, 1] chooses what is put there.
-        remoteness: what places are sorted by where the nearest to a slot value comes first.
-        words: the word of each thing that the position parameter may select at a place.
-        choose: returns the place that a parameter in [0, 1] selects of all.
-    """
-
+    #: Yields where the operator may work.
     places: Callable[[Draft, EditPolicy, UsedOperator], Iterator[Any]]
+    #: Makes the edit at a place; the parameter in [0, 1] chooses what is put there.
     make: Callable[[Draft, EditPolicy, UsedOperator, Any, float], EditResult]
+    #: What places are sorted by where the nearest to a slot value comes first.
     remoteness: Callable[[Draft, Any], tuple[int, bool]] = _word_remoteness
+    #: The word of each thing that the position parameter may select at a place.
     words: Callable[[Draft, Any], Sequence[int]] = _word_of_word
+    #: Returns the place that a parameter in [0, 1] selects of all.
     choose: Callable[[list[Any], float], Any] = _choose_place
 
 
@@ -275,15 +272,11 @@ _STEPS: Final[Mapping[str, Steps]] = MappingProxyType(
 
 
 class Candidates(NamedTuple):
-    """What a transformation can do to an utterance.
+    """What a transformation can do to an utterance."""
 
-    Attributes:
-        operators: names of those which have a place.
-        words: for each of them the word of every place, in the order in which the position
-            parameter counts; of a gap the one beside it that is nearer to a slot value.
-    """
-
-    operators: tuple[str, ...]
+    operators: tuple[str, ...]  #: Names of those which have a place.
+    #: For each of them the word of every place, in the order in which the position parameter
+    #: counts; of a gap the one beside it that is nearer to a slot value.
     words: tuple[tuple[int, ...], ...]
 
 

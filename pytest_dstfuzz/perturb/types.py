@@ -11,15 +11,11 @@ Status = Literal["valid", "vacuous", "vetoed", "over_rate"]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A point of the unit cube, and how many transformations it associates.
+    """A point of the unit cube, and how many transformations it associates."""
 
-    Attributes:
-        vector: reals in [0, 1] on the grid of 1/1024; see `ActionSpace` for the layout.
-        k: number of associated transformations: those of largest importance.
-    """
-
+    #: Reals in [0, 1] on the grid of 1/1024; see `ActionSpace` for the layout.
     vector: tuple[float, ...]
-    k: int
+    k: int  #: Number of associated transformations: those of largest importance.
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,21 +24,14 @@ from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTas
 
 @dataclass(frozen=True, slots=True)
 class HillClimb:
-    """The rules of a climb.
+    """The rules of a climb."""
 
-    Attributes:
-        name: of the search.
-        moves: what a step may do: transformation -> its operators; ``None`` = all in use.
-        steps: attempts of one climb, after which the next begins.
-        kept: most edits that are kept in one climb.
-        threshold: an edit is kept where it raises the impurity by more than this.
-    """
-
-    name: str
+    name: str  #: Of the search.
+    #: What a step may do: transformation -> its operators; ``None`` = all in use.
     moves: Mapping[str, tuple[str, ...]] | None
-    steps: int
-    kept: int
-    threshold: float
+    steps: int  #: Attempts of one climb, after which the next begins.
+    kept: int  #: Most edits that are kept in one climb.
+    threshold: float  #: An edit is kept where it raises the impurity by more than this.
 
 
 _SYNONYMS_AND_WORDS: Final = {

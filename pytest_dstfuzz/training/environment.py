@@ -83,19 +83,12 @@ class Observation(NamedTuple):
 
 
 class EnvironmentStep(NamedTuple):
-    """What came of one action.
+    """What came of one action."""
 
-    Attributes:
-        observation: of the next step; of this one where the episode is over.
-        outcome: for the reward.
-        terminated: every turn is broken, or cannot be.
-        truncated: the attempts are used up.
-    """
-
-    observation: Observation
-    outcome: AttemptOutcome
-    terminated: bool
-    truncated: bool
+    observation: Observation  #: Of the next step; of this one where the episode is over.
+    outcome: AttemptOutcome  #: For the reward.
+    terminated: bool  #: Every turn is broken, or cannot be.
+    truncated: bool  #: The attempts are used up.
 
 
 @dataclass(slots=True)

@@ -12,29 +12,17 @@ from pytest_dstfuzz.agents.policy import COUNT, SPACE
 
 
 class ReplayBatch(NamedTuple):
-    """Steps drawn from the memory; B rows each.
+    """Steps drawn from the memory; B rows each."""
 
-    Attributes:
-        state: [B, STATE_SIZE].
-        vector: [B, D], the action.
-        choices: [B, 6, CHOICE_SIZE], what its parameters selected.
-        chosen: [B, 6], which transformations were associated.
-        k: [B], how many were to be.
-        reward: [B].
-        next_state: [B, STATE_SIZE].
-        next_available: [B, 6], transformations that had a place to go to.
-        terminated: [B], whether there was no next state.
-    """
-
-    state: Floats
-    vector: Floats
-    choices: Floats
-    chosen: Floats
-    k: npt.NDArray[np.int64]
-    reward: Floats
-    next_state: Floats
-    next_available: Floats
-    terminated: Floats
+    state: Floats  #: [B, STATE_SIZE].
+    vector: Floats  #: [B, D], the action.
+    choices: Floats  #: [B, 6, CHOICE_SIZE], what its parameters selected.
+    chosen: Floats  #: [B, 6], which transformations were associated.
+    k: npt.NDArray[np.int64]  #: [B], how many were to be.
+    reward: Floats  #: [B].
+    next_state: Floats  #: [B, STATE_SIZE].
+    next_available: Floats  #: [B, 6], transformations that had a place to go to.
+    terminated: Floats  #: [B], whether there was no next state.
 
 
 class Replay:

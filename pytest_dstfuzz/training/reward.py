@@ -11,21 +11,13 @@ from pytest_dstfuzz.errors import unknown_name
 
 
 class AttemptOutcome(NamedTuple):
-    """What an attempt showed.
+    """What an attempt showed."""
 
-    Attributes:
-        valid: it passed the validity profile, and no earlier attempt had its text.
-        broken: it broke the relation of a turn that was whole.
-        impurity: `impurity_difference` to the clean prediction; 0 where it was not run.
-        edit_w: word edit rate.
-        edit_c: character edit rate.
-    """
-
-    valid: bool
-    broken: bool
-    impurity: float
-    edit_w: float
-    edit_c: float
+    valid: bool  #: It passed the validity profile, and no earlier attempt had its text.
+    broken: bool  #: It broke the relation of a turn that was whole.
+    impurity: float  #: `impurity_difference` to the clean prediction; 0 where it was not run.
+    edit_w: float  #: Word edit rate.
+    edit_c: float  #: Character edit rate.
 
 
 #: The thesis' limit of both rates, and what is taken off above it.

@@ -46,78 +46,50 @@ DIALOGUES: Final = ("right", "all")
 
 @dataclass(frozen=True, slots=True)
 class AgentRun:
-    """What to train, on what, and where to.
+    """What to train, on what, and where to."""
 
-    Attributes:
-        model: the tracker, as `tracker_for` takes it.
-        data: dialogues, with labels or without.
-        slots: of the bot, where the data does not say them all; see `with_slots`.
-        output: folder for the policy and for what a resumed run needs.
-        splits: of the data.
-        checkpoint: weights of the tracker.
-        device: of the tracker and of the agent's networks.
-        batch_size: contexts that the tracker predicts at once.
-        adapter: settings of a tracker that is a service; see `config.ADAPTER`.
-        validity: validity profile.
-        attack: attack design.
-        order: what position parameters count through, ``distance`` or ``reading``.
-        training: budget, reward, seed and all that is learned with.
-        max_minutes: begin no round that would probably end later; ``None`` = no limit.
-        max_dialogues: take only so many dialogues of each split; ``None`` = all.
-        dialogues: what to train on, but for those held out: ``right``, the dialogues that
-            the tracker gets right at every turn, or ``all``.
-        resume: go on from the last round in ``output``.
-        tensorboard: folder for events; ``None`` = none are written.
-    """
-
-    model: str
-    data: str
-    output: Path
+    model: str  #: The tracker, as `tracker_for` takes it.
+    data: str  #: Dialogues, with labels or without.
+    output: Path  #: Folder for the policy and for what a resumed run needs.
+    #: Of the bot, where the data does not say them all; see `with_slots`.
     slots: tuple[str, ...] = ()
-    splits: tuple[str, ...] = ("val", "test")
-    checkpoint: str | None = None
-    device: str = "cpu"
-    batch_size: int = 64
+    splits: tuple[str, ...] = ("val", "test")  #: Of the data.
+    checkpoint: str | None = None  #: Weights of the tracker.
+    device: str = "cpu"  #: Of the tracker and of the agent's networks.
+    batch_size: int = 64  #: Contexts that the tracker predicts at once.
+    #: Settings of a tracker that is a service; see `config.ADAPTER`.
     adapter: Mapping[str, Any] = field(default_factory=dict)
-    validity: str = "strict"
-    attack: str = "hybrid"
-    order: str = "distance"
+    validity: str = "strict"  #: Validity profile.
+    attack: str = "hybrid"  #: Attack design.
+    order: str = "distance"  #: What position parameters count through, ``distance`` or ``reading``.
+    #: Budget, reward, seed and all that is learned with.
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    #: Begin no round that would probably end later; ``None`` = no limit.
     max_minutes: float | None = None
-    max_dialogues: int | None = None
+    max_dialogues: int | None = None  #: Take only so many dialogues of each split; ``None`` = all.
+    #: What to train on, but for those held out: ``right``, the dialogues that the tracker gets
+    #: right at every turn, or ``all``.
     dialogues: str = "right"
-    resume: bool = False
-    tensorboard: Path | None = None
+    resume: bool = False  #: Go on from the last round in ``output``.
+    tensorboard: Path | None = None  #: Folder for events; ``None`` = none are written.
 
 
 class AgentTraining(NamedTuple):
-    """Where the policy lies, and how the training went.
+    """Where the policy lies, and how the training went."""
 
-    Attributes:
-        policy: its file.
-        history: the rounds, also those of earlier parts of a resumed run.
-        ended_by: ``calls`` or ``max_minutes``.
-    """
-
-    policy: Path
-    history: tuple[Round, ...]
-    ended_by: str
+    policy: Path  #: Its file.
+    history: tuple[Round, ...]  #: The rounds, also those of earlier parts of a resumed run.
+    ended_by: str  #: ``calls`` or ``max_minutes``.
 
 
 class _Material(NamedTuple):
-    """The dialogues of a run.
+    """The dialogues of a run."""
 
-    Attributes:
-        right: ids of those that the tracker gets right at every turn, or that have no labels.
-        fingerprint: of what it gets right on the splits.
-        training: those to train on.
-        held_out: those that the agent never sees.
-    """
-
+    #: Ids of those that the tracker gets right at every turn, or that have no labels.
     right: tuple[str, ...]
-    fingerprint: str
-    training: DialogueSet
-    held_out: DialogueSet
+    fingerprint: str  #: Of what it gets right on the splits.
+    training: DialogueSet  #: Those to train on.
+    held_out: DialogueSet  #: Those that the agent never sees.
 
 
 def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> AgentTraining:

@@ -36,38 +36,25 @@ _SEED_BOUND: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class TrainingConfig:
-    """How to train.
+    """How to train."""
 
-    Attributes:
-        calls: contexts that the tracker may be asked for, those of clean turns included.
-        attempts: at each turn, until one breaks it.
-        dialogues: played side by side in a round.
-        reward: name of the reward, see `reward`.
-        ks: numbers of associated transformations; one is drawn for each episode.
-        replay: steps that are remembered.
-        batch: steps of one update.
-        learning_starts: steps before the first update.
-        train_frequency: steps between two updates.
-        epsilon_end: share of uniform actions at the end; it begins at 1.
-        exploration_fraction: share of the calls, without those for the clean turns, over which that
-            share falls, as a straight line.
-        seed: of every draw; it takes the place of the learner's.
-        learner: networks and rates.
-    """
-
+    #: Contexts that the tracker may be asked for, those of clean turns included.
     calls: int = 40_000
-    attempts: int = 8
-    dialogues: int = 48
-    reward: str = "broken"
+    attempts: int = 8  #: At each turn, until one breaks it.
+    dialogues: int = 48  #: Played side by side in a round.
+    reward: str = "broken"  #: Name of the reward, see `reward`.
+    #: Numbers of associated transformations; one is drawn for each episode.
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    replay: int = 20_000
-    batch: int = 128
-    learning_starts: int = 500
-    train_frequency: int = 2
-    epsilon_end: float = 0.02
+    replay: int = 20_000  #: Steps that are remembered.
+    batch: int = 128  #: Steps of one update.
+    learning_starts: int = 500  #: Steps before the first update.
+    train_frequency: int = 2  #: Steps between two updates.
+    epsilon_end: float = 0.02  #: Share of uniform actions at the end; it begins at 1.
+    #: Share of the calls, without those for the clean turns, over which that share falls, as a
+    #: straight line.
     exploration_fraction: float = 0.25
-    seed: int = 0
-    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    seed: int = 0  #: Of every draw; it takes the place of the learner's.
+    learner: LearnerConfig = field(default_factory=LearnerConfig)  #: Networks and rates.
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
@@ -80,27 +67,16 @@ class TrainingConfig:
 
 
 class Round(NamedTuple):
-    """What came of one round.
+    """What came of one round."""
 
-    Attributes:
-        number: of the round, from 1.
-        calls: contexts asked for in it.
-        calls_so_far: contexts asked for until its end.
-        epsilon: share of uniform actions.
-        attempts: steps that were made.
-        broken: turns that were broken.
-        critic_loss: mean over the updates; 0 without any.
-        actor_loss: likewise.
-    """
-
-    number: int
-    calls: int
-    calls_so_far: int
-    epsilon: float
-    attempts: int
-    broken: int
-    critic_loss: float
-    actor_loss: float
+    number: int  #: Of the round, from 1.
+    calls: int  #: Contexts asked for in it.
+    calls_so_far: int  #: Contexts asked for until its end.
+    epsilon: float  #: Share of uniform actions.
+    attempts: int  #: Steps that were made.
+    broken: int  #: Turns that were broken.
+    critic_loss: float  #: Mean over the updates; 0 without any.
+    actor_loss: float  #: Likewise.
 
 
 class _ScheduledEpisode(NamedTuple):
