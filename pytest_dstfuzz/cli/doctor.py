@@ -89,11 +89,9 @@ def examine(folder: Path) -> dict[str, Any]:
         folder: where pytest would be started: its configuration file is looked for there and
             in the folders above.
     """
-    from pytest_dstfuzz.dialogue.fetch import cache_folder  # noqa: PLC0415 - help is quick
-
     problems: list[str] = []
     package = Path(__file__).parents[1]
-    cache = cache_folder()
+    cache = _cache_folder()
     return {
         "version": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -101,10 +99,12 @@ def examine(folder: Path) -> dict[str, Any]:
         "paths": {
             "python": abbreviated(sys.executable),
             "package": abbreviated(str(package)),
-            "data_sets": abbreviated(str(cache)),
+            "data_sets": abbreviated(str(cache)) if cache else "unknown",
             "working_folder": abbreviated(str(folder)),
         },
-        "data_sets": sorted(path.name for path in cache.iterdir()) if cache.is_dir() else [],
+        "data_sets": sorted(path.name for path in cache.iterdir())
+        if cache and cache.is_dir()
+        else [],
         "packages": _packages(problems),
         "plugins": _plugins(),
         "config": find_config(folder, problems),
@@ -113,6 +113,17 @@ def examine(folder: Path) -> dict[str, Any]:
         "registered": _registered(problems),
         "problems": problems,
     }
+
+
+def _cache_folder() -> Path | None:
+    """Return the folder of fetched data sets; ``None`` where what finds it is not installed."""
+    try:
+        from pytest_dstfuzz.dialogue.fetch import cache_folder  # noqa: PLC0415 - help is quick
+
+        return cache_folder()
+    except ImportError:
+        # Which package it is stands among the problems.
+        return None
 
 
 def _packages(problems: list[str]) -> list[dict[str, Any]]:
@@ -273,7 +284,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "", "shipped files"
     for item in found["resources"]:
         yield f"  {item['sha256']}  ", f"{item['name']} ({item['bytes']:,} bytes)"
-    yield "", "registered"
+    yield "", "registered by packages" if found["registered"] else "no package registers anything"
     for item in found["registered"]:
         status = f"does not load: {item['problem']}" if item["problem"] else "loads"
         yield f"  {item['group']}  ", f"{item['name']} ({item['from']}): {status}"

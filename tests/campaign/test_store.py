@@ -32,8 +32,20 @@ def store(path: Path) -> Iterator[Store]:
     made.close()
 
 
+#: Those that a test opened besides; from Python 3.13 on it is an error to leave them open.
+_reopened: list[Store] = []
+
+
+@pytest.fixture(autouse=True)
+def _closed_again() -> Iterator[None]:
+    yield
+    while _reopened:
+        _reopened.pop().close()
+
+
 def reopened(path: Path, limit: int = LIMIT) -> Store:
-    return Store(path, limit)
+    _reopened.append(Store(path, limit))
+    return _reopened[-1]
 
 
 def in_another_process(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:

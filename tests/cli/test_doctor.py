@@ -242,3 +242,17 @@ def test_a_fault_of_ours_says_how_to_report_it(
     shown = capsys.readouterr().err
     assert "ZeroDivisionError: nobody thought of it" in shown
     assert "`dstfuzz doctor` prints" in shown.splitlines()[-1]
+
+
+def test_it_works_where_packages_of_the_base_install_are_missing(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "absent = ('numpy', 'platformdirs', 'jellyfish', 'safetensors', 'pytest')\n"
+        "sys.modules.update(dict.fromkeys(absent))\n"
+        "from pytest_dstfuzz.cli import main\n"
+        "sys.exit(main(['doctor']))\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"pytest-dstfuzz  {__version__}\n")
