@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -206,17 +207,19 @@ def api() -> str:
         value = getattr(pytest_dstfuzz, name)
         if inspect.ismodule(value):
             out.append(f"## pytest_dstfuzz.{name}\n\n{inspect.getdoc(value)}")
-            members = [getattr(value, member) for member in getattr(value, "__all__", ())]
-            out += [_directive(member, 3) for member in members]
+            out += [_directive(value, member, 3) for member in getattr(value, "__all__", ())]
         else:
-            out.append(_directive(value, 2))
+            out.append(_directive(pytest_dstfuzz, name, 2))
     return "\n\n".join(out)
 
 
-def _directive(value: Any, level: int) -> str:
-    return (
-        f"::: {value.__module__}.{value.__qualname__}\n    options:\n      heading_level: {level}"
-    )
+def _directive(module: ModuleType, name: str, level: int) -> str:
+    """Return the directive of a name of a module, which another module may define."""
+    value = getattr(module, name)
+    # Data has no module of its own, and is documented where it stands.
+    place = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else ""
+    path = place or f"{module.__name__}.{name}"
+    return f"::: {path}\n    options:\n      heading_level: {level}"
 
 
 def unreleased() -> str:
