@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
@@ -162,7 +163,6 @@ def _at_address(
     }
     factory = SCHEMES.find(scheme)
     keys = _keys(settings.tracker, factory)
-    redact = secrets_of(address.full, keys.values()).redact
     try:
         made = call_factory(factory, f"the tracker at {address}", offered, keys)
     except GivenUpError as error:
@@ -171,7 +171,9 @@ def _at_address(
         if isinstance(error, DstFuzzError) or passes_through(error):
             raise
         # Not from the error: its message may hold what the address keeps to itself.
-        cause = redact(_cause(error))
+        cause = _cause(error).replace(address.full, address)
+        with suppress(ValueError):  # Of what is no address there are no parts to look for.
+            cause = secrets_of(address.full, keys.values()).redact(cause)
         raise UserError(f"the tracker at {address} cannot be made: {cause}") from None
     return as_tracker(made, normalisation=data.normalisation)
 

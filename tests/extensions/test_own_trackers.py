@@ -143,9 +143,20 @@ def test_what_goes_wrong_at_an_address_shows_no_credential() -> None:
     with pytest.raises(UserError) as caught:
         tracker_for(Settings.of(model=f"lines://u:{PASSWORD}@h"), DATA)
     assert str(caught.value).startswith(
-        "the tracker at lines://***@h cannot be made: RuntimeError: cannot log in at lines://u:***@h"
+        "the tracker at lines://***@h cannot be made: RuntimeError: cannot log in at lines://***@h"
     )
     assert PASSWORD not in str(caught.value)
+
+
+def test_an_address_that_is_none_is_for_its_factory_to_refuse() -> None:
+    def create(address: str) -> object:
+        raise ValueError(f"no address: {address.full}")  # type: ignore[attr-defined]
+
+    register_scheme("lines", create)
+    with pytest.raises(
+        UserError, match=r"cannot be made: ValueError: no address: lines://\*\*\*@\["
+    ):
+        tracker_for(Settings.of(model=f"lines://u:{PASSWORD}@[h"), DATA)
 
 
 @pytest.fixture
