@@ -6,6 +6,7 @@ import hashlib
 import http.client
 import os
 import stat
+import sys
 import urllib.error
 import urllib.request
 import zipfile
@@ -158,18 +159,14 @@ CACHE_VARIABLE: Final = "DSTFUZZ_CACHE"
 def cache_folder() -> Path:
     """Return the folder of fetched data sets; it need not exist.
 
-    ``DSTFUZZ_CACHE``, else ``dstfuzz`` in the user's cache folder: ``LOCALAPPDATA`` on Windows,
-    ``~/Library/Caches`` on macOS, elsewhere ``XDG_CACHE_HOME`` or ``~/.cache``. What an earlier
-    release fetched on macOS stays where it is, and is found there.
+    ``DSTFUZZ_CACHE``, else ``dstfuzz`` in the user's cache folder: ``LOCALAPPDATA`` on
+    Windows, elsewhere ``XDG_CACHE_HOME`` or ``~/.cache``.
     """
-    # Only named data sets are looked for here.
-    from platformdirs import user_cache_path  # noqa: PLC0415
-
     if named := os.environ.get(CACHE_VARIABLE):
         return Path(named).expanduser()
-    folder = user_cache_path("dstfuzz", appauthor=False, opinion=False)
-    earlier = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "dstfuzz"
-    return earlier if earlier.is_dir() and not folder.is_dir() else folder
+    # Not by platformdirs: it is a pytest plugin too, which would slow every start of pytest.
+    base = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME")
+    return Path(base or "~/.cache").expanduser() / "dstfuzz"
 
 
 #: Raw files of public GitHub repositories.

@@ -88,7 +88,6 @@ FENCES: dict[str, tuple[str, ...]] = {
     "nltk": ("perturb/lexicon/word_sources",),
     "gensim": ("perturb/lexicon/word_sources", "trackers/trade"),
     "jellyfish": ("perturb/rates",),
-    "platformdirs": ("dialogue/fetch",),
     "httpx": ("trackers/web/",),
     "httpcore": ("trackers/web/client",),
     "starlette": ("trackers/web/server",),

@@ -253,7 +253,7 @@ def test_named_data_sets_are_pinned():
     )
 
 
-@pytest.mark.skipif(sys.platform in {"win32", "darwin"}, reason="folders of XDG")
+@pytest.mark.skipif(sys.platform == "win32", reason="folders of XDG")
 @pytest.mark.parametrize(
     ("environ", "folder"),
     [
@@ -272,21 +272,6 @@ def test_cache_folder(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert cache_folder() == folder
-
-
-def test_what_an_earlier_release_fetched_is_found(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delenv("DSTFUZZ_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "before"))
-    new = tmp_path / "Library" / "Caches" / "dstfuzz"
-    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: new)
-    assert cache_folder() == new
-    earlier = tmp_path / "before" / "dstfuzz"
-    earlier.mkdir(parents=True)
-    assert cache_folder() == earlier
-    new.mkdir(parents=True)
-    assert cache_folder() == new
 
 
 def test_cache_folder_of_this_process(monkeypatch: pytest.MonkeyPatch):
