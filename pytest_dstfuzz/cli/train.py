@@ -131,12 +131,12 @@ def _training(arguments: Sequence[str]) -> tuple[str, Training]:
     names = ", ".join(TRAININGS)
     parser = Parser("dstfuzz train-tracker", f"{SUMMARY.capitalize()}.", _EXAMPLES)
     parser.add_argument(
-        "tracker",
+        "name",
         metavar="TRACKER",
         nargs="?",
         help=f"one of {names}; each has options of its own: dstfuzz train-tracker TRACKER --help",
     )
-    name = parser.parse_all(arguments[:1]).tracker
+    name = parser.parse_all(arguments[:1]).name
     if name is None:
         parser.error(f"a tracker to train is missing: {names}")
     if name not in TRAININGS:
