@@ -98,7 +98,8 @@ class Parser(argparse.ArgumentParser):
             guess = nearest(flag.lstrip("-"), names) if flag.startswith("-") else None
             hint = f"; did you mean --{guess}?" if guess else ""
             self.error(f"unknown argument {flag!r}{hint}")
-        if keys := getattr(namespace, "tracker", None):
+        # Of the option; an argument of another command may be called so as well.
+        if "--tracker" in self._flags and (keys := namespace.tracker):
             vars(namespace).update(split_keys(keys, "--tracker"))
             namespace.tracker = tuple(key for key in keys if key.name not in KEYS) or None
         return namespace
