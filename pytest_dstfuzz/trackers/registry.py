@@ -126,8 +126,8 @@ def tracker_for(
     for option, owner in option_owners().items():
         if settings.option(option) is not None and not name.lower().startswith(owner.prefix):
             raise UserError(
-                f"the tracker's key {option} is for {owner.about} ({owner.prefix}http://...), not "
-                f"for {settings.tracker.model!r}"
+                f"--dst-tracker {option.replace('_', '-')} is for {owner.about} "
+                f"({owner.prefix}http://...), not for {settings.tracker.model!r}"
             )
     if "://" in name:
         # No argument of any call holds credentials: pytest --full-trace shows arguments.

@@ -228,7 +228,7 @@ def test_workers_share_what_the_preflight_left_of_a_budget() -> None:
     [
         (
             ("--dst-max-cost=1",),
-            "--dst-max-cost needs --dst-prices=IN,OUT: money for a million tokens*",
+            "--dst-max-cost needs --dst-tracker prices=IN,OUT: money for a million tokens*",
         ),
         (("--dst-prices=1",), "--dst-prices: '1' must be two amounts of money*such as 0.15,0.6"),
         (("--dst-prices=1,-2",), "--dst-prices: '1,-2' must be two amounts of money*"),

@@ -224,7 +224,9 @@ def test_the_only_model_needs_no_name() -> None:
 def test_one_of_several_models_has_to_be_named(models: list[str], message: str) -> None:
     with (
         chat(echo, models) as service,
-        pytest.raises(UserError, match=f"name the model with --dst-service-model: .* {message}"),
+        pytest.raises(
+            UserError, match=f"name the model with --dst-tracker service-model=NAME: .* {message}"
+        ),
     ):
         tracker_of(service)
 

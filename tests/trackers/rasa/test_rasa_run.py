@@ -68,7 +68,7 @@ def test_a_slot_map_is_for_rasa_alone(pytester: pytest.Pytester) -> None:
     ran = pytester.runpytest_inprocess("--dst-model=trade", "--dst-slot-map=slots.toml")
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines(
-        ["ERROR: --dst-slot-map is for the slots of a Rasa bot (rasa+http://*"]
+        ["ERROR: --dst-tracker slot-map is for the slots of a Rasa bot (rasa+http://*"]
     )
 
 

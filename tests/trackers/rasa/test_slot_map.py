@@ -90,7 +90,7 @@ def test_names_of_multiwoz_are_known_in_all_their_spellings() -> None:
         ("m.json", '{"area": "a", "area": "b"}', r"two values for the key 'area'"),
         ("m.json", '{"area": ' * 50_000, r"is nested too deeply"),
         ("m.toml", "area = " + "[" * 50_000, r"is nested too deeply"),
-        ("m.yaml", "area: hotel-area", r"a slot map \(--dst-slot-map\) is a .toml or a .json file"),
+        ("m.yaml", "area: hotel-area", r"a slot map is a .toml or a .json file"),
     ],
 )
 def test_a_wrong_map_is_told_with_its_place(
@@ -119,7 +119,7 @@ def test_a_bot_with_other_names_needs_a_map() -> None:
     with pytest.raises(
         UserError,
         match=r"^none of the bot's slots has the name of a slot of the data \('hotel_are' may be "
-        r"'hotel-area'\): say with --dst-slot-map=FILE .* called: guests, hotel_are$",
+        r"'hotel-area'\): say with --dst-tracker slot-map=FILE .* called: guests, hotel_are$",
     ):
         slot_map(None, ("hotel_are", "guests"), DATA)
 
