@@ -17,7 +17,7 @@ import pytest
 from pages_of_docs import ROOT, all_blocks, case, of, texts, title
 
 from pytest_dstfuzz.cli import COMMANDS
-from pytest_dstfuzz.config import OPTIONS
+from pytest_dstfuzz.config import ADAPTER, OPTIONS
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.gate.limits import read_gates
 from tools.docs.pages import Block
@@ -31,11 +31,11 @@ NOT_MADE_AGAIN = {
     "into-ci makes such a line",
     "dstfuzz: compared with the baseline (trade)": "the other model takes an hour to train",
     ".dstfuzz/regressions/*.jsonl": "a line of .gitattributes, read by git alone",
-    "python -m tools.lexicon.build": "a command line, checked by the lexicon's own tests",
+    "reader -> Dialogue": "a drawing of how data flows",
 }
 #: Commands beside pytest and dstfuzz that shell blocks may hold.
 OTHERS = {"pip", "git", "python", "cd", "export", "make", "for", "do", "done", "dstfuzz", "pytest"}
-OTHERS |= {"./release_gate.sh"}
+OTHERS |= {"./release_gate.sh", ".venv/bin/pre-commit", ".venv/bin/pytest"}
 
 
 def test_every_block_says_what_it_is() -> None:
@@ -137,7 +137,9 @@ def test_json_is_json(page: str, block: Block, tmp_path: Path) -> None:
 def test_toml_is_read(page: str, block: Block, tmp_path: Path) -> None:
     table = tomllib.loads(block.text)
     assert table, page
-    if "dstfuzz" in table.get("tool", {}):
+    for key in table.get("tool", {}).get("dstfuzz", {}).get("tracker", {}):
+        assert key.replace("-", "_") in ADAPTER
+    if "gates" in table.get("tool", {}).get("dstfuzz", {}):
         (tmp_path / "pyproject.toml").write_text(block.text, encoding="utf-8")
         assert read_gates(tmp_path / "pyproject.toml") is not None
 
@@ -200,13 +202,18 @@ def check_shell(text: str, page: str) -> None:
 
 def check_pytest(words: list[str], page: str) -> None:
     """Check the options of this plugin in a command line."""
-    for word in words:
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word == "--dst-tracker":
+            FLAGS["tracker"].value.parse(following)
+            assert following.partition("=")[0].replace("-", "_") in ADAPTER, following
         if not word.startswith(("--dst-", "--no-dst-")):
             continue
         spelled = word.removeprefix("--no-dst-").removeprefix("--dst-")
         name, equals, value = spelled.partition("=")
         assert name in FLAGS, f"{page}: there is no --dst-{name}"
-        assert equals or FLAGS[name].is_switch or word.startswith("--no-") or name == "header", word
+        assert equals or FLAGS[name].is_switch or word.startswith("--no-") or name == "tracker", (
+            word
+        )
         theirs = page == "guides/extending.md" and name == "only"  # test_extending.py runs them
         if equals and not theirs and not re.search(r"[$<]|\.\.\.", value):
             FLAGS[name].value.parse(value)

@@ -59,7 +59,16 @@ def options() -> str:
     out = []
     for part, about in PARTS.items():
         out.append(f"## {about.capitalize()}")
-        out += [_option(item) for item in OPTIONS if item.part == part]
+        out += [_option(item) for item in OPTIONS if item.part == part and not item.kinds]
+    out.append(
+        "## Keys of services\n\n`--dst-tracker KEY=VALUE`, or in the table "
+        "`[tool.dstfuzz.tracker]` of `pyproject.toml`. Their old names as "
+        "options, `--dst-KEY`, still work."
+    )
+    for item in OPTIONS:
+        if item.kinds:
+            about = f"{item.help[0].upper()}{item.help[1:].rstrip('.')}."
+            out.append(f"### `{item.flag}={item.value.metavar}` {{ #{item.flag} }}\n\n{about}")
     return "\n\n".join(out)
 
 
