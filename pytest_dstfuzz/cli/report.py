@@ -32,9 +32,9 @@ def run(arguments: Sequence[str]) -> int:
         parser.error("nothing to write: give --html PATH, --markdown PATH, or both")
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.files import check_apart, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.report.github import markdown_text  # noqa: PLC0415
     from pytest_dstfuzz.report.html import check_installed, write_html  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report  # noqa: PLC0415
-    from pytest_dstfuzz.report.markdown import markdown_text  # noqa: PLC0415
 
     if options.html is not None:
         check_installed()

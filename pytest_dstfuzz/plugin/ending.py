@@ -36,8 +36,7 @@ from pytest_dstfuzz.plugin.tracker_pool import TrackerPool, contexts, gone, tota
 from pytest_dstfuzz.plugin.tracker_pool import notes as tracker_notes
 from pytest_dstfuzz.plugin.turn import session_command
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import build_report
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines

@@ -24,7 +24,7 @@ from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, Limit
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.report.edits import visible
-from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.tally import changed_answers, moved_dialogues
 

@@ -16,7 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.selection import NODE, OWN_TESTS
 from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
-from pytest_dstfuzz.report.keyword import keyword, unlike
+from pytest_dstfuzz.report.explain import keyword, unlike
 from pytest_dstfuzz.report.redact import KEPT_BACK
 
 

@@ -15,10 +15,9 @@ from pytest_dstfuzz.config import NO_CACHE, OutputSettings, Settings, VariantSet
 from pytest_dstfuzz.dialogue.load import data_files
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import check_apart, check_writable
-from pytest_dstfuzz.report.annotations import violation_commands
+from pytest_dstfuzz.report.github import append_summary, violation_commands
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
-from pytest_dstfuzz.report.markdown import append_summary
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.search.policy import is_agent
 

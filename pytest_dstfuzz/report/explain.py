@@ -1,7 +1,9 @@
-"""The text of a failed turn: what was said, what was changed, and what came of it."""
+"""The text of a failed turn: what was said, what was changed, what came of it, how to repeat it."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Sequence
 
 from pytest_dstfuzz.campaign.results import (
@@ -30,6 +32,11 @@ _WIDTH = 100
 _NOT_REPEATED = (
     "asked once more, it or its clean turn got another answer: this may be noise, not a violation"
 )
+#: What pytest's -k takes as one word, and what it does not.
+_WORD = re.compile(r"[\w:+\-.\[\]\\/]+")
+_OTHER = re.compile(r"[^\w:+\-.\[\]\\/]+")
+#: Words of -k's own language.
+_RESERVED = ("and", "or", "not", "none", "true", "false")
 _CAUSES: dict[Cause, str] = {
     "turn": "the edits of this turn",
     "context": "the edits of earlier turns",
@@ -66,6 +73,25 @@ def simplicity(variant: VariantResult) -> tuple[int, int, float, int]:
     own_doing = {"turn": 0, "both": 1}.get(variant.cause or "", 2)
     rates = variant.edit_w + variant.edit_c
     return (own_doing, variant.plain.size, round(rates, 6), variant.index)
+
+
+def keyword(name: str) -> str:
+    """Return the name itself where ``-k`` takes it as one word, or else a word like it.
+
+    >>> keyword("sample-test-0001-t2")
+    'sample-test-0001-t2'
+    >>> keyword("calls-test-call 17 (monday)-t0")
+    'calls-test-call_17_monday_-t0-7dbda4a8'
+    """
+    if _WORD.fullmatch(name) and name.lower() not in _RESERVED:
+        return name
+    return unlike(name)
+
+
+def unlike(name: str) -> str:
+    """Return a word that reads like the name, and that no other name has."""
+    digest = hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()
+    return f"{_OTHER.sub('_', name)}-{digest[:8]}"
 
 
 def blame(minimal: Minimal) -> str:

@@ -106,6 +106,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -114,11 +115,12 @@ from pytest_dstfuzz.campaign.ledger import ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config import Settings, names_of, settings_json
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import write_text
-from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import causes, vetoes
+from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 
 SCHEMA_VERSION = 1
 #: The JSON Schema of a report.
@@ -126,6 +128,62 @@ SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
 #: Settings that may differ without a difference in results.
 _PLACES = names_of("place")
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """The data that was tested, and the circumstances of the run.
+
+    Everything but ``notes``, ``command``, ``started``, ``seconds``, ``usage``,
+    ``disagreement``, ``asked`` and ``recalled`` is the same in two runs of one campaign.
+    """
+
+    #: Short name of the data set.
+    data: str
+    split: str
+    #: Name of the value normalisation.
+    normalisation: str
+    #: Layout that the data was read from.
+    layout: str
+    #: What the data set holds; the results say what of it was tested.
+    dialogues: int
+    turns: int
+    #: Fingerprint of the lexicon that variants were made with (several: parted by blanks).
+    lexicon: str = ""
+    #: Fingerprint of the agent's policy that chose what to change (several: parted by blanks).
+    policy: str = ""
+    #: For the user: choices made while reading, which may name paths, and what differs
+    #: from the settings.
+    notes: tuple[str, ...] = ()
+    #: Why the run ended before its last turn, or ``""``.
+    ended: str = ""
+    #: The command line that was given.
+    command: str = ""
+    #: ISO 8601, with time zone.
+    started: str = ""
+    seconds: float | None = None
+    #: What the answers of trackers took that count tokens; ``None`` where none does.
+    usage: Usage | None = None
+    #: How often a tracker that need not be repeatable disagreed with itself, before the run.
+    disagreement: Disagreement | None = None
+    #: Contexts that trackers were asked for, those of preflights apart, and answers that came
+    #: from a cache.
+    asked: int = 0
+    recalled: int = 0
+
+    @classmethod
+    def of(cls, data: DialogueSet, *, notes: tuple[str, ...] = (), **more: Any) -> RunInfo:
+        """Describe a run on ``data``; ``more`` are fields of its circumstances."""
+        return cls(
+            data=data.name,
+            split=data.split,
+            normalisation=data.normalisation,
+            layout=data.layout,
+            dialogues=len(data.dialogues),
+            turns=data.turn_count(),
+            notes=(*data.notes, *notes),
+            **more,
+        )
 
 
 def build_report(

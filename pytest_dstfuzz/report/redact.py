@@ -28,7 +28,7 @@ def masked_text(text: None) -> None: ...
 def masked_text(text: str | None) -> str | None:
     """Return a text with an ``x`` for every character that is no blank.
 
-    >>> blotted("to Ely, please")
+    >>> masked_text("to Ely, please")
     'xx xxxx xxxxxx'
     """
     return None if text is None else _SEEN.sub("x", text)

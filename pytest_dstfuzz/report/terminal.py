@@ -12,25 +12,22 @@ from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by
 from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, undo_edits
-from pytest_dstfuzz.report.explain import change_lines
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.keyword import keyword
+from pytest_dstfuzz.report.explain import change_lines, keyword
+from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage
-from pytest_dstfuzz.report.service import (
-    disagreement_text,
-    noise_text,
-    repeats_text,
-    usage_text,
-    wobble_text,
-)
 from pytest_dstfuzz.report.tally import (
     causes,
     causes_text,
+    disagreement_text,
     failures,
+    noise_text,
     plainest,
+    repeats_text,
     sizes,
     sizes_text,
+    usage_text,
     vetoes,
+    wobble_text,
 )
 from pytest_dstfuzz.trackers.tracker import Usage
 

@@ -16,7 +16,7 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.report.edits import earlier_edits
 from pytest_dstfuzz.report.json_report import report_turns
-from pytest_dstfuzz.report.service import noise_text, repeats_text, wobble_text
+from pytest_dstfuzz.report.tally import noise_text, repeats_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.

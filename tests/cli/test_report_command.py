@@ -22,8 +22,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import build_report, report_text, write_report
+from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_text, write_report
 
 
 @pytest.fixture(autouse=True)

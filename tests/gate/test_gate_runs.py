@@ -15,9 +15,9 @@ import pytest
 # load, and numpy and scipy must not be loaded twice.
 import pytest_dstfuzz.gate.comparison
 import pytest_dstfuzz.plugin.hooks  # noqa: F401
+from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
-from pytest_dstfuzz.report.markdown import markdown_text
 from pytest_dstfuzz.report.schema import problems
 
 BOTS = """

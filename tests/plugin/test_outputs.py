@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("jinja2")
 
 # Loaded before any inner run, which forgets what it was the first to load.
+from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import read_report
-from pytest_dstfuzz.report.markdown import markdown_text
 
 FEW = ("--dst-turns=4", "--dst-variants=2")
 FRAGILE = ("--dst-model=mybot:fragile", *FEW)

@@ -8,7 +8,7 @@ import shlex
 
 import pytest
 
-from pytest_dstfuzz.report.keyword import keyword
+from pytest_dstfuzz.report.explain import keyword
 
 #: Ids that -k does not take, that it cannot tell apart, that pytest spells its own way.
 IDS = (

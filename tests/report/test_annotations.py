@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import GateSettings
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.report.annotations import MOST, command, violation_commands
+from pytest_dstfuzz.report.github import MOST_COMMANDS, command, violation_commands
 
 
 @settings(deadline=None)
@@ -34,10 +34,10 @@ def test_one_a_turn_the_plainest_ten_at_most(broken: TurnResult) -> None:
     second = replace(broken.violations[0], index=3)
     turns = [
         replace(broken, id=f"t{number}", turn_index=number, variants=(*broken.variants, second))
-        for number in range(MOST + 5)
+        for number in range(MOST_COMMANDS + 5)
     ]
     lines = violation_commands(turns, GateSettings(), "utf-8")
-    assert len(lines) == MOST == len(set(lines))
+    assert len(lines) == MOST_COMMANDS == len(set(lines))
     assert lines[0] == (
         "::error title=t0%2C variant 1::user: i am [-leaving-]{+leaivng+} on friday from ely"
         "%0Atrain-day: friday -> none"

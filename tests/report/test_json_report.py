@@ -13,9 +13,9 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import (
     SCHEMA_PATH,
+    RunInfo,
     build_report,
     read_report,
     report_text,

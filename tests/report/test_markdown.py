@@ -16,9 +16,8 @@ from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.edits import visible
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import build_report
-from pytest_dstfuzz.report.markdown import MOST_BYTES, append_summary, escape, markdown_text
+from pytest_dstfuzz.report.github import MOST_BYTES, append_summary, escape, markdown_text
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 NASTY = (

@@ -18,9 +18,9 @@ from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.report.edits import diff_spans, undo_edits
 from pytest_dstfuzz.report.explain import explain, simplicity
-from pytest_dstfuzz.report.info import RunInfo
 from pytest_dstfuzz.report.json_report import (
     SCHEMA_PATH,
+    RunInfo,
     build_report,
     read_report,
     report_text,

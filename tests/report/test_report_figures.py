@@ -18,8 +18,7 @@ from pytest_dstfuzz.report.figures import (
     edit_rate_range,
     heat_map,
 )
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import build_report
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.view import View
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)

@@ -13,10 +13,9 @@ from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import SCHEMA_PATH, build_report, report_text
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_text
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.service import (
+from pytest_dstfuzz.report.tally import (
     disagreement_text,
     noise_text,
     repeats_text,

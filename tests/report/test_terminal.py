@@ -10,8 +10,8 @@ import pytest
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.keyword import keyword
+from pytest_dstfuzz.report.explain import keyword
+from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import StyledLine, TerminalPage
 from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
 from pytest_dstfuzz.report.terminal import interval_text, terminal_lines

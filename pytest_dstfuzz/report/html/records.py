@@ -13,8 +13,7 @@ from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
-from pytest_dstfuzz.report.explain import blame, doubts, simplicity
-from pytest_dstfuzz.report.keyword import keyword
+from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
 
 
 def page_data(turns: Sequence[TurnResult]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.report.info import RunInfo
+from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
 Opener = Callable[..., Any]

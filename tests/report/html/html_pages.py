@@ -11,8 +11,7 @@ from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.report.info import RunInfo
-from pytest_dstfuzz.report.json_report import build_report
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
