@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pytest_dstfuzz.audit.decoys import KINDS
 from pytest_dstfuzz.audit.sample import AuditRow, Sample
@@ -26,11 +26,13 @@ Judgements = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """What one judge says, of the rows judged so far."""
+    """What one judge says, of the rows judged so far; its fields are the keys in the file."""
 
     #: Violations judged, and those that keep the meaning.
     violations: int
     keeps: int
+    #: Share of the violations that keep the meaning; ``None`` where none was judged.
+    precision: float | None
     #: 95 % interval of the precision; ``None`` where nothing can be said: no violation was
     #: judged, or several of a dialogue and of fewer than `FEWEST_DIALOGUES` dialogues.
     interval: tuple[float, float] | None
@@ -47,31 +49,10 @@ class Precision:
     #: Ids of decoys that the judge let pass.
     missed: tuple[str, ...]
 
-    @property
-    def precision(self) -> float | None:
-        """Share of the violations that keep the meaning."""
-        return self.keeps / self.violations if self.violations else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures as plain values."""
-        return {
-            "violations": self.violations,
-            "keeps": self.keeps,
-            "precision": self.precision,
-            "interval": None if self.interval is None else list(self.interval),
-            "method": self.method,
-            "dialogues": self.dialogues,
-            "decoys": self.decoys,
-            "caught": self.caught,
-            "by_kind": {kind: list(pair) for kind, pair in self.by_kind.items()},
-            "false_alarms": list(self.false_alarms),
-            "missed": list(self.missed),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far two judges agree, on the rows that both have judged."""
+    """How far two judges agree, on the rows that both have judged; likewise."""
 
     judges: tuple[str, str]
     rows: int
@@ -79,16 +60,6 @@ class Agreement:
     #: Cohen's kappa; ``None`` where chance alone would make them agree on all.
     kappa: float | None
     disagreements: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the figures as plain values."""
-        return {
-            "judges": list(self.judges),
-            "rows": self.rows,
-            "agreed": self.agreed,
-            "kappa": self.kappa,
-            "disagreements": list(self.disagreements),
-        }
 
 
 def wilson(hits: int, trials: int) -> tuple[float, float]:
@@ -135,6 +106,7 @@ def precision(sample: Sample, judgements: Judgements) -> Precision:
     return Precision(
         violations=len(real),
         keeps=len(keeps),
+        precision=len(keeps) / len(real) if real else None,
         interval=interval,
         method=method,
         dialogues=len({row.dialogue for row in real}),

@@ -24,6 +24,7 @@ from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample, draw_sample
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.json_data import to_json
 
 _SCHEMA_VERSION: Final = 1
 
@@ -93,10 +94,8 @@ class Audit:
             },
             "judges": judges,
             "figures": {
-                "judges": {
-                    name: precision(sample, given).to_json() for name, given in judges.items()
-                },
-                "agreements": [found.to_json() for found in agreements(sample, judges)],
+                "judges": to_json({name: precision(sample, judges[name]) for name in judges}),
+                "agreements": to_json(agreements(sample, judges)),
             },
         }
 
