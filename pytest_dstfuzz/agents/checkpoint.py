@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_type_hints
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
@@ -203,22 +204,15 @@ def _about(path: Path, metadata: dict[str, str]) -> PolicyAbout:
 def _read_about(path: Path, value: object) -> PolicyAbout:
     given = value if isinstance(value, dict) else {}
     read: dict[str, Any] = {}
-    for item in fields(PolicyAbout):
-        found = given.get(item.name)
-        if item.name in {"held_out", "ks"}:
-            kind = str if item.name == "held_out" else int
-            good = isinstance(found, list) and all(type(part) is kind for part in found)
-            found = tuple(found) if isinstance(found, list) else found
-        else:
-            good = type(found) is (int if item.name in {"attempts", "seed", "calls"} else str)
-        if not good:
-            raise _bad(path, f"its metadata lacks a good {item.name!r}")
-        read[item.name] = found
-    about = PolicyAbout(**read)
+    for name, kind in get_type_hints(PolicyAbout).items():
+        try:
+            read[name] = msgspec.convert(given.get(name), kind)
+        except msgspec.ValidationError:
+            raise _bad(path, f"its metadata lacks a good {name!r}") from None
     for name, valid in (("order", ORDERS), ("validity", VALIDITIES)):
         if read[name] not in valid:
             raise _bad(path, f"its {name} is {read[name]!r}, not one of {', '.join(valid)}")
-    return about
+    return PolicyAbout(**read)
 
 
 def _check_weights(path: Path, weights: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -233,17 +227,14 @@ def _check_weights(path: Path, weights: Mapping[str, npt.NDArray[Any]]) -> None:
                     raise _bad(path, f"the tensor {part!r} is missing")
             rows = len(weights[matrix]) if weights[matrix].ndim else 0
             for part, shape in ((matrix, (rows, size)), (bias, (rows,))):
-                _check_tensor(path, part, weights[part], shape)
+                found = list(weights[part].shape)
+                if found != list(shape):
+                    raise _bad(path, f"{part!r} has the shape {found}, not {list(shape)}")
+                if not np.isfinite(weights[part]).all():
+                    raise _bad(path, f"{part!r} holds numbers that are not finite")
             expected |= {matrix, bias}
             layers, size = layers + 1, rows
         if size != outputs:
             raise _bad(path, f"{name} has {size} outputs, not {outputs}")
     if extra := sorted(set(weights) - expected):
         raise _bad(path, f"unknown tensors {', '.join(map(repr, extra))}")
-
-
-def _check_tensor(path: Path, name: str, tensor: npt.NDArray[Any], shape: tuple[int, ...]) -> None:
-    if tensor.shape != shape:
-        raise _bad(path, f"{name!r} has the shape {list(tensor.shape)}, not {list(shape)}")
-    if not np.isfinite(tensor).all():
-        raise _bad(path, f"{name!r} holds numbers that are not finite")

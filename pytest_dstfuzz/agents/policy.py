@@ -78,11 +78,17 @@ class Policy:
         found: Floats = np.clip(_forward(self._actor, state[None, :])[0], 0.0, 1.0)
         return found
 
-    def passes(self, state: Floats, number: int, blocks: Floats, choices: Floats | None) -> Floats:
+    def shared(self, state: Floats) -> Floats:
+        """Return what all passes of a state have in common: [hidden], of [STATE_SIZE]."""
+        weight, bias = self._critic[0]
+        shared: Floats = weight[:, :STATE_SIZE] @ state + bias
+        return shared
+
+    def passes(self, shared: Floats, number: int, blocks: Floats, choices: Floats | None) -> Floats:
         """Return the Q-values of one transformation with each of some parameters.
 
         Args:
-            state: [STATE_SIZE].
+            shared: see `shared`.
             number: of the transformation.
             blocks: [candidates, parameters].
             choices: [candidates, CHOICE_SIZE]; ``None`` = not known.
@@ -90,15 +96,6 @@ class Policy:
         Returns:
             [candidates].
         """
-        return self._pass(self._shared(state), number, blocks, choices)
-
-    def _shared(self, state: Floats) -> Floats:
-        """Return what all passes of a state have in common: [hidden]."""
-        weight, bias = self._critic[0]
-        shared: Floats = weight[:, :STATE_SIZE] @ state + bias
-        return shared
-
-    def _pass(self, shared: Floats, number: int, blocks: Floats, choices: Floats | None) -> Floats:
         block, weight = BLOCKS[number], self._critic[0][0]
         start = STATE_SIZE + SPACE.dimension
         columns = weight[:, STATE_SIZE + block.start : STATE_SIZE + block.stop]
@@ -123,7 +120,7 @@ class Policy:
     ) -> PolicyChoice:
         """Choose ``k`` transformations and their parameters."""
         state = view.state(trace, k)
-        shared = self._shared(state)
+        shared = self.shared(state)
         uniform = rng.random(SPACE.dimension).astype(np.float32)
         blind = rng.random() < explore.epsilon
         vector = uniform.copy() if blind else self.parameters(state)
@@ -135,7 +132,7 @@ class Policy:
                 blocks = np.vstack([blocks, _around(blocks[0], rng, explore)])
             blocks = snap(blocks)
             found = view.choices(number, blocks, trace)
-            worth = self._pass(shared, number, blocks, found)
+            worth = self.passes(shared, number, blocks, found)
             if explore.temperature and not blind:
                 noise = rng.gumbel(size=len(worth)).astype(np.float32)
                 spread = float(worth.std()) if len(worth) > 1 else 0.0

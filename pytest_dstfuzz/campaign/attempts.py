@@ -110,6 +110,8 @@ class Attempt:
 class TurnAttempts:
     """A turn, what the tracker said about it, and its variants so far."""
 
+    rules: CampaignSpec
+    dialogue: Dialogue
     turn: Turn
     #: Its utterance, prepared.
     source: Source
@@ -133,28 +135,53 @@ class TurnAttempts:
         """Say whether the tracker is asked about an attempt."""
         return attempt.to_run and self.applicable and isinstance(self.clean, Prediction)
 
+    def draw(self, number: int) -> tuple[Proposal, int]:
+        """Let the search propose a variant; return it, and how often it was drawn.
 
-def begin_turn(
-    rules: CampaignSpec, dialogue: Dialogue, turn: Turn, context: Context, clean: Answer
-) -> TurnAttempts:
+        One that will not be run is drawn again as often as the settings allow.
+        """
+        for draw in range(self.rules.settings.redraws + 1):
+            proposal = self.search.propose(number, draw, self.seen)
+            variant = proposal.variant
+            if variant.valid and variant.text not in self.numbers:
+                break
+        if variant.valid:
+            self.numbers.setdefault(variant.text, number)
+        self.seen.append(Feedback(proposal))
+        return proposal, draw + 1
+
+    def shown(self, number: int) -> Variant | None:
+        """Return what a later turn sees of this one in the context ``number``; ``None`` = clean.
+
+        Its variant of that number where the attack design says so and the variant is valid. Where
+        the tracker failed on the clean turn its variants stay out: without its prediction they
+        may lack their locks.
+        """
+        other, settings = self.attempts.get(number), self.rules.settings
+        if other is None or not other.variant.valid or not isinstance(self.clean, Prediction):
+            return None
+        place = self.dialogue.id, number, self.turn.index
+        return other.variant if replaces(settings.attack, settings.seed, *place) else None
+
+
+def begin_turn(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Answer) -> TurnAttempts:
     """Return a turn without any attempt yet, its utterance prepared."""
-    values = lock_values(rules.data, turn, clean)
+    turn = dialogue.turns[index]
     prediction = clean if isinstance(clean, Prediction) else None
-    source = rules.perturber.prepare(turn.user, values, turn.system)
-    task = SearchTask(dialogue, turn.index, prediction, rules.perturber, source)
+    source = rules.perturber.prepare(turn.user, lock_values(rules.data, turn, clean), turn.system)
     return TurnAttempts(
+        rules=rules,
+        dialogue=dialogue,
         turn=turn,
         source=source,
-        clean_context=context,
+        clean_context=dialogue.context(index),
         clean=clean,
         applicable=prediction is not None and rules.relation.applies(prediction.state, turn.state),
-        search=rules.search.turn(task),
+        search=rules.search.turn(SearchTask(dialogue, index, prediction, rules.perturber, source)),
     )
 
 
-def attempt_turn(
-    rules: CampaignSpec, dialogue: Dialogue, turns: Sequence[TurnAttempts], place: int, number: int
-) -> Attempt:
+def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Attempt:
     """Make variant ``number`` of the turn ``turns[place]`` and put it in its context.
 
     The turns before it have had theirs. Where the variant is to be run alone, those of lower
@@ -162,30 +189,26 @@ def attempt_turn(
     """
     turn = turns[place]
     for earlier in range(len(turn.seen), number):
-        draw_variant(rules, turn, earlier)
-    proposal, draws = draw_variant(rules, turn, number)
+        turn.draw(earlier)
+    proposal, draws = turn.draw(number)
     first = turn.numbers[proposal.variant.text] if proposal.variant.valid else number
-    # One that was made and is not run has no result that another could share.
-    duplicate_of = first if first in turn.attempts else None
-    attempt = _in_context(rules, dialogue, turns[:place], number, (proposal, draws, duplicate_of))
-    turn.attempts[number] = attempt
+    context_variant = turn.rules.search.context_variant(number)
+    seen = [(past.turn.index, past.shown(context_variant)) for past in turns[:place]]
+    users = {index: other.text for index, other in seen if other is not None}
+    turn.attempts[number] = attempt = Attempt(
+        index=number,
+        context_variant=context_variant,
+        proposal=proposal,
+        draws=draws,
+        # One that was made and is not run has no result that another could share.
+        duplicate_of=first if first in turn.attempts else None,
+        users=users,
+        context=turn.dialogue.context(place, {**users, place: proposal.variant.text}),
+        context_edits=tuple(
+            ContextEdits(index, other.edits) for index, other in seen if other is not None
+        ),
+    )
     return attempt
-
-
-def draw_variant(rules: CampaignSpec, turn: TurnAttempts, number: int) -> tuple[Proposal, int]:
-    """Let the search propose a variant; return it, and how often it was drawn.
-
-    One that will not be run is drawn again as often as the settings allow.
-    """
-    for draw in range(rules.settings.redraws + 1):
-        proposal = turn.search.propose(number, draw, turn.seen)
-        variant = proposal.variant
-        if variant.valid and variant.text not in turn.numbers:
-            break
-    if variant.valid:
-        turn.numbers.setdefault(variant.text, number)
-    turn.seen.append(Feedback(proposal))
-    return proposal, draw + 1
 
 
 def lock_values(data: DialogueSet, turn: Turn, clean: Answer | None) -> tuple[str, ...]:
@@ -221,40 +244,3 @@ def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) 
     if attack not in ATTACKS:
         raise unknown_name("attack design", attack, ATTACKS)
     return attack == "cumulative"
-
-
-def _in_context(
-    rules: CampaignSpec,
-    dialogue: Dialogue,
-    earlier: Sequence[TurnAttempts],
-    number: int,
-    made: tuple[Proposal, int, int | None],
-) -> Attempt:
-    """Put a variant in the context that the attack design shows it in.
-
-    Earlier turns are seen as their variant of the number of the context where the design
-    says so and that variant is valid. Where the tracker failed on the clean turn its
-    variants stay out: without its prediction they may lack their locks.
-    """
-    settings = rules.settings
-    context_variant = rules.search.context_variant(number)
-    seen = [
-        (past.turn.index, other.variant)
-        for past in earlier
-        if (other := past.attempts.get(context_variant)) is not None
-        and other.variant.valid
-        and isinstance(past.clean, Prediction)
-        and replaces(settings.attack, settings.seed, dialogue.id, context_variant, past.turn.index)
-    ]
-    users = {index: other.text for index, other in seen}
-    proposal, draws, duplicate_of = made
-    return Attempt(
-        index=number,
-        context_variant=context_variant,
-        proposal=proposal,
-        draws=draws,
-        duplicate_of=duplicate_of,
-        users=users,
-        context=dialogue.context(len(earlier), {**users, len(earlier): proposal.variant.text}),
-        context_edits=tuple(ContextEdits(index, other.edits) for index, other in seen),
-    )

@@ -10,10 +10,10 @@ out is a function of the dialogue, the rules and the tracker alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import product, takewhile
+from itertools import product
 
 from pytest_dstfuzz.campaign.answers import (
     Answer,
@@ -27,7 +27,6 @@ from pytest_dstfuzz.campaign.answers import (
     variant_wanted,
 )
 from pytest_dstfuzz.campaign.attempts import (
-    Attempt,
     CampaignSpec,
     TurnAttempts,
     attempt_turn,
@@ -43,7 +42,7 @@ from pytest_dstfuzz.campaign.judge import (
     with_cause,
 )
 from pytest_dstfuzz.campaign.repeats import Repeat, calls_of, choose_repeats
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, Votes, turn_id
+from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.campaign.shrink import OptionalRequest, Shrunk, shrink
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
@@ -52,6 +51,10 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 Answers = Mapping[Context, Answer]
 #: Yields contexts, is sent answers to them (fewer once a budget ended), returns results.
 DialogueRun = Generator[Sequence[Context], Answers, list[TurnResult]]
+#: Likewise; returns how many turns, from the first on, have had all their answers.
+_Asking = Generator[Sequence[Context], Answers, int]
+#: What to ask for, each context with the place of its turn.
+_Wanted = Iterator[tuple[int, Context]]
 
 
 def run_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> DialogueRun:
@@ -60,157 +63,205 @@ def run_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> Dialogue
     Each answer that is sent must hold those of the steps before as well. Turns whose
     contexts were not all answered, and those after them, get the outcome ``skipped``.
     """
-    contexts = [dialogue.context(index) for index in range(last + 1)]
-    answers = yield contexts
-    clean = list(takewhile(answers.__contains__, contexts))
-    done = len(clean)
-    if rules.votes > 1:
-        done = yield from _ask_again(partial(_clean_wanted, rules, clean), answers, done)
-    turns = [
-        begin_turn(rules, dialogue, dialogue.turns[index], context, _voted(context, answers))
-        for index, context in enumerate(clean[:done])
-    ]
-    judged: list[dict[int, JudgedVariant]] = [{} for _ in turns]
-    for numbers in _passes(rules):
-        asked = _attempt(rules, dialogue, turns[:done], judged, numbers)
-        answers = yield [attempt.context for _, attempt in asked]
-        missing = [place for place, attempt in asked if attempt.context not in answers]
-        done = min([done, *missing])
-        judge = partial(_judge_passes, rules, dialogue, turns, judged, numbers, answers)
-        judge(done)
+    return _Run(rules, dialogue, last).steps()
+
+
+class _Run:
+    """A dialogue that is being run, and what is known about it so far."""
+
+    def __init__(self, rules: CampaignSpec, dialogue: Dialogue, last: int) -> None:
+        self._rules = rules
+        self._dialogue = dialogue
+        self._contexts = [dialogue.context(index) for index in range(last + 1)]
+        self._answers: Answers = {}
+        self._turns: list[TurnAttempts] = []
+        #: The variants of each turn, by number.
+        self._judged: list[dict[int, JudgedVariant]] = []
+
+    def steps(self) -> DialogueRun:
+        """Run the dialogue."""
+        rules, dialogue = self._rules, self._dialogue
+        done = yield from self._ask(enumerate(self._contexts), len(self._contexts))
         if rules.votes > 1:
-            doubtful = partial(_doubtful, rules, turns, judged, numbers, judge)
-            done = yield from _ask_again(doubtful, answers, done)
-            judge(done)
+            done = yield from self._ask_again(self._doubtful_clean, done)
+        for index, context in enumerate(self._contexts[:done]):
+            self._turns.append(begin_turn(rules, dialogue, index, self._voted(context)))
+            self._judged.append({})
+        for numbers in _passes(rules):
+            done = yield from self._ask(list(self._attempt(numbers, done)), done)
+            self._judge(numbers, done)
+            if rules.votes > 1:
+                done = yield from self._ask_again(partial(self._doubtful, numbers), done)
+                self._judge(numbers, done)
 
-    wanted = [_wanted(rules, turn, known) for turn, known in zip(turns, judged, strict=True)]
-    answers = yield [context for variants in wanted[:done] for context in _probes(variants)]
-    if rules.votes > 1:
-        # Without these the causes stay as the first answers have them.
-        yield from _ask_again(partial(_doubtful_probes, rules, turns, wanted), answers, done)
-    repeats: list[Repeat] = []
-    if rules.repeats:
-        repeats = choose_repeats(turns, wanted[:done], rules.settings.seed, dialogue.id)
-        answers = yield OptionalRequest(one for repeat in repeats for one in repeat.wanted)
-    smaller = [Shrunk() for _ in turns[:done]]
-    if rules.settings.shrink:
-        smaller = yield from shrink(rules, dialogue, turns[:done], wanted[:done], answers)
-    results = [
-        _repeated(
-            _turn_result(rules, dialogue, *known, answers),
-            [repeat for repeat in repeats if repeat.place == place],
-            answers,
-        )
-        for place, known in enumerate(zip(turns[:done], wanted, smaller, strict=False))
-    ]
-    for index in range(done, last + 1):
-        asked_for = {contexts[index]}
-        if index < len(turns):
-            asked_for.update(attempt.context for attempt in turns[index].to_run)
+        turns = self._turns[:done]
+        wanted = [self._requested(place) for place in range(done)]
+        self._answers = yield [context for variants in wanted for context in _probes(variants)]
         if rules.votes > 1:
-            asked_for.update(all_asked(asked_for, answers))
-        results.append(_skipped(rules, dialogue, index, calls=count_asked(asked_for, answers)))
-    return results
-
-
-def _ask_again(
-    wanted: Callable[[int, Answers], Iterator[tuple[int, Context]]], answers: Answers, done: int
-) -> Generator[Sequence[Context], Answers, int]:
-    """Ask until nothing more is wanted.
-
-    Args:
-        wanted: what to ask next of the turns before a given one, each with its turn.
-        answers: those so far; what is sent is added to them by whoever sends it.
-        done: number of turns to ask about.
-
-    Returns:
-        The number of turns, from the first on, that have all that is wanted.
-    """
-    while found := list(wanted(done, answers)):
-        answers = yield [context for _, context in found]
-        done = min([done, *(place for place, context in found if context not in answers)])
-    return done
-
-
-def _voted(context: Context, answers: Answers) -> Answer:
-    """Return the answer to a clean turn: with the state that most of them have."""
-    first = answers[context]
-    if isinstance(first, TrackerFailure):
-        return first
-    return replace(first, state=settled_clean(context, answers))
-
-
-def _clean_wanted(
-    rules: CampaignSpec, contexts: Sequence[Context], done: int, answers: Answers
-) -> Iterator[tuple[int, Context]]:
-    """Yield what to ask again of the clean turns, with their places."""
-    for place, context in enumerate(contexts[:done]):
-        for again in clean_wanted(context, answers, rules.votes):
-            yield place, again
-
-
-def _judge_passes(
-    rules: CampaignSpec,
-    dialogue: Dialogue,
-    turns: Sequence[TurnAttempts],
-    judged: Sequence[dict[int, JudgedVariant]],
-    numbers: Sequence[int],
-    answers: Answers,
-    done: int,
-) -> None:
-    """Give the variants of some numbers their outcomes, and tell a search that learns."""
-    for number, (place, turn) in product(numbers, enumerate(turns[:done])):
-        attempt = turn.attempts.get(number)
-        if attempt is None:
-            continue
-        earlier = list(zip(turns[:place], judged, strict=False))
-        before = changes_before(earlier, attempt)
-        result = judge_attempt(rules.relation, dialogue, turn, attempt, answers, before)
-        judged[place][number] = result
-        if rules.search.adaptive:
-            turn.seen[number] = seen(turn, attempt, result, answers)
-
-
-def _doubtful(
-    rules: CampaignSpec,
-    turns: Sequence[TurnAttempts],
-    judged: Sequence[Mapping[int, JudgedVariant]],
-    numbers: Sequence[int],
-    judge: Callable[[int], None],
-    done: int,
-    answers: Answers,
-) -> Iterator[tuple[int, Context]]:
-    """Yield what to ask again, with the turns: of all that ever broke the relation, or carried."""
-    judge(done)
-    for place, number in product(range(done), numbers):
-        known, turn = judged[place].get(number), turns[place]
-        if known is None or known.result.outcome in ("error", "improved"):
-            continue
-        context = turn.attempts[number].context
-        broken = known.result.outcome in ("violation", "carried")
-        if broken or len(all_asked([context], answers)) > 1:
-            carried = known.result.outcome == "carried"
-            lead = rules.votes if carried else 2 * rules.votes - 1
-            yield from (
-                (place, again)
-                for again in variant_wanted(turn.clean_context, context, answers, rules.votes, lead)
+            # Without these the causes stay as the first answers have them.
+            yield from self._ask_again(partial(self._doubtful_probes, wanted), done)
+        repeats: list[Repeat] = []
+        if rules.repeats:
+            repeats = choose_repeats(turns, wanted, rules.settings.seed, dialogue.id)
+            self._answers = yield OptionalRequest(
+                context for repeat in repeats for context in repeat.wanted
             )
+        smaller = [Shrunk() for _ in turns]
+        if rules.settings.shrink:
+            smaller = yield from shrink(turns, wanted, self._answers)
+        results = [
+            self._result(turn, variants, shrunk, [one for one in repeats if one.place == place])
+            for place, (turn, variants, shrunk) in enumerate(
+                zip(turns, wanted, smaller, strict=True)
+            )
+        ]
+        for index, context in enumerate(self._contexts[done:], done):
+            asked_for = {context}
+            if index < len(self._turns):
+                asked_for.update(attempt.context for attempt in self._turns[index].to_run)
+            results.append(_skipped(rules, dialogue, index, calls=self._count(asked_for)))
+        return results
 
+    def _ask(self, wanted: Iterable[tuple[int, Context]], done: int) -> _Asking:
+        """Ask for contexts; a turn that lacks an answer is not done, nor are those after it."""
+        found = list(wanted)
+        self._answers = yield [context for _, context in found]
+        return min([done, *(place for place, one in found if one not in self._answers)])
 
-def _doubtful_probes(
-    rules: CampaignSpec,
-    turns: Sequence[TurnAttempts],
-    wanted: Sequence[Sequence[JudgedVariant]],
-    done: int,
-    answers: Answers,
-) -> Iterator[tuple[int, Context]]:
-    """Yield what to ask again of the second passes, with their turns."""
-    for place, variants in enumerate(wanted[:done]):
-        clean = turns[place].clean_context
-        for item, context in ((found, one) for found in variants for one in _probes([found])):
-            if context in answers and breaks(rules.relation, turns[place], item, context, answers):
-                for again in variant_wanted(clean, context, answers, rules.votes, rules.votes):
+    def _ask_again(self, wanted: Callable[[int], _Wanted], done: int) -> _Asking:
+        """Ask until nothing more is wanted of the turns that are done."""
+        while found := list(wanted(done)):
+            done = yield from self._ask(found, done)
+        return done
+
+    def _count(self, asked: set[Context]) -> int:
+        """Return how many contexts were asked for, repetitions for a vote included."""
+        if self._rules.votes > 1:
+            asked = asked.union(all_asked(asked, self._answers))
+        return count_asked(asked, self._answers)
+
+    def _voted(self, context: Context) -> Answer:
+        """Return the answer to a clean turn: with the state that most of them have."""
+        first = self._answers[context]
+        if isinstance(first, TrackerFailure):
+            return first
+        return replace(first, state=settled_clean(context, self._answers))
+
+    def _doubtful_clean(self, done: int) -> _Wanted:
+        """Yield what to ask again of the clean turns."""
+        for place, context in enumerate(self._contexts[:done]):
+            for again in clean_wanted(context, self._answers, self._rules.votes):
+                yield place, again
+
+    def _attempt(self, numbers: Sequence[int], done: int) -> _Wanted:
+        """Make variants of every turn that is not done with; yield those to run."""
+        for number, place in product(numbers, range(done)):
+            broken = self._rules.settings.stop_at_first and any(
+                item.result.outcome == "violation" for item in self._judged[place].values()
+            )
+            # Later turns see it clean: whether what breaks them was carried into them from
+            # a variant that is not run, could not be known.
+            if not broken:
+                attempt = attempt_turn(self._turns[:done], place, number)
+                if self._turns[place].asks(attempt):
+                    yield place, attempt.context
+
+    def _judge(self, numbers: Sequence[int], done: int) -> None:
+        """Give the variants of some numbers their outcomes, and tell a search that learns."""
+        for number, (place, turn) in product(numbers, enumerate(self._turns[:done])):
+            attempt = turn.attempts.get(number)
+            if attempt is None:
+                continue
+            earlier = list(zip(self._turns[:place], self._judged, strict=False))
+            before = changes_before(earlier, attempt)
+            result = judge_attempt(turn, attempt, self._answers, before)
+            self._judged[place][number] = result
+            if self._rules.search.adaptive:
+                turn.seen[number] = seen(turn, attempt, result, self._answers)
+
+    def _doubtful(self, numbers: Sequence[int], done: int) -> _Wanted:
+        """Yield what to ask again: of all that ever broke the relation, or carried."""
+        self._judge(numbers, done)
+        votes = self._rules.votes
+        for place, number in product(range(done), numbers):
+            known, turn = self._judged[place].get(number), self._turns[place]
+            if known is None or known.result.outcome in ("error", "improved"):
+                continue
+            context = turn.attempts[number].context
+            carried = known.result.outcome == "carried"
+            broken = carried or known.result.outcome == "violation"
+            if broken or len(all_asked([context], self._answers)) > 1:
+                lead = votes if carried else 2 * votes - 1
+                clean = turn.clean_context
+                for again in variant_wanted(clean, context, self._answers, votes, lead):
                     yield place, again
+
+    def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Wanted:
+        """Yield what to ask again of the second passes."""
+        answers, votes = self._answers, self._rules.votes
+        for place, turn in enumerate(self._turns[:done]):
+            for item, context in (
+                (found, one) for found in wanted[place] for one in _probes([found])
+            ):
+                if context in answers and breaks(turn, item, context, answers):
+                    clean = turn.clean_context
+                    for again in variant_wanted(clean, context, answers, votes, votes):
+                        yield place, again
+
+    def _requested(self, place: int) -> list[JudgedVariant]:
+        """Return the variants that were asked for; none where the relation is inapplicable.
+
+        What is not tested there is not generated either, as far as the figures go.
+        """
+        turn, only = self._turns[place], self._rules.settings.variant
+        if not turn.applicable and isinstance(turn.clean, Prediction):
+            return []
+        return [item for number, item in self._judged[place].items() if only in (None, number)]
+
+    def _result(
+        self,
+        attempts: TurnAttempts,
+        judged: Sequence[JudgedVariant],
+        smaller: Shrunk,
+        repeats: Sequence[Repeat],
+    ) -> TurnResult:
+        """Put together what is known about a turn."""
+        turn, clean, answers = attempts.turn, attempts.clean, self._answers
+        same = {repeat.number: repeat.same(answers) for repeat in repeats}
+        variants = []
+        for item in judged:
+            variant = with_cause(attempts, item, answers)
+            attempt, votes = attempts.attempts[variant.index], None
+            if attempts.asks(attempt):
+                seen_in, changes = attempt.context, variant.changed_slots
+                votes = count_votes(attempts.clean_context, seen_in, answers, changes)
+            minimal, repeated = smaller.minimal.get(variant.index), same.get(variant.index)
+            variants.append(replace(variant, minimal=minimal, votes=votes, repeated=repeated))
+        outcome = turn_outcome(attempts, variants)
+        reason = ""
+        if isinstance(clean, TrackerFailure):
+            reason = clean.reason
+        elif outcome == "inapplicable":
+            reason = self._rules.relation.inapplicable
+        elif outcome == "untested" and len(turn.user) > LONGEST_EDITED:
+            reason = (
+                f"the utterance has {len(turn.user):,} characters, and only those of at most "
+                f"{LONGEST_EDITED:,} are edited"
+            )
+        asked = {attempts.clean_context, *_probes(judged)}
+        asked.update(attempt.context for attempt in attempts.to_run)
+        failed = isinstance(clean, TrackerFailure)
+        return replace(
+            # A context of another turn has another number of exchanges, so these are new.
+            _skipped(self._rules, self._dialogue, turn.index, calls=self._count(asked)),
+            clean_state=None if failed else settled_clean(attempts.clean_context, answers),
+            outcome=outcome,
+            variants=tuple(variants),
+            reason=reason,
+            minimiser_calls=smaller.calls,
+            clean_votes=kinds_of_answers(attempts.clean_context, answers),
+            repeat_calls=calls_of(repeats, answers),
+        )
 
 
 def _passes(rules: CampaignSpec) -> list[range]:
@@ -227,42 +278,6 @@ def _passes(rules: CampaignSpec) -> list[range]:
     return [range(number, number + 1) for number in numbers] if learns else [numbers]
 
 
-def _attempt(
-    rules: CampaignSpec,
-    dialogue: Dialogue,
-    turns: Sequence[TurnAttempts],
-    judged: Sequence[Mapping[int, JudgedVariant]],
-    numbers: Sequence[int],
-) -> list[tuple[int, Attempt]]:
-    """Make variants of every turn that is not done; return those to run, with their turns."""
-    made: list[tuple[int, Attempt]] = []
-    for number in numbers:
-        for place, turn in enumerate(turns):
-            done = rules.settings.stop_at_first and any(
-                item.result.outcome == "violation" for item in judged[place].values()
-            )
-            # Later turns see it clean: whether what breaks them was carried into them from
-            # a variant that is not run, could not be known.
-            if not done:
-                attempt = attempt_turn(rules, dialogue, turns, place, number)
-                if turn.asks(attempt):
-                    made.append((place, attempt))
-    return made
-
-
-def _wanted(
-    rules: CampaignSpec, turn: TurnAttempts, judged: Mapping[int, JudgedVariant]
-) -> list[JudgedVariant]:
-    """Return the variants that were asked for; none where the relation is inapplicable.
-
-    What is not tested there is not generated either, as far as the figures go.
-    """
-    if not turn.applicable and isinstance(turn.clean, Prediction):
-        return []
-    only = rules.settings.variant
-    return [item for number, item in judged.items() if only in (None, number)]
-
-
 def unanswered(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:
     """Return the results of a dialogue that the budget left out altogether."""
     return [_skipped(rules, dialogue, index, calls=0) for index in range(last + 1)]
@@ -272,79 +287,6 @@ def _probes(variants: Sequence[JudgedVariant]) -> list[Context]:
     """Return the contexts of the second passes of a turn."""
     probes = [item.probe for item in variants if item.probe is not None]
     return [context for probe in probes for context in (probe.alone, probe.around)]
-
-
-def _turn_result(
-    rules: CampaignSpec,
-    dialogue: Dialogue,
-    attempts: TurnAttempts,
-    judged: Sequence[JudgedVariant],
-    smaller: Shrunk,
-    answers: Answers,
-) -> TurnResult:
-    """Put together what is known about a turn."""
-    turn, clean = attempts.turn, attempts.clean
-    variants = tuple(
-        replace(
-            variant,
-            minimal=smaller.minimal.get(variant.index),
-            votes=_votes(attempts, variant, answers),
-        )
-        for item in judged
-        for variant in [with_cause(rules.relation, attempts, item, answers)]
-    )
-    asked = {attempts.clean_context, *_probes(judged)}
-    asked.update(attempt.context for attempt in attempts.to_run)
-    if rules.votes > 1:
-        asked.update(all_asked(asked, answers))
-    outcome = turn_outcome(attempts, variants)
-    reason = ""
-    if isinstance(clean, TrackerFailure):
-        reason = clean.reason
-    elif outcome == "inapplicable":
-        reason = rules.relation.inapplicable
-    elif outcome == "untested" and len(turn.user) > LONGEST_EDITED:
-        reason = (
-            f"the utterance has {len(turn.user):,} characters, and only those of at most "
-            f"{LONGEST_EDITED:,} are edited"
-        )
-    return TurnResult(
-        id=turn_id(rules.data, dialogue.id, turn.index),
-        dialogue_id=dialogue.id,
-        turn_index=turn.index,
-        system=turn.system,
-        user=turn.user,
-        clean_state=(
-            settled_clean(attempts.clean_context, answers)
-            if isinstance(clean, Prediction)
-            else None
-        ),
-        outcome=outcome,
-        variants=variants,
-        label=turn.state,
-        reason=reason,
-        # A context of another turn has another number of exchanges, so these are new.
-        calls=count_asked(asked, answers),
-        minimiser_calls=smaller.calls,
-        clean_votes=kinds_of_answers(attempts.clean_context, answers),
-    )
-
-
-def _repeated(result: TurnResult, repeats: Sequence[Repeat], answers: Answers) -> TurnResult:
-    """Say of the variants that were asked for again whether their answers were the same."""
-    same = {repeat.number: repeat.same(answers) for repeat in repeats}
-    if not same:
-        return result
-    variants = (replace(item, repeated=same.get(item.index)) for item in result.variants)
-    return replace(result, variants=tuple(variants), repeat_calls=calls_of(repeats, answers))
-
-
-def _votes(attempts: TurnAttempts, variant: VariantResult, answers: Answers) -> Votes | None:
-    """Return how the answers to a variant voted, where it was put to the vote."""
-    attempt = attempts.attempts[variant.index]
-    if not attempts.asks(attempt):
-        return None
-    return count_votes(attempts.clean_context, attempt.context, answers, variant.changed_slots)
 
 
 def _skipped(rules: CampaignSpec, dialogue: Dialogue, index: int, calls: int) -> TurnResult:

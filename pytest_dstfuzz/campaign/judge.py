@@ -14,8 +14,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantOutcome,
     VariantResult,
 )
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, SlotChange
-from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -40,8 +39,6 @@ class JudgedVariant:
 
 
 def judge_attempt(
-    relation: Relation,
-    dialogue: Dialogue,
     turn: TurnAttempts,
     attempt: Attempt,
     answers: Mapping[Context, Answer],
@@ -50,22 +47,36 @@ def judge_attempt(
     """Give a variant its outcome.
 
     Args:
-        relation: what must hold.
-        dialogue: the dialogue of the turn.
         turn: the turn and its clean answer.
         attempt: the variant, in its context.
         answers: at least those to the clean turn and, where the tracker was to be asked, to
             the context; where both were put to the vote, their repetitions.
         before: what may have been carried into it, see `changes_before`.
     """
-    clean = turn.clean
     if not attempt.to_run or not turn.applicable:
-        if isinstance(clean, TrackerFailure) and attempt.to_run:
-            reason = f"the tracker failed on the clean turn: {clean.reason}"
+        if isinstance(turn.clean, TrackerFailure) and attempt.to_run:
+            reason = f"the tracker failed on the clean turn: {turn.clean.reason}"
             return JudgedVariant(_result(attempt, "error", reason))
         return _not_run(attempt)
-    state, answer = settled(turn.clean_context, attempt.context, answers)
-    return _judge(relation, dialogue, turn, state, attempt, answer, before)
+    clean, answer = settled(turn.clean_context, attempt.context, answers)
+    if isinstance(answer, TrackerFailure):
+        return JudgedVariant(_result(attempt, "error", answer.reason))
+    verdict = turn.rules.relation.judge(clean, answer.state, turn.turn.state)
+    changes = tuple(ChangedSlot(*change, carried=change in before) for change in verdict.changes)
+    outcome: VariantOutcome = "improved" if verdict.kind == "improved" else "held"
+    if verdict.kind == "violation":
+        outcome = "carried" if all(change.carried for change in changes) else "violation"
+    result = replace(_result(attempt, outcome), state=answer.state, changed_slots=changes)
+    if outcome != "violation":
+        return JudgedVariant(result)
+    if not attempt.users:
+        return JudgedVariant(replace(result, cause="turn"))
+    index = turn.turn.index
+    probe = BlameProbe(
+        alone=turn.dialogue.context(index, {index: attempt.variant.text}),
+        around=turn.dialogue.context(index, attempt.users),
+    )
+    return JudgedVariant(result, probe)
 
 
 def seen(
@@ -82,37 +93,6 @@ def seen(
         changes=len(judged.result.changed_slots),
         impurity=impurity_difference(turn.clean, answer),
     )
-
-
-def _judge(
-    relation: Relation,
-    dialogue: Dialogue,
-    turn: TurnAttempts,
-    clean: BeliefState,
-    attempt: Attempt,
-    answer: Answer,
-    before: Collection[SlotChange],
-) -> JudgedVariant:
-    """Judge a variant that was run."""
-    if isinstance(answer, TrackerFailure):
-        return JudgedVariant(_result(attempt, "error", answer.reason))
-    verdict = relation.judge(clean, answer.state, turn.turn.state)
-    changes = tuple(ChangedSlot(*change, carried=change in before) for change in verdict.changes)
-    result = replace(_result(attempt, "held"), state=answer.state, changed_slots=changes)
-    if verdict.kind == "improved":
-        return JudgedVariant(replace(result, outcome="improved"))
-    if verdict.kind != "violation":
-        return JudgedVariant(result)
-    if all(change.carried for change in changes):
-        return JudgedVariant(replace(result, outcome="carried"))
-    if not attempt.users:
-        return JudgedVariant(replace(result, outcome="violation", cause="turn"))
-    index = turn.turn.index
-    probe = BlameProbe(
-        alone=dialogue.context(index, {index: attempt.variant.text}),
-        around=dialogue.context(index, attempt.users),
-    )
-    return JudgedVariant(replace(result, outcome="violation"), probe)
 
 
 def changes_before(
@@ -139,7 +119,7 @@ def changes_before(
 
 
 def with_cause(
-    relation: Relation, turn: TurnAttempts, judged: JudgedVariant, answers: Mapping[Context, Answer]
+    turn: TurnAttempts, judged: JudgedVariant, answers: Mapping[Context, Answer]
 ) -> VariantResult:
     """Return the result with its cause, where the second pass was run.
 
@@ -148,18 +128,15 @@ def with_cause(
     budget ended before the second pass.
     """
     probe = judged.probe
-    if probe is None:
+    if probe is None or probe.alone not in answers or probe.around not in answers:
         return judged.result
-    if probe.alone not in answers or probe.around not in answers:
-        return judged.result
-    alone = breaks(relation, turn, judged, probe.alone, answers)
-    around = breaks(relation, turn, judged, probe.around, answers)
+    alone = breaks(turn, judged, probe.alone, answers)
+    around = breaks(turn, judged, probe.around, answers)
     cause: Cause = "both" if alone == around else "turn" if alone else "context"
     return replace(judged.result, cause=cause)
 
 
 def breaks(
-    relation: Relation,
     turn: TurnAttempts,
     judged: JudgedVariant,
     context: Context,
@@ -174,7 +151,7 @@ def breaks(
         for change in judged.result.changed_slots
         if change.carried
     }
-    verdict = relation.judge(clean, answer.state, turn.turn.state)
+    verdict = turn.rules.relation.judge(clean, answer.state, turn.turn.state)
     return verdict.kind == "violation" and not carried.issuperset(verdict.changes)
 
 

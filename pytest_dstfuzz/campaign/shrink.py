@@ -28,10 +28,10 @@ from pytest_dstfuzz.campaign.answers import (
     settled,
     variant_wanted,
 )
-from pytest_dstfuzz.campaign.attempts import CampaignSpec, TurnAttempts
+from pytest_dstfuzz.campaign.attempts import TurnAttempts
 from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, Minimal
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.types import Edit
 
@@ -148,8 +148,6 @@ class Shrunk:
 
 
 def shrink(
-    rules: CampaignSpec,
-    dialogue: Dialogue,
     turns: Sequence[TurnAttempts],
     judged: Sequence[Sequence[JudgedVariant]],
     answers: _Answers,
@@ -157,9 +155,7 @@ def shrink(
     """Make the violations of a dialogue smaller.
 
     Args:
-        rules: of the campaign.
-        dialogue: the dialogue.
-        turns: its turns from the first on.
+        turns: of the dialogue, from the first on.
         judged: the results of each of them; causes need not be known.
         answers: all that were given so far, those to the second passes among them.
 
@@ -167,11 +163,7 @@ def shrink(
         One entry for each turn.
     """
     cases = [
-        [
-            _ShrinkCase(rules, dialogue, turns, place, item)
-            for item in results
-            if item.result.outcome == "violation"
-        ]
+        [_ShrinkCase(turns, place, i) for i in results if i.result.outcome == "violation"]
         for place, results in enumerate(judged)
     ]
     waiting = [case for of_turn in cases for case in of_turn]
@@ -207,24 +199,17 @@ class _Rebuilt:
 class _ShrinkCase:
     """One violation that is being made smaller."""
 
-    def __init__(
-        self,
-        rules: CampaignSpec,
-        dialogue: Dialogue,
-        turns: Sequence[TurnAttempts],
-        place: int,
-        judged: JudgedVariant,
-    ) -> None:
+    def __init__(self, turns: Sequence[TurnAttempts], place: int, judged: JudgedVariant) -> None:
         self.number = judged.result.index
         #: Contexts that it waits for; none once it is done.
         self.wanted: list[Context] = []
         #: All that it has asked for: what other violations had asked for is not among it.
         self.asked: dict[Context, None] = {}
         self.minimal: Minimal | None = None
-        self._rules = rules
-        self._dialogue = dialogue
         self._turns = turns
         self._place = place
+        self._turn = turns[place]
+        self._rules = self._turn.rules
         self._result = judged.result
         # Its own edits come first, then those of its context, the latest turn first.
         parts = [(place, judged.result.edits)]
@@ -268,7 +253,7 @@ class _ShrinkCase:
             return []
         needed = [rebuilt.context]
         if self._rules.votes > 1 and rebuilt.context in answers and self._changes(edits, answers):
-            clean, votes = self._turns[self._place].clean_context, self._rules.votes
+            clean, votes = self._turn.clean_context, self._rules.votes
             needed += variant_wanted(clean, rebuilt.context, answers, votes, votes)
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
@@ -279,7 +264,7 @@ class _ShrinkCase:
         None otherwise: what then breaks, if anything, is another weakness. An utterance that
         is no valid variant breaks nothing: one typing error the less may make another word.
         """
-        rebuilt, turn = self._with(edits), self._turns[self._place]
+        rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
             return ()
         clean, answer = settled(turn.clean_context, rebuilt.context, answers)
@@ -303,13 +288,13 @@ class _ShrinkCase:
         for index, edits in self._parts:
             dropped = [number for number in range(len(edits)) if (index, number) not in chosen]
             kept[index] = without(edits, dropped)
-            users[index] = apply_edits(self._dialogue.turns[index].user, kept[index])
+            users[index] = apply_edits(self._turn.dialogue.turns[index].user, kept[index])
             if kept[index] and dropped:
                 source = self._turns[index].source
                 status, _ = self._rules.perturber.check(source, users[index], kept[index])
                 valid = valid and status in ("valid", "vacuous")
         return _Rebuilt(
-            self._dialogue.context(self._place, users),
+            self._turn.dialogue.context(self._place, users),
             kept[self._place],
             tuple(
                 ContextEdits(index, edits)

@@ -40,6 +40,12 @@ class UsedOperator(NamedTuple):
     operator: Operator  #: The operator.
     #: What it says of words, held to the validity profile; every answer is remembered.
     ask: Callable[..., Any]
+    strict: bool  #: Whether the profile is ``strict``.
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Transformation and operator, as edits record them."""
+        return self.operator.transformation, self.operator.name
 
 
 class EditPolicy:
@@ -136,10 +142,10 @@ class EditPolicy:
             function = partial(self._held, operator, function)
         if not operator.asks:
             answer = function()
-            return UsedOperator(operator, lambda left, right: answer)  # noqa: ARG005 - the same
+            return UsedOperator(operator, lambda left, right: answer, self.strict)  # noqa: ARG005 - the same
         if operator.kind in {"typo", "punctuate"}:
             function = partial(self._kept, function)
-        return UsedOperator(operator, lru_cache(maxsize=1 << 16)(function))
+        return UsedOperator(operator, lru_cache(maxsize=1 << 16)(function), self.strict)
 
     def _kept(self, function: Callable[[str], Iterable[Typo]], word: str) -> tuple[Typo, ...]:
         return self._typos.kept(word, function(word))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.perturb.draft import (
@@ -34,14 +33,13 @@ from pytest_dstfuzz.perturb.edit_policy import EditPolicy, UsedOperator
 from pytest_dstfuzz.perturb.words import match_case
 from pytest_dstfuzz.transformations import Typo
 
-Ask = Callable[..., Any]
 #: A word and all typing errors of one kind that it can take, at least one.
 Typos = tuple[int, tuple[Typo, ...]]
 
 
-def _gaps(draft: Draft, policy: EditPolicy) -> Iterator[int]:
+def _gaps(draft: Draft, used: UsedOperator) -> Iterator[int]:
     """Yield the gaps in which a word may be put."""
-    if not draft.tokens or (policy.strict and draft.quota < 1):
+    if not draft.tokens or (used.strict and draft.quota < 1):
         return
     for index, token in enumerate(draft.tokens):
         if token.open:
@@ -50,20 +48,16 @@ def _gaps(draft: Draft, policy: EditPolicy) -> Iterator[int]:
         yield len(draft.tokens)
 
 
-def _insertable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+def _insertable(draft: Draft, used: UsedOperator) -> Iterator[int]:
     """Yield the gaps for which there is something to insert."""
-    ask = used.ask
     if used.operator.asks:
-        return (place for place in _gaps(draft, policy) if ask(*_sides(draft, place)))
-    return _gaps(draft, policy) if ask("", "") else iter(())
+        return (place for place in _gaps(draft, used) if used.ask(*_sides(draft, place)))
+    return _gaps(draft, used) if used.ask("", "") else iter(())
 
 
-def _insert(
-    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
-) -> EditResult:
-    asks = used.operator.asks
-    words = used.ask(*_sides(draft, place)) if asks else used.ask("", "")
-    return insert_before(draft, place, words[pick(choice, len(words))], _name(used))
+def _insert(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditResult:
+    words = used.ask(*_sides(draft, place))
+    return insert_before(draft, place, words[pick(choice, len(words))], used.names)
 
 
 def _sides(draft: Draft, place: int) -> tuple[str, str]:
@@ -73,9 +67,9 @@ def _sides(draft: Draft, place: int) -> tuple[str, str]:
     return left, tokens[place].lower.split()[0] if place < len(tokens) else ""
 
 
-def _repeatable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+def _repeatable(draft: Draft, used: UsedOperator) -> Iterator[int]:
     """Yield the words that may be said twice."""
-    strict = policy.strict
+    strict = used.strict
     if strict and draft.quota < 1:
         return
     tokens = draft.tokens
@@ -86,21 +80,19 @@ def _repeatable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterato
             yield index
 
 
-def _repeat(
-    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
-) -> EditResult:
+def _repeat(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditResult:
     """Say a word twice; the second time in lower case, but for ``I``."""
     token = draft.tokens[place]
     word = token.text if token.lower == "i" else token.lower
     # The first of the two stays as it is, else it would no longer be said twice.
     kept = token._replace(touched=True, typos=0)
     draft = draft._replace(tokens=(*draft.tokens[:place], kept, *draft.tokens[place + 1 :]))
-    return insert_after(draft, place, word, _name(used))
+    return insert_after(draft, place, word, used.names)
 
 
-def _replaceable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+def _replaceable(draft: Draft, used: UsedOperator) -> Iterator[int]:
     """Yield the words which have a replacement."""
-    strict = policy.strict
+    strict = used.strict
     if strict and draft.quota < 1:
         return
     # Another spelling is a typing error: cue words of some length take it.
@@ -111,19 +103,17 @@ def _replaceable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterat
             yield index
 
 
-def _replace(
-    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
-) -> EditResult:
+def _replace(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditResult:
     """Replace a word, in the case of the word replaced."""
     token = draft.tokens[place]
     words = used.ask(token.lower)
     word = match_case(token.text, words[pick(choice, len(words))])
-    return replace_word(draft, place, word, _name(used))
+    return replace_word(draft, place, word, used.names)
 
 
-def _droppable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+def _droppable(draft: Draft, used: UsedOperator) -> Iterator[int]:
     """Yield the words that may go."""
-    strict = policy.strict
+    strict = used.strict
     if strict and (draft.quota < 1 or len(draft.tokens) < 2):
         return
     for index, token in enumerate(draft.tokens):
@@ -132,12 +122,10 @@ def _droppable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator
             yield index
 
 
-def _drop(
-    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
-) -> EditResult:
-    made = drop_word(draft, place, _name(used))
+def _drop(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditResult:
+    made = drop_word(draft, place, used.names)
     tokens = made.draft.tokens
-    if not policy.strict or place == len(tokens):
+    if not used.strict or place == len(tokens):
         return made
     # One edit a gap: nothing is put where a word went, and its neighbours do not join.
     shut = tokens[place]._replace(open=False)
@@ -145,9 +133,9 @@ def _drop(
     return made._replace(draft=made.draft._replace(tokens=changed))
 
 
-def _typable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[Typos]:
+def _typable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
     """Yield the words that can take a typing error, with all that they can take."""
-    ask, strict = used.ask, policy.strict
+    ask, strict = used.ask, used.strict
     full = strict and draft.quota < 1
     # A word that is misspelled and then parted is no longer the word that it was.
     whole = strict and used.operator.kind == "punctuate"
@@ -159,15 +147,9 @@ def _typable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[T
             yield index, found
 
 
-def _type(
-    draft: Draft,
-    policy: EditPolicy,
-    used: UsedOperator,
-    place: tuple[int, Typo],
-    choice: float,
-) -> EditResult:
+def _type(draft: Draft, used: UsedOperator, place: tuple[int, Typo], choice: float) -> EditResult:
     index, (start, end, choices) = place
-    return retype(draft, index, (start, end), choices[pick(choice, len(choices))], _name(used))
+    return retype(draft, index, (start, end), choices[pick(choice, len(choices))], used.names)
 
 
 def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Typo]:
@@ -180,9 +162,9 @@ def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Typo]:
     raise AssertionError("pick returned no index")
 
 
-def _joinable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[int]:
+def _joinable(draft: Draft, used: UsedOperator) -> Iterator[int]:
     """Yield the words whose blank before them may go."""
-    tokens, strict = draft.tokens, policy.strict
+    tokens, strict = draft.tokens, used.strict
     if strict and draft.quota < 2:
         return
     for index in range(1, len(tokens)):
@@ -195,14 +177,8 @@ def _joinable(draft: Draft, policy: EditPolicy, used: UsedOperator) -> Iterator[
             yield index
 
 
-def _join(
-    draft: Draft, policy: EditPolicy, used: UsedOperator, place: int, choice: float
-) -> EditResult:
-    return join_words(draft, place, _name(used))
-
-
-def _name(used: UsedOperator) -> tuple[str, str]:
-    return used.operator.transformation, used.operator.name
+def _join(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditResult:
+    return join_words(draft, place, used.names)
 
 
 def _choose_place(places: Sequence[Any], parameter: float) -> Any:
@@ -245,9 +221,9 @@ class Steps(NamedTuple):
     """How operators of one kind are carried out; not every kind looks at all arguments."""
 
     #: Yields where the operator may work.
-    places: Callable[[Draft, EditPolicy, UsedOperator], Iterator[Any]]
+    places: Callable[[Draft, UsedOperator], Iterator[Any]]
     #: Makes the edit at a place; the parameter in [0, 1] chooses what is put there.
-    make: Callable[[Draft, EditPolicy, UsedOperator, Any, float], EditResult]
+    make: Callable[[Draft, UsedOperator, Any, float], EditResult]
     #: What places are sorted by where the nearest to a slot value comes first.
     remoteness: Callable[[Draft, Any], tuple[int, bool]] = _word_remoteness
     #: The word of each thing that the position parameter may select at a place.
@@ -257,18 +233,16 @@ class Steps(NamedTuple):
 
 
 _TYPING: Final = Steps(_typable, _type, _typo_remoteness, _words_of_typos, _choose_typo)
-_STEPS: Final[Mapping[str, Steps]] = MappingProxyType(
-    {
-        "insert": Steps(_insertable, _insert, _gap_remoteness, _word_of_gap),
-        "repeat": Steps(_repeatable, _repeat),
-        "replace": Steps(_replaceable, _replace),
-        "respell": Steps(_replaceable, _replace),
-        "drop": Steps(_droppable, _drop),
-        "typo": _TYPING,
-        "punctuate": _TYPING,
-        "join": Steps(_joinable, _join, _gap_remoteness, _word_of_gap),
-    }
-)
+_STEPS: Final[Mapping[str, Steps]] = {
+    "insert": Steps(_insertable, _insert, _gap_remoteness, _word_of_gap),
+    "repeat": Steps(_repeatable, _repeat),
+    "replace": Steps(_replaceable, _replace),
+    "respell": Steps(_replaceable, _replace),
+    "drop": Steps(_droppable, _drop),
+    "typo": _TYPING,
+    "punctuate": _TYPING,
+    "join": Steps(_joinable, _join, _gap_remoteness, _word_of_gap),
+}
 
 
 class Candidates(NamedTuple):
@@ -285,7 +259,7 @@ def candidates(draft: Draft, policy: EditPolicy, transformation: str) -> Candida
     found = []
     for used in policy.operators[transformation]:
         steps = _STEPS[used.operator.kind]
-        places = list(steps.places(draft, policy, used))
+        places = list(steps.places(draft, used))
         if places:
             if policy.nearest_first:
                 places.sort(key=partial(steps.remoteness, draft))
@@ -308,7 +282,7 @@ def transform(
     found = []
     for used in policy.operators[transformation]:
         steps = _STEPS[used.operator.kind]
-        candidates = steps.places(draft, policy, used)
+        candidates = steps.places(draft, used)
         # Whether there is one is all that is asked of an operator which is not chosen.
         if (first := next(candidates, None)) is not None:
             found.append((used, steps, first, candidates))
@@ -321,4 +295,4 @@ def transform(
         # A stable sort: places equally near stay in reading order.
         places.sort(key=partial(steps.remoteness, draft))
     place = steps.choose(places, position)
-    return steps.make(draft, policy, used, place, choice[0] if choice else 0.0)
+    return steps.make(draft, used, place, choice[0] if choice else 0.0)

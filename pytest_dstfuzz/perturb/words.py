@@ -63,11 +63,6 @@ def take_apart(text: str) -> Parts:
     return Parts(spelled, pieces[::2], starts, ends)
 
 
-def split_words(text: str) -> list[Word]:
-    """Return the words of ``text`` in reading order; every utterance is allowed."""
-    return list(take_apart(text).words)
-
-
 def marks(text: str) -> list[str]:
     """Return the punctuation of ``text``, in words too."""
     return _MARK.findall(text)

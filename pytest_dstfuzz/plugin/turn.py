@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from pytest_dstfuzz.campaign.answers import TrackerFailure
-from pytest_dstfuzz.campaign.attempts import CampaignSpec, begin_turn, draw_variant
+from pytest_dstfuzz.campaign.attempts import CampaignSpec, begin_turn
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
@@ -169,10 +169,10 @@ class DstAgent:
         context = dialogue.context(turn_index)
         answers = self._predictor.predict([context])
         clean = answers.get(context, TrackerFailure("the budget ended", asked=False))
-        turn = begin_turn(self._rules, dialogue, dialogue.turns[turn_index], context, clean)
+        turn = begin_turn(self._rules, dialogue, turn_index, clean)
         found: dict[str, Variant] = {}
         for number in range(count):
-            variant = draw_variant(self._rules, turn, number)[0].variant
+            variant = turn.draw(number)[0].variant
             if variant.valid:
                 found.setdefault(variant.text, variant)
         return list(found.values())

@@ -102,7 +102,6 @@ class _EpisodeTurn:
 
 @dataclass(slots=True)
 class _Episode:
-    dialogue: Dialogue
     turns: list[_EpisodeTurn]
     attempts: int
     number: int = 0
@@ -148,7 +147,7 @@ class Environment:
         self._episodes = {}
         for key, dialogue in enumerate(dialogues):
             turns = [self._turn(dialogue, turn.index) for turn in dialogue.turns]
-            episode = _Episode(dialogue, turns, self._spec.settings.variants)
+            episode = _Episode(turns, self._spec.settings.variants)
             if episode.advance():
                 self._episodes[key] = episode
         return {key: episode.turn.search.observation for key, episode in self._episodes.items()}
@@ -160,17 +159,14 @@ class Environment:
             episode = self._episodes[key]
             episode.turn.search.action = action
             turns = [turn.attempts for turn in episode.turns]
-            attempts[key] = attempt_turn(
-                self._spec, episode.dialogue, turns, episode.place, episode.number
-            )
+            attempts[key] = attempt_turn(turns, episode.place, episode.number)
         if wanted := [attempt.context for attempt in attempts.values() if attempt.to_run]:
             self._answers.update(self._predict(wanted))
         return {key: self._finish(key, attempt) for key, attempt in attempts.items()}
 
     def _turn(self, dialogue: Dialogue, index: int) -> _EpisodeTurn:
-        context = dialogue.context(index)
-        turn, clean = dialogue.turns[index], self._answers[context]
-        begun = begin_turn(self._spec, dialogue, turn, context, clean)
+        clean = self._answers[dialogue.context(index)]
+        begun = begin_turn(self._spec, dialogue, index, clean)
         search = begun.search
         if not isinstance(search, SteppedTurn):
             raise TypeError(f"the search of an environment is stepped, not {search!r}")
@@ -179,12 +175,10 @@ class Environment:
     def _finish(self, key: int, attempt: Attempt) -> EnvironmentStep:
         """Judge an attempt, and go on to the next."""
         episode = self._episodes[key]
-        turn, spec, answers = episode.turn, self._spec, self._answers
+        turn, answers = episode.turn, self._answers
         earlier = [(past.attempts, past.judged) for past in episode.turns[: episode.place]]
         before = changes_before(earlier, attempt)
-        judged = judge_attempt(
-            spec.relation, episode.dialogue, turn.attempts, attempt, answers, before
-        )
+        judged = judge_attempt(turn.attempts, attempt, answers, before)
         told = seen(turn.attempts, attempt, judged, answers)
         turn.judged[attempt.index], turn.whole = judged, not told.broken
         variant, view = attempt.variant, turn.search.observation.view

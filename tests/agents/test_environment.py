@@ -55,7 +55,7 @@ def play(
     observations = env.reset(dialogues, seed)
     while observations:
         now = {key: env._episodes[key] for key in observations}
-        where = {key: (e.dialogue.id, e.place, e.number) for key, e in now.items()}
+        where = {key: (e.turn.attempts.dialogue.id, e.place, e.number) for key, e in now.items()}
         taken = env.step({key: act(*place) for key, place in where.items()})
         assert list(taken) == list(observations)
         steps.update({where[key]: step for key, step in taken.items()})

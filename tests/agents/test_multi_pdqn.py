@@ -121,7 +121,7 @@ def test_numpy_has_the_values_of_torch(known: bool) -> None:
         for action, block in enumerate(BLOCKS):
             blocks = np.repeat(batch.vector[row : row + 1, block], 3, axis=0)
             seen = np.repeat(batch.choices[row : row + 1, action], 3, axis=0) if known else None
-            found = policy.passes(batch.state[row], action, blocks, seen)
+            found = policy.passes(policy.shared(batch.state[row]), action, blocks, seen)
             assert found.shape == (3,)
             assert np.abs(found - expected[row, action]).max() < 1e-5
         proposed = learner.actor(state[row : row + 1]).detach().clamp(0, 1).numpy()[0]
@@ -132,11 +132,10 @@ def test_numpy_has_the_values_of_torch(known: bool) -> None:
 def test_candidates_may_be_any_number(rows: int) -> None:
     policy, batch = stirred().policy(), batch_of(rows)
     block = BLOCKS[2]
-    together = policy.passes(batch.state[0], 2, batch.vector[:, block], batch.choices[:, 2])
+    shared = policy.shared(batch.state[0])
+    together = policy.passes(shared, 2, batch.vector[:, block], batch.choices[:, 2])
     alone = [
-        policy.passes(
-            batch.state[0], 2, batch.vector[i : i + 1, block], batch.choices[i : i + 1, 2]
-        )
+        policy.passes(shared, 2, batch.vector[i : i + 1, block], batch.choices[i : i + 1, 2])
         for i in range(rows)
     ]
     assert np.allclose(together, np.concatenate(alone), atol=1e-5)

@@ -139,7 +139,10 @@ def test_without_exploring_the_best_k_are_taken() -> None:
         for number, block in enumerate(BLOCKS):
             assert (choice.vector[block] == expected[block]).all()
             (value,) = policy.passes(
-                view.state(trace, k), number, expected[None, block], choice.choices[None, number]
+                policy.shared(view.state(trace, k)),
+                number,
+                expected[None, block],
+                choice.choices[None, number],
             )
             assert choice.values[number] == pytest.approx(value, abs=1e-5)
         order = np.argsort(-choice.values, kind="stable")
