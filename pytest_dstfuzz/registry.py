@@ -107,9 +107,6 @@ class Registry(Generic[T]):
 def blamed(who: str) -> Iterator[None]:
     """Turn an exception of somebody else's code into one message that says where it was raised.
 
-    Args:
-        who: whose code is run, as the message begins.
-
     Raises:
         UserError: the code raised.
     """

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_type_hints
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
@@ -26,6 +25,7 @@ from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
 from pytest_dstfuzz.config import VALIDITIES
 from pytest_dstfuzz.errors import UserError, nearest
 from pytest_dstfuzz.files import write_bytes
+from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
@@ -77,12 +77,7 @@ class SavedPolicy(NamedTuple):
 def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
     """Write a policy; the file is whole, or as it was before.
 
-    The same arguments give the same bytes.
-
-    Args:
-        path: of the file.
-        weights: see `Policy`; in 16 or 32 bits.
-        about: how they came to be.
+    The same arguments give the same bytes. Weights (see `Policy`) are in 16 or 32 bits.
 
     Raises:
         UserError: a weight is not finite, or the file cannot be written.
@@ -206,8 +201,8 @@ def _read_about(path: Path, value: object) -> PolicyAbout:
     read: dict[str, Any] = {}
     for name, kind in get_type_hints(PolicyAbout).items():
         try:
-            read[name] = msgspec.convert(given.get(name), kind)
-        except msgspec.ValidationError:
+            read[name] = from_json(kind, given.get(name))
+        except ValueError:
             raise _bad(path, f"its metadata lacks a good {name!r}") from None
     for name, valid in (("order", ORDERS), ("validity", VALIDITIES)):
         if read[name] not in valid:

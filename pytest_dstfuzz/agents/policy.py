@@ -155,9 +155,6 @@ class Policy:
         Those are the parameters of transformations that are not associated and of repetitions
         that are not triggered, and the trigger of the first repetition, which is always made.
         What a search drew for them is chance and says nothing about the agent.
-
-        Args:
-            choice: what was chosen.
         """
         vector, proposed = choice.vector.copy(), snap(self.parameters(choice.state))
         for number, block in enumerate(BLOCKS):

@@ -46,12 +46,7 @@ class Alive:
 
 
 def is_dead(path: Path, owner: str) -> bool:
-    """Whether a process is known to have ended without saying so.
-
-    Args:
-        path: of what processes share.
-        owner: names the process.
-    """
+    """Whether a process is known to have ended without saying so."""
     file = _file_of(path, owner)
     try:
         found = os.open(file, os.O_RDWR)

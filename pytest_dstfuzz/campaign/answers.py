@@ -141,10 +141,6 @@ def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> Belief
     """Return the belief state of a clean turn: by majority, where there was a vote.
 
     Where no value of a slot has a majority, the first answer counts.
-
-    Args:
-        context: of the clean turn; the tracker answered it.
-        answers: those to it and to its repetitions.
     """
     votes = all_answers(context, answers)
     return _changed(_state_of(votes[0]), _majority(votes, _slots(votes)))
@@ -157,11 +153,6 @@ def settled(
 
     By majority, where the context was put to the vote, and otherwise its only answer. A slot on
     which one side has no majority did not change.
-
-    Args:
-        clean: context of the clean turn; the tracker answered it.
-        context: of the variant, or of a second pass.
-        answers: those to both and to their repetitions.
     """
     first, before = answers[context], settled_clean(clean, answers)
     votes, clean_votes = all_answers(context, answers), all_answers(clean, answers)
@@ -195,12 +186,6 @@ def count_votes(
     changes: Sequence[ChangedSlot],
 ) -> Votes | None:
     """Return how the answers to a variant voted on the slot whose change they confirm best.
-
-    Args:
-        clean: context of the clean turn.
-        context: of the variant.
-        answers: those to both and to their repetitions.
-        changes: of the variant, by the vote.
 
     Returns:
         ``None`` where the variant was asked once.

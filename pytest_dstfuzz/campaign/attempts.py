@@ -47,16 +47,7 @@ class CampaignSpec:
         votes: int = 1,
         repeats: bool = False,
     ) -> CampaignSpec:
-        """Build the rules of ``settings``.
-
-        Args:
-            settings: what to do.
-            data: the data set: its name, ontology and cue words.
-            lexicon: words for the perturbations.
-            search: who chooses the variants, in the place of the search that is named.
-            relation: what must hold, in the place of the relation that is named.
-            votes: answers of a vote on what breaks the relation once; 1 = there is no vote.
-            repeats: ask for a few contexts once more.
+        """Build the rules of ``settings``; a search or relation takes the place of the named one.
 
         Raises:
             UserError: an unknown relation or search, a bad lock, or data without the

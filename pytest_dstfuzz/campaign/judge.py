@@ -103,10 +103,6 @@ def changes_before(
     Those that the variants it goes with showed at earlier turns; none in a clean context. A
     duplicate takes over the changes of the variant whose text it shares: the same edits have
     already been reported for them.
-
-    Args:
-        earlier: the turns before it, with their results by number.
-        attempt: the variant, in its context.
     """
     found: set[SlotChange] = set()
     for turn, known in earlier if attempt.users else ():

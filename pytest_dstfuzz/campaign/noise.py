@@ -77,9 +77,6 @@ class Noise:
 def noise_of(results: Iterable[TurnResult]) -> Noise | None:
     """Estimate the noise of some turns.
 
-    Args:
-        results: turns of a campaign, in any order.
-
     Returns:
         ``None`` where no clean turn was asked more than once.
     """

@@ -125,11 +125,7 @@ class Summary:
 
 
 def summarise(results: Iterable[TurnResult]) -> Summary:
-    """Return the figures of ``results``; their order does not matter.
-
-    Args:
-        results: turns of one campaign, or of several taken together.
-    """
+    """Return the figures of ``results``; their order does not matter."""
     turns = list(results)
     counts = count(variant for turn in turns for variant in turn.variants)
     tested = sum(turn.tested for turn in turns)

@@ -102,12 +102,6 @@ class Perturber:
     ) -> Perturber:
         """Build the perturber of a run: its settings, on a data set.
 
-        Args:
-            settings: what is done to a turn.
-            data: the data set, for its ontology and cue words.
-            lexicon: words to perturb with.
-            order: what the position parameters count through.
-
         Raises:
             UserError: as the constructor.
         """
@@ -194,12 +188,7 @@ class Perturber:
         return self._finish(source, apply_edits(source.text, edits), tuple(edits))
 
     def menus(self, source: Source, base: PartialVariant | None = None) -> dict[str, Candidates]:
-        """Return what each transformation can do to an utterance.
-
-        Args:
-            source: the prepared utterance.
-            base: a variant of it that is to be perturbed further, as in `grow`.
-        """
+        """Return what each transformation can do to an utterance, or to a variant of it."""
         draft = base.draft if base else source.draft
         names = self.space.selection.names
         if base and _mistyped(base.variant.edits):
@@ -251,11 +240,6 @@ class Perturber:
 
     def check(self, source: Source, text: str, edits: Sequence[Edit]) -> tuple[Status, str]:
         """Judge any list of edits of an utterance.
-
-        Args:
-            source: the prepared utterance.
-            text: the variant.
-            edits: what made it, in order.
 
         Returns:
             Status and reason, as in `Variant`; edits that do not lead to ``text`` are

@@ -151,14 +151,7 @@ class Locks:
         return "user" if patterns and any(p.fullmatch(word) for p in patterns) else ""
 
     def mask(self, text: str, parts: Parts, values: Iterable[str] = (), system: str = "") -> Mask:
-        """Return what guards the words of an utterance.
-
-        Args:
-            text: the utterance as typed.
-            parts: its words, and what is between them.
-            values: slot values of the turn's state, besides those of the ontology.
-            system: the system utterance before it.
-        """
+        """Return what guards the words of an utterance, in a turn whose state has some values."""
         words, gaps = parts.words, parts.gaps
         facts = [self._facts(word.text) for word in words]
         reasons = [""] * len(words)

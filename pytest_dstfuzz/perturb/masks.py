@@ -107,14 +107,7 @@ def lock_phrases(
     reasons: list[str],
     glued: list[bool],
 ) -> None:
-    """Lock every listed word and phrase; of two locks on one word the earlier list wins.
-
-    Args:
-        facts: of the words.
-        single: listed words, with their locks.
-        reasons: filled.
-        glued: filled.
-    """
+    """Lock every listed word and phrase; of two locks on one word the earlier list wins."""
     for index, fact in enumerate(facts):
         if not fact.listed:
             continue

@@ -36,13 +36,7 @@ def quoted(text: str, words: Sequence[Word]) -> list[int]:
 
 
 def called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) -> list[int]:
-    """Return the words right after ``called`` or ``named``, up to one of a closed class.
-
-    Args:
-        lowers: the lower-cased words of the utterance.
-        gaps: what is before each of them.
-        closed: lower-cased words that end a name.
-    """
+    """Return the words right after ``called`` or ``named``, up to one of a closed class."""
     found: list[int] = []
     if _CALLED.isdisjoint(lowers):
         return found
@@ -70,13 +64,6 @@ def capitalised(
     Words of ``plain`` (lower-cased: stop words, greetings) do not count, except as links
     between two that do (``of``, ``'s``). The word at the start of a sentence counts when it
     is no known word, or when a capital follows.
-
-    Args:
-        text: the utterance.
-        parts: its words, and what is between them.
-        capitals: whether each word is written with a capital.
-        plain: words that make no name.
-        is_word: whether a lower-cased word is known.
     """
     words, gaps = parts.words, parts.gaps
     if sum(capitals) > _TITLE_CASE * len(words) and len(words) > 2 and text.isupper():
@@ -103,12 +90,7 @@ def capitalised(
 
 
 def named_by_system(system: str, lowers: Collection[str]) -> set[str]:
-    """Return those of some words which the system, in the utterance before, wrote as a name.
-
-    Args:
-        system: the utterance of the system.
-        lowers: the lower-cased words to judge.
-    """
+    """Return those of some words which the system, in the utterance before, wrote as a name."""
     if not _may_name(system, lowers):
         return set()
     parts = take_apart(system)

@@ -273,11 +273,7 @@ def transform(
 ) -> EditResult | None:
     """Make one edit, or return ``None`` where no operator has a candidate.
 
-    Args:
-        draft: the utterance so far.
-        policy: what the validity profile allows, and the operators in use.
-        transformation: one that is in use.
-        parameters: position, operator and, where there is one, choice, each in [0, 1].
+    Parameters: position, operator and, where there is one, choice, each in [0, 1].
     """
     found = []
     for used in policy.operators[transformation]:

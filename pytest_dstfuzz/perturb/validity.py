@@ -36,13 +36,7 @@ class StrictCheck:
         self._edit_policy = edit_policy
 
     def veto(self, source: Source, text: str, edits: Sequence[Edit]) -> str:
-        """Return the lock that vetoes a variant, ``""`` when none does.
-
-        Args:
-            source: the clean utterance.
-            text: the variant; the edits must lead to it.
-            edits: in the order in which they were made.
-        """
+        """Return the lock that vetoes a variant, ``""`` when none does."""
         # An edit may span what it leaves as it is; that is no change.
         trimmed = [h for hunk in hunks(edits) if (h := _trimmed(hunk, source.text, text))]
         changed = _whole_words(trimmed, source.text, text)

@@ -146,10 +146,6 @@ def relation_by_name(name: str) -> Relation:
 def relation_for(given: str | Relation, data: DialogueSet) -> Relation:
     """Return a relation after checking that ``data`` can serve it.
 
-    Args:
-        given: the relation, or its name.
-        data: the dialogues.
-
     Raises:
         UserError: there is no such relation, or it needs labels and no turn has one.
     """
@@ -168,9 +164,7 @@ def relation_for(given: str | Relation, data: DialogueSet) -> Relation:
 def as_relation(given: object, where: str) -> Relation:
     """Return a relation that is safe to ask: somebody else's is checked whenever it answers.
 
-    Args:
-        given: a relation, or a class of one.
-        where: it comes from, as a message begins.
+    A class of one is made without arguments. Messages begin with ``where`` it comes from.
 
     Raises:
         UserError: it is none.
@@ -185,10 +179,6 @@ def as_relation(given: object, where: str) -> Relation:
 
 class CheckedRelation(Relation):
     """Somebody else's relation; what it answers is checked.
-
-    Args:
-        relation: the relation.
-        where: it comes from, as a message begins.
 
     Raises:
         UserError: it has not the shape of one.

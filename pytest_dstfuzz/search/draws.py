@@ -66,12 +66,7 @@ class RandomTurn:
 
 
 class NearValueSearch(RandomSearch):
-    """Takes the draw whose edits are nearest to slot values.
-
-    Args:
-        seed: seed of the campaign.
-        k: number of transformations that one variant associates.
-    """
+    """Takes the draw whose edits are nearest to slot values."""
 
     name = "near-value"
     #: The order does not matter to a search that looks at what its draws did; it needs

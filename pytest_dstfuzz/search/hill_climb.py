@@ -43,12 +43,7 @@ DIALTEST: Final = HillClimb("dialtest", _SYNONYMS_AND_WORDS, steps=8, kept=5, th
 
 
 class HillClimbSearch(Search):
-    """Climbs by the rules of a `HillClimb`.
-
-    Args:
-        rules: of the climb.
-        seed: seed of the campaign.
-    """
+    """Climbs by the rules of a `HillClimb`."""
 
     adaptive = True
 

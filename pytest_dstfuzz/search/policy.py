@@ -120,11 +120,6 @@ def named_policy(name: str) -> SavedPolicy:
 def agent_search(name: str, seed: int, k: int) -> AgentSearch:
     """Build the search called ``agent`` or ``agent:PATH``.
 
-    Args:
-        name: value of the option ``search``.
-        seed: seed of the campaign.
-        k: number of transformations that one variant associates.
-
     Raises:
         UserError: there is no such policy, or it cannot be used.
     """

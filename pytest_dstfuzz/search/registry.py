@@ -72,9 +72,7 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
 def as_search(given: object, where: str) -> Search:
     """Return a search that is safe to ask: somebody else's is checked whenever it proposes.
 
-    Args:
-        given: the search.
-        where: it comes from, as a message begins.
+    Messages begin with ``where`` it comes from.
 
     Raises:
         UserError: it is none.
@@ -86,10 +84,6 @@ def as_search(given: object, where: str) -> Search:
 
 class CheckedSearch(Search):
     """Somebody else's search; what it proposes is checked.
-
-    Args:
-        search: the search.
-        where: it comes from, as a message begins.
 
     Raises:
         UserError: it has not the shape of one.
@@ -161,12 +155,7 @@ class CheckedSearch(Search):
 
 
 class CheckedTurn(TurnSearch):
-    """The attempts of somebody else's search at one turn.
-
-    Args:
-        search: its name.
-        begun: what it returned.
-    """
+    """The attempts of somebody else's search at one turn."""
 
     def __init__(self, search: str, begun: object) -> None:
         self._search = search

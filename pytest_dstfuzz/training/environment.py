@@ -35,11 +35,7 @@ Predict = Callable[[Sequence[Context]], Mapping[Context, Answer]]
 
 
 class SteppedSearch:
-    """The search of an environment: it tries the actions that it is handed.
-
-    Args:
-        order: what position parameters count through, ``distance`` or ``reading``.
-    """
+    """The search of an environment: it tries the actions that it is handed."""
 
     name = "stepped"
     adaptive = True
@@ -209,16 +205,7 @@ def environment_spec(
     order: str = "distance",
     attempts: int = 8,
 ) -> CampaignSpec:
-    """Return the rules of an environment: of a campaign that stops at the first violation.
-
-    Args:
-        data: brings ontology and cue words.
-        lexicon: words for the perturbations.
-        validity: validity profile.
-        attack: attack design.
-        order: what position parameters count through, ``distance`` or ``reading``.
-        attempts: at each turn.
-    """
+    """Return the rules of an environment: of a campaign that stops at the first violation."""
     settings = Settings.of(
         validity=validity, attack=attack, variants=attempts, redraws=0, stop_at_first=True
     )

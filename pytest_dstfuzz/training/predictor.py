@@ -20,11 +20,6 @@ class TrainingPredictor:
     clean turns are therefore asked together at the beginning, and nothing else is kept from
     round to round: a run that is resumed makes the same batches as one that was not cut.
 
-    Args:
-        tracker: who is asked.
-        data: dialogues whose clean turns will be needed.
-        batch_size: contexts asked for at once.
-
     Raises:
         TrackerError: the tracker answered none of them.
     """

@@ -36,11 +36,6 @@ Arrays = dict[str, npt.NDArray[Any]]
 def save_state(folder: Path, trainer: AgentTrainer, run: Mapping[str, Any]) -> None:
     """Write the state of a run; the file is whole, or as it was before.
 
-    Args:
-        folder: of the run.
-        trainer: between two rounds.
-        run: what else is to be known about it, as JSON values.
-
     Raises:
         UserError: it cannot be written.
     """

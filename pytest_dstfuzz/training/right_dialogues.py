@@ -26,11 +26,7 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 class Paced:
-    """Passes on a line now and then.
-
-    Args:
-        say: told the lines.
-    """
+    """Passes on a line now and then."""
 
     def __init__(self, say: Say) -> None:
         self._say = say

@@ -95,11 +95,6 @@ class _Material(NamedTuple):
 def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> AgentTraining:
     """Train an agent; state and policy are written after every round.
 
-    Args:
-        run: what to do.
-        say: told about progress, a line at a time.
-        tracker: where it is there already; made from ``run`` otherwise.
-
     Raises:
         UserError: settings, data or tracker cannot be used, or there is nothing that the run
             could resume from.
@@ -136,15 +131,7 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
 
 
 class _Training:
-    """A run from its dialogues to its policy.
-
-    Args:
-        run: what to do.
-        tracker: to train against.
-        material: the dialogues.
-        say: told about progress.
-        log: for the figures.
-    """
+    """A run from its dialogues to its policy."""
 
     def __init__(
         self,
@@ -216,12 +203,7 @@ class _Training:
         return "calls"
 
     def _tell(self, done: Round, pace: float) -> None:
-        """Say what a round came to.
-
-        Args:
-            done: the round.
-            pace: seconds a call, this process's own.
-        """
+        """Say what a round came to."""
         budget, running = self._run.training.calls, self.trainer.broken_per_1000_calls()
         self._say(
             f"round {done.number}: {done.calls_so_far:,} of {budget:,} calls, "

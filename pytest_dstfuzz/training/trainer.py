@@ -87,15 +87,7 @@ class _ScheduledEpisode(NamedTuple):
 
 
 class AgentTrainer:
-    """Plays episodes and learns from them.
-
-    Args:
-        config: how.
-        environment: where.
-        dialogues: to train on.
-        calls: says how many contexts the tracker was asked for so far, by this process.
-        device: of the networks, as torch names it.
-    """
+    """Plays episodes and learns from them; ``calls`` says how many contexts were asked for."""
 
     def __init__(
         self,
@@ -261,9 +253,6 @@ class AgentTrainer:
 
 class TensorBoardLogger:
     """Writes an event for every figure of a round, at the number of calls so far.
-
-    Args:
-        folder: for the events.
 
     Raises:
         UserError: TensorBoard is not installed, or the folder cannot be written to.
