@@ -12,6 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
 _SUFFIX: Final = "alive"
 
 
@@ -65,22 +70,13 @@ def _file_of(path: Path, owner: str) -> Path:
     return path.with_name(f"{path.name}.{owner}.{_SUFFIX}")
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: int) -> bool:
-        try:
+def _lock(file: int) -> bool:
+    """Lock an open file without waiting; return whether that could be done."""
+    try:
+        if sys.platform == "win32":
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _lock(file: int) -> bool:
-        try:
+        else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return False
-        return True
+    except OSError:
+        return False
+    return True

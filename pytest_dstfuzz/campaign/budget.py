@@ -43,8 +43,8 @@ class Budget:
     ) -> None:
         what = "" if max_seconds is None else f"the budget of {max_seconds:g} seconds"
         self.deadline = Deadline(max_seconds, what, spent=spent_seconds, clock=clock)
-        #: Why nothing more may be asked although there is budget left.
-        self._stopped = ""
+        #: Why it was stopped although there was something left, or ``""``.
+        self.stopped = ""
         #: What the end of the seconds cut short, as words after it.
         self._overrun = ""
         self._max_seconds = max_seconds
@@ -55,11 +55,6 @@ class Budget:
         self._clock = clock
         self._started: float | None = None
         self.calls = 0
-
-    @property
-    def stopped(self) -> str:
-        """Why it was stopped although there was something left, or ``""``."""
-        return self._stopped
 
     @property
     def limited(self) -> bool:
@@ -102,8 +97,8 @@ class Budget:
     @property
     def ended(self) -> str:
         """Why nothing more may be asked, or ``""``."""
-        if self._stopped:
-            return self._stopped
+        if self.stopped:
+            return self.stopped
         if self._max_calls is not None and self.calls >= self._max_calls:
             return f"the budget of {self._max_calls} calls ended"
         if ended := self.deadline.ended:
@@ -118,12 +113,8 @@ class Budget:
         self._overrun = " in the middle of a call of the tracker"
 
     def stop(self, reason: str) -> None:
-        """Grant nothing more, whatever is left.
-
-        Args:
-            reason: why, as a clause without a full stop.
-        """
-        self._stopped = self._stopped or reason
+        """Grant nothing more, whatever is left, for a reason: a clause without a full stop."""
+        self.stopped = self.stopped or reason
 
     def grant(self, wanted: int) -> int:
         """Return how many of ``wanted`` contexts may be asked now, as one batch.

@@ -35,14 +35,8 @@ class Counts:
     @property
     def valid(self) -> int:
         """Variants that were run."""
-        return (
-            self.held
-            + self.violations
-            + self.uncredited
-            + self.carried
-            + self.improved
-            + self.errors
-        )
+        broken = self.violations + self.uncredited + self.carried
+        return self.held + broken + self.improved + self.errors
 
     @property
     def generated(self) -> int:
@@ -52,22 +46,22 @@ class Counts:
     @property
     def valid_rate(self) -> float | None:
         """Valid / generated; ``None`` when nothing was generated."""
-        return _ratio(self.valid, self.generated)
+        return ratio(self.valid, self.generated)
 
     @property
     def failure_rate(self) -> float | None:
         """Violations / valid; ``None`` without a valid variant."""
-        return _ratio(self.violations, self.valid)
+        return ratio(self.violations, self.valid)
 
     @property
     def thesis_failure_rate(self) -> float | None:
         """(Violations + carried) / valid: every difference counts, as the thesis has it."""
-        return _ratio(self.violations + self.uncredited + self.carried, self.valid)
+        return ratio(self.violations + self.uncredited + self.carried, self.valid)
 
     @property
     def yield_rate(self) -> float | None:
         """The yield, violations / generated; ``None`` when nothing was generated."""
-        return _ratio(self.violations, self.generated)
+        return ratio(self.violations, self.generated)
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
@@ -152,5 +146,6 @@ def ledger(results: Iterable[TurnResult]) -> Ledger:
     )
 
 
-def _ratio(part: int, whole: int) -> float | None:
+def ratio(part: int, whole: int) -> float | None:
+    """Return a share; ``None`` of nothing."""
     return part / whole if whole else None

@@ -251,15 +251,13 @@ class Predictor:
         if isinstance(answer, GivenUpError):
             self._give_up(answer)
         else:
-            answered[context] = self._checked(answer)
+            checked = check_answer(answer, self._ontology, self._normalisation)
+            answered[context] = self._noted(checked)
 
     def _give_up(self, error: GivenUpError) -> None:
         """Ask for nothing more; of a budget that ended, its own words are the reason."""
         if not self.budget.ended:
             self.budget.stop(str(error))
-
-    def _checked(self, answer: object) -> Answer:
-        return self._noted(check_answer(answer, self._ontology, self._normalisation))
 
     def _noted(self, answer: Answer) -> Answer:
         """Note whether the tracker ever answers."""

@@ -17,7 +17,6 @@ import time
 import weakref
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -80,9 +79,8 @@ class Store:
         self._alive: dict[str, Alive] = {}
         if hasattr(os, "register_at_fork"):
             # A connection must not be carried into a forked process.
-            store = weakref.ref(self)
             os.register_at_fork(
-                before=partial(_close, store), after_in_child=partial(_leave, store)
+                before=_while_alive(self._disconnect), after_in_child=_while_alive(self._leave)
             )
 
     @property
@@ -121,11 +119,8 @@ class Store:
 
     def release(self, run: str, owner: str) -> None:
         """Give up all claims of a process."""
-
-        def work(base: sqlite3.Connection) -> None:
-            base.execute("DELETE FROM claims WHERE run = ? AND owner = ?", (run, owner))
-
-        self._try(work, None)
+        delete = "DELETE FROM claims WHERE run = ? AND owner = ?"
+        self._try(lambda base: base.execute(delete, (run, owner)), None)
 
     def close(self) -> None:
         """Close the file, and let others have what was claimed; it is opened again when needed."""
@@ -142,6 +137,7 @@ class Store:
                 base.close()
 
     def _leave(self) -> None:
+        """Let a forked process not look like the one that it comes from."""
         for alive in self._alive.values():
             alive.leave()
         self._alive.clear()
@@ -317,16 +313,10 @@ def _transaction(base: sqlite3.Connection) -> Generator[None]:
         raise
 
 
-def _close(store: weakref.ref[Store]) -> None:
-    """Close the connection of a store that is still there."""
-    if (found := store()) is not None:
-        found._disconnect()  # noqa: SLF001 - a function of this class, kept apart for the weak reference
-
-
-def _leave(store: weakref.ref[Store]) -> None:
-    """Let a forked process not look like the one that it comes from."""
-    if (found := store()) is not None:
-        found._leave()  # noqa: SLF001 - likewise
+def _while_alive(method: Callable[[], None]) -> Callable[[], object]:
+    """Return a call of a method that does not keep its object alive."""
+    weak = weakref.WeakMethod(method)
+    return lambda: (found := weak()) and found()
 
 
 def _checked(key: bytes, stored: object) -> bytes:

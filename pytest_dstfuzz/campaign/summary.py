@@ -5,85 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.ledger import Counts, column, count
+from pytest_dstfuzz.campaign.ledger import Counts, column, count, ratio
 from pytest_dstfuzz.campaign.noise import Noise, noise_of
 from pytest_dstfuzz.campaign.repeats import Repeats, repeats_of
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.json_data import to_json
 
-
-class CleanAnswers(NamedTuple):
-    """The clean answers of a campaign."""
-
-    #: Turns with an answer, and those whose answer is a state without a slot.
-    answered: int
-    empty: int
-    #: Turns with a label, and those of them whose answer is the label. A turn at which the
-    #: tracker failed is wrong, as in `trackers.evaluate`.
-    labelled: int
-    right: int
-    #: Violations / valid, over the turns whose answer is not empty: most variants of the others
-    #: have nothing that they could change. ``None`` without a valid variant.
-    failure_rate: float | None
-
-    @property
-    def empty_share(self) -> float | None:
-        """Share of the answers that are empty; ``None`` without an answer."""
-        return self.empty / self.answered if self.answered else None
-
-    @property
-    def accuracy(self) -> float | None:
-        """Joint goal accuracy of the answers; ``None`` without a label."""
-        return self.right / self.labelled if self.labelled else None
+#: The keys of the JSON report, in their order.
+_KEYS: Final = (
+    "turns generated vacuous duplicate vetoed over_rate valid held violations carried improved "
+    "errors valid_rate failure_rate failure_rate_interval yield calls minimiser_calls "
+    "turns_broken turns_tested dialogues_tested turn_failure_rate turn_failure_rate_interval "
+    "clean_answered clean_empty clean_empty_share failure_rate_not_empty clean_labelled "
+    "clean_right clean_accuracy noise repeats"
+)
 
 
-def clean_answers(results: Iterable[TurnResult]) -> CleanAnswers:
-    """Count the clean answers of a campaign, those of turns that it did not come to left out.
-
-    Labels and answers went through the same normalisation before they came here.
-    """
-    turns = [turn for turn in results if turn.outcome != "skipped"]
-    known = [turn for turn in turns if turn.clean_state is not None]
-    labelled = [turn for turn in turns if turn.label is not None]
-    telling = count(variant for turn in known if turn.clean_state for variant in turn.variants)
-    return CleanAnswers(
-        answered=len(known),
-        empty=sum(not turn.clean_state for turn in known),
-        labelled=len(labelled),
-        right=sum(turn.clean_state == turn.label for turn in labelled),
-        failure_rate=telling.failure_rate,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The figures that every report shows; the fields are the keys of the JSON report."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary(Counts):
+    """The figures that every report shows: counts and rates of variants, and those of turns."""
 
     #: Turns with a result, those that the budget left out apart.
     turns: int
-    generated: int
-    vacuous: int
-    duplicate: int
-    vetoed: int
-    over_rate: int
-    valid: int
-    held: int
-    violations: int
-    carried: int
-    improved: int
-    errors: int
-    #: Valid / generated; ``None`` when nothing was generated.
-    valid_rate: float | None
-    #: Violations / valid; ``None`` without a valid variant.
-    failure_rate: float | None
     #: 95 % interval over dialogues; ``None`` with valid variants of fewer than
     #: `intervals.FEWEST_DIALOGUES`, as too few say too little about others.
     failure_rate_interval: tuple[float, float] | None
-    #: Violations / generated (``yield`` in JSON).
-    yield_rate: float | None
     #: Contexts that the tracker was asked for.
     calls: int
     #: Those that it was asked for to make violations smaller; none of them is a call above.
@@ -93,25 +42,38 @@ class Summary:
     #: Turns with at least one valid variant, and dialogues with one: the intervals' units.
     turns_tested: int
     dialogues_tested: int
-    #: Turns broken / turns tested; ``None`` without any that was tested.
-    turn_failure_rate: float | None
-    #: Its interval, as that of the failure rate.
+    #: Of the share of the tested turns that are broken, as that of the failure rate.
     turn_failure_rate_interval: tuple[float, float] | None
-    #: Turns with an answer to the clean turn, those whose answer is empty, and their share.
+    #: Turns with an answer to the clean turn, and those whose answer is a state without a slot.
     clean_answered: int
     clean_empty: int
-    clean_empty_share: float | None
-    #: Failure rate over the turns whose clean answer is not empty.
+    #: Violations / valid, over the turns whose answer is not empty: most variants of the others
+    #: have nothing that they could change. ``None`` without a valid variant.
     failure_rate_not_empty: float | None
-    #: Turns with a label, those whose clean answer is the label, and their share: joint goal
-    #: accuracy, ``None`` without labels.
+    #: Turns with a label, and those of them whose clean answer is the label. A turn at which the
+    #: tracker failed is wrong, as in `trackers.evaluate`. Labels and answers went through the
+    #: same normalisation before they came here.
     clean_labelled: int
     clean_right: int
-    clean_accuracy: float | None
     #: Of a tracker that need not be repeatable; ``None`` where no clean turn was asked again.
     noise: Noise | None = None
     #: Of one that must be: what came of asking a few contexts again; ``None`` where none was.
     repeats: Repeats | None = None
+
+    @property
+    def turn_failure_rate(self) -> float | None:
+        """Turns broken / turns tested; ``None`` without any that was tested."""
+        return ratio(self.turns_broken, self.turns_tested)
+
+    @property
+    def clean_empty_share(self) -> float | None:
+        """Share of the clean answers that are empty; ``None`` without an answer."""
+        return ratio(self.clean_empty, self.clean_answered)
+
+    @property
+    def clean_accuracy(self) -> float | None:
+        """Joint goal accuracy of the clean answers; ``None`` without a label."""
+        return ratio(self.clean_right, self.clean_labelled)
 
     @property
     def broken_per_1000_calls(self) -> float | None:
@@ -120,49 +82,33 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """Return the ``summary`` of the JSON report; floats keep their value."""
-        plain: dict[str, Any] = to_json(self)
-        return {("yield" if name == "yield_rate" else name): plain[name] for name in plain}
+        names = {key: "yield_rate" if key == "yield" else key for key in _KEYS.split()}
+        return {key: to_json(getattr(self, name)) for key, name in names.items()}
 
 
 def summarise(results: Iterable[TurnResult]) -> Summary:
     """Return the figures of ``results``; their order does not matter."""
     turns = list(results)
-    counts = count(variant for turn in turns for variant in turn.variants)
-    tested = sum(turn.tested for turn in turns)
-    dialogues = {turn.dialogue_id for turn in turns if turn.tested}
-    broken = sum(bool(turn.violations) for turn in turns)
-    clean = clean_answers(turns)
+    counted = Counter(column(variant, credit=False) for turn in turns for variant in turn.variants)
+    ran = [turn for turn in turns if turn.outcome != "skipped"]
+    known = [turn for turn in ran if turn.clean_state is not None]
+    labelled = [turn for turn in ran if turn.label is not None]
+    telling = count(variant for turn in known if turn.clean_state for variant in turn.variants)
     return Summary(
-        turns=sum(turn.outcome != "skipped" for turn in turns),
-        generated=counts.generated,
-        vacuous=counts.vacuous,
-        duplicate=counts.duplicate,
-        vetoed=counts.vetoed,
-        over_rate=counts.over_rate,
-        valid=counts.valid,
-        held=counts.held,
-        violations=counts.violations,
-        carried=counts.carried,
-        improved=counts.improved,
-        errors=counts.errors,
-        valid_rate=counts.valid_rate,
-        failure_rate=counts.failure_rate,
+        **counted,
+        turns=len(ran),
         failure_rate_interval=failure_rate_interval(turns),
-        yield_rate=counts.yield_rate,
         calls=sum(turn.calls for turn in turns),
         minimiser_calls=sum(turn.minimiser_calls for turn in turns),
-        turns_broken=broken,
-        turns_tested=tested,
-        dialogues_tested=len(dialogues),
-        turn_failure_rate=broken / tested if tested else None,
+        turns_broken=sum(bool(turn.violations) for turn in turns),
+        turns_tested=sum(turn.tested for turn in turns),
+        dialogues_tested=len({turn.dialogue_id for turn in turns if turn.tested}),
         turn_failure_rate_interval=turn_failure_rate_interval(turns),
-        clean_answered=clean.answered,
-        clean_empty=clean.empty,
-        clean_empty_share=clean.empty_share,
-        failure_rate_not_empty=clean.failure_rate,
-        clean_labelled=clean.labelled,
-        clean_right=clean.right,
-        clean_accuracy=clean.accuracy,
+        clean_answered=len(known),
+        clean_empty=sum(not turn.clean_state for turn in known),
+        failure_rate_not_empty=telling.failure_rate,
+        clean_labelled=len(labelled),
+        clean_right=sum(turn.clean_state == turn.label for turn in labelled),
         noise=noise_of(turns),
         repeats=repeats_of(turns),
     )
@@ -175,12 +121,8 @@ def failure_rate_interval(
 
     Dialogues are its units: the variants of one are not independent.
     """
-    by_dialogue: dict[str, Counts] = {}
-    for turn in results:
-        counts = count(turn.variants)
-        by_dialogue[turn.dialogue_id] = by_dialogue.get(turn.dialogue_id, Counts()) + counts
-    parts = [(counts.violations, counts.valid) for counts in by_dialogue.values()]
-    return ratio_interval(parts, level)
+    pairs = [(turn, count(turn.variants)) for turn in results]
+    return _interval([(turn, found.violations, found.valid) for turn, found in pairs], level)
 
 
 def turn_failure_rate_interval(
@@ -190,11 +132,18 @@ def turn_failure_rate_interval(
 
     As `failure_rate_interval`, with turns in the place of variants.
     """
-    by_dialogue: dict[str, tuple[int, int]] = {}
-    for turn in results:
-        broken, tested = by_dialogue.get(turn.dialogue_id, (0, 0))
-        by_dialogue[turn.dialogue_id] = (broken + bool(turn.violations), tested + turn.tested)
-    return ratio_interval(list(by_dialogue.values()), level)
+    return _interval([(turn, bool(turn.violations), turn.tested) for turn in results], level)
+
+
+def _interval(
+    parts: Iterable[tuple[TurnResult, int, int]], level: float
+) -> tuple[float, float] | None:
+    """Return the interval of a ratio, of the numerator and denominator of each turn."""
+    sums: dict[str, tuple[int, int]] = {}
+    for turn, part, whole in parts:
+        earlier = sums.get(turn.dialogue_id, (0, 0))
+        sums[turn.dialogue_id] = earlier[0] + part, earlier[1] + whole
+    return ratio_interval(list(sums.values()), level)
 
 
 def yields_by_slot(results: Iterable[TurnResult]) -> dict[str, Counts]:

@@ -78,12 +78,10 @@ class NearValueSearch(RandomSearch):
         return NearValueTurn(self, task)
 
 
-@dataclass(frozen=True, slots=True)
-class NearValueTurn:
+class NearValueTurn(RandomTurn):
     """The attempts of `NearValueSearch` at one turn."""
 
-    search: NearValueSearch
-    task: SearchTask
+    __slots__ = ()
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return the most promising of a few variants that is not there yet."""

@@ -45,16 +45,13 @@ DIALTEST: Final = HillClimb("dialtest", _SYNONYMS_AND_WORDS, steps=8, kept=5, th
 class HillClimbSearch(Search):
     """Climbs by the rules of a `HillClimb`."""
 
+    name = ""
     adaptive = True
 
     def __init__(self, rules: HillClimb, seed: int) -> None:
+        self.name = rules.name
         self.rules = rules
         self.seed = seed
-
-    @property
-    def name(self) -> str:
-        """The name of the rules."""
-        return self.rules.name
 
     def context_variant(self, number: int) -> int:
         """Return the number of the first step of the climb."""

@@ -42,17 +42,13 @@ class AgentSearch(Search):
 
     name = _NAME
     adaptive = True
+    order = "distance"
 
     def __init__(self, policy: Policy, seed: int, k: int, order: str = "distance") -> None:
         self.policy = policy
         self.seed = seed
         self.k = min(k, COUNT)
-        self._order = order
-
-    @property
-    def order(self) -> str:
-        """What the policy's position parameters count through."""
-        return self._order
+        self.order = order
 
     def turn(self, task: SearchTask) -> AgentTurn:
         """Begin a turn."""

@@ -26,7 +26,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.training.reward import AttemptOutcome
 
@@ -34,18 +34,15 @@ from pytest_dstfuzz.training.reward import AttemptOutcome
 Predict = Callable[[Sequence[Context]], Mapping[Context, Answer]]
 
 
-class SteppedSearch:
+class SteppedSearch(Search):
     """The search of an environment: it tries the actions that it is handed."""
 
     name = "stepped"
     adaptive = True
+    order = "distance"
 
     def __init__(self, order: str) -> None:
         self.order = order
-
-    def context_variant(self, number: int) -> int:
-        """Return ``number``: every variant stands for itself."""
-        return number
 
     def turn(self, task: SearchTask) -> SteppedTurn:
         """Begin a turn."""

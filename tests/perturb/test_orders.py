@@ -125,8 +125,7 @@ def test_without_distances_a_position_is_what_it_always_was(
     found = [
         (used, steps, places)
         for used in policy.operators[step.transformation]
-        if (steps := _STEPS[used.operator.kind])
-        and (places := list(steps.places(draft, policy, used)))
+        if (steps := _STEPS[used.operator.kind]) and (places := list(steps.places(draft, used)))
     ]
     made = transform(draft, policy, step.transformation, step.repetitions[0])
     assert (made is None) == (not found)
@@ -134,7 +133,7 @@ def test_without_distances_a_position_is_what_it_always_was(
         position, which, *choice = step.repetitions[0]
         used, steps, places = found[pick(which, len(found))]
         place = steps.choose(places, position)
-        assert made == steps.make(draft, policy, used, place, (choice or [0.0])[0])
+        assert made == steps.make(draft, used, place, (choice or [0.0])[0])
 
 
 @given(
