@@ -34,6 +34,8 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
         )
         self._flags: list[str] = []
+        #: What there is to say of old names, once the line is understood.
+        self._old: list[str] = []
 
     def error(self, message: str) -> NoReturn:
         """Raise ``message`` as a mistake of the user."""
@@ -69,7 +71,7 @@ class Parser(argparse.ArgumentParser):
                 self.option(
                     flag,
                     dest=name,
-                    type=_shared_type(item, flag, old=old),
+                    type=self._reader(item, flag, old=old),
                     action=_Together if item.repeated else "store",
                     required=name in required,
                     help=argparse.SUPPRESS if old else item.help,
@@ -80,6 +82,15 @@ class Parser(argparse.ArgumentParser):
                 self.option(
                     off, dest=name, action="store_const", const=False, help=argparse.SUPPRESS
                 )
+
+    def _reader(self, item: Option, flag: str, *, old: bool) -> Callable[[str], Any]:
+        def read(text: str) -> Any:
+            if old:
+                new = f"--tracker {item.flag}=..." if item.kinds else f"--{item.flag}"
+                self._old.append(f"{flag} is deprecated: it is {new} now")
+            return parse_option(item.name, text, flag)
+
+        return read
 
     def parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Parse ``arguments``.
@@ -102,6 +113,8 @@ class Parser(argparse.ArgumentParser):
         if "--tracker" in self._flags and (keys := namespace.tracker):
             vars(namespace).update(split_keys(keys, "--tracker"))
             namespace.tracker = tuple(key for key in keys if key.name not in KEYS) or None
+        for text in dict.fromkeys(self._old):
+            print(f"warning: {text}", file=sys.stderr)
         return namespace
 
 
@@ -131,15 +144,5 @@ def whole_number(low: int) -> Callable[[str], int]:
         if not text.isdecimal() or int(text) < low:
             raise ValueError(f"must be a whole number of at least {low}")
         return int(text)
-
-    return parse
-
-
-def _shared_type(item: Option, flag: str, *, old: bool) -> Callable[[str], Any]:
-    def parse(text: str) -> Any:
-        if old:
-            new = f"--tracker {item.flag}=..." if item.kinds else f"--{item.flag}"
-            print(f"warning: {flag} is deprecated: it is {new} now", file=sys.stderr)
-        return parse_option(item.name, text, flag)
 
     return parse

@@ -82,10 +82,10 @@ def address(request: pytest.FixtureRequest, serve: Serve, monkeypatch: pytest.Mo
 def options(prefix: str, address: str) -> list[str]:
     return [
         f"--{prefix}model={address}",
-        f"--{prefix}retries=0",
-        f"--{prefix}header=X-Key: {MARKER}-of-an-option",
-        f"--{prefix}header",
-        "X-Other: Bearer $OTHER_KEY",
+        f"--{prefix}tracker=retries=0",
+        f"--{prefix}tracker=header=X-Key: {MARKER}-of-an-option",
+        f"--{prefix}tracker",
+        "header=X-Other: Bearer $OTHER_KEY",
     ]
 
 
@@ -138,7 +138,7 @@ def test_a_violation_is_repeated_without_secrets(
     result.stdout.fnmatch_lines(
         [
             "*repeat with: pytest -k *",
-            "*'--dst-header=X-Key: ***' '--dst-header=X-Other: Bearer $OTHER_KEY' *",
+            "*'--dst-tracker=header=X-Key: ***' '--dst-tracker=header=X-Other: Bearer $OTHER_K*",
         ]
     )
 
@@ -150,6 +150,12 @@ def test_a_violation_is_repeated_without_secrets(
         ("--dst-header", f"X Y: {MARKER}"),
         ("-o", f"dst_header={MARKER}"),
         ("--dst-header", f"X-Key: {MARKER}$"),
+        (f"--dst-tracker={MARKER}",),
+        (f"--dst-tracker=header={MARKER}",),
+        ("--dst-tracker", f"header=X-Key: {MARKER}$"),
+        ("--dst-tracker", f"api_key={MARKER}"),
+        ("-o", f"dst_tracker=header={MARKER}"),
+        (f"--dst-tracker=password={MARKER}", f"--dst-model=http://u:{MARKER}@h"),
         (f"--dst-model=htp://u:{MARKER}@h",),
         (f"--dst-model=http://u:{MARKER}@h:port",),
         (f"--dst-model=http://u:{MARKER}@h", "--dst-device=cuda"),
@@ -219,6 +225,11 @@ def test_a_command_tells_no_secret(
         ["--header", "Authorization:", f"{MARKER}"],
         ["--header", "X-Key: v", f"{MARKER}"],
         [f"--hedder=X-Key: {MARKER}"],
+        ["--tracker", f"header=X-Key {MARKER}"],
+        ["--tracker", "header=X-Key:", f"{MARKER}"],
+        ["--tracker", f"{MARKER}"],
+        ["--tracker", f"=X-Key: {MARKER}"],
+        [f"--trakcer=header=X-Key: {MARKER}"],
         ["--hedder", f"X-Key: {MARKER}"],
     ],
 )
