@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
+import shutil
 import socketserver
 import subprocess
 import sys
 import threading
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,31 +24,42 @@ EXAMPLES = ("texting", "wrong_case", "dialect", "keyword_tracker", "lines_scheme
 EXAMPLES += ("closed_slots",)
 
 
+PACKAGE = ROOT / "examples" / "extension"
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_the_file_that_is_tested(name: str) -> None:
     shown: Block = SHOWN[f"{name}.py"]
-    file = ROOT / "tests" / "extensions" / f"{name}.py"
-    assert shown.text == file.read_text(encoding="utf-8")
+    assert shown.text == (PACKAGE / f"{name}.py").read_text(encoding="utf-8")
     assert len(shown.text.splitlines()) <= 25
 
 
+def test_the_package_is_described_as_it_is() -> None:
+    assert SHOWN["pyproject.toml"].text == (PACKAGE / "pyproject.toml").read_text(encoding="utf-8")
+    assert sorted(path.stem for path in PACKAGE.glob("*.py")) == sorted(EXAMPLES)
+
+
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The examples as an installed distribution, in a folder for the path of imports."""
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a fresh environment in which the built package is installed."""
+    pytest.importorskip("hatchling", reason="hatchling, which builds the package, is not installed")
     folder = tmp_path_factory.mktemp("installed")
-    table = tomllib.loads(SHOWN["pyproject.toml"].text)["project"]
-    for name in EXAMPLES:
-        (folder / f"{name}.py").write_text(SHOWN[f"{name}.py"].text, encoding="utf-8")
-    info = folder / "dstfuzz_examples-1.0.dist-info"
-    info.mkdir()
-    named = f"Metadata-Version: 2.1\nName: {table['name']}\nVersion: {table['version']}\n"
-    (info / "METADATA").write_text(named, encoding="utf-8")
-    groups = "".join(
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
-        for group, points in table["entry-points"].items()
-    )
-    (info / "entry_points.txt").write_text(groups, encoding="utf-8")
-    return folder
+    source = shutil.copytree(PACKAGE, folder / "source")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
+    subprocess.run(build, cwd=source, check=True, capture_output=True)
+    (wheel,) = (folder / "dist").iterdir()
+    make = [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")]
+    subprocess.run(make, check=True)
+    python = folder / "venv" / "bin" / "python"
+    ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    found = subprocess.run(ask, check=True, capture_output=True, text=True)
+    site = Path(found.stdout.strip())
+    # A wheel without scripts is installed by unpacking it. pytest-dstfuzz and what it needs are
+    # those of the tests, so that nothing is downloaded.
+    shutil.unpack_archive(wheel, site, "zip")
+    paths = dict.fromkeys([str(ROOT), *(p for p in sys.path if p.endswith("site-packages"))])
+    (site / "of_the_tests.pth").write_text("\n".join(paths), encoding="utf-8")
+    return python
 
 
 class _Lines(socketserver.StreamRequestHandler):
@@ -68,14 +78,11 @@ def lines() -> Iterator[str]:
         server.shutdown()
 
 
-def report_of(package: Path, folder: Path, options: str) -> dict[str, Any]:
+def report_of(python: Path, folder: Path, options: str) -> dict[str, Any]:
     """Run the built-in suite and return its JSON report."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += [*shlex.split(options), "--dst-report=report.json"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(package), str(ROOT)))}
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     report: dict[str, Any] = json.loads((folder / "report.json").read_text("utf-8"))
     return report
@@ -89,10 +96,10 @@ def operators(report: dict[str, Any]) -> set[str]:
 
 
 def test_a_package_brings_tracker_search_relation_and_operators(
-    package: Path, tmp_path: Path
+    python: Path, tmp_path: Path
 ) -> None:
     report = report_of(
-        package,
+        python,
         tmp_path,
         "--dst-model=keywords --dst-search=vowels --dst-relation=closed-slots"
         " --dst-only=all,word_replace/texting,char_replace/wrong_case --dst-turns=150",
@@ -104,9 +111,9 @@ def test_a_package_brings_tracker_search_relation_and_operators(
 
 
 def test_a_package_brings_a_kind_of_address_and_a_transformation(
-    package: Path, tmp_path: Path, lines: str
+    python: Path, tmp_path: Path, lines: str
 ) -> None:
-    report = report_of(package, tmp_path, f"--dst-model={lines} --dst-only=dialect --dst-turns=40")
+    report = report_of(python, tmp_path, f"--dst-model={lines} --dst-only=dialect --dst-turns=40")
     assert operators(report) == {"dialect/british", "dialect/australian"}
 
 
@@ -117,15 +124,15 @@ def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
     assert "keywords" in done.stdout + done.stderr
 
 
-def test_a_suite_may_return_the_search_itself(package: Path, tmp_path: Path) -> None:
+def test_a_suite_may_return_the_search_itself(python: Path, tmp_path: Path) -> None:
     for name in ("conftest.py", "test_with_a_search.py"):
         (tmp_path / name).write_text(SHOWN[name].text, encoding="utf-8")
     report = report_of(
-        package, tmp_path, "--dst-model=keywords --dst-turns=20 test_with_a_search.py"
+        python, tmp_path, "--dst-model=keywords --dst-turns=20 test_with_a_search.py"
     )
     made = [variant["text"] for turn in report["turns"] for variant in turn["variants"]]
     (tmp_path / "test_with_a_search.py").unlink()
-    named = report_of(package, tmp_path, "--dst-model=keywords --dst-turns=20 --dst-search=vowels")
+    named = report_of(python, tmp_path, "--dst-model=keywords --dst-turns=20 --dst-search=vowels")
     assert named["settings"]["search"] == "vowels"
     # Another search makes other variants, and so does another number of transformations.
     assert made != [variant["text"] for turn in named["turns"] for variant in turn["variants"]]

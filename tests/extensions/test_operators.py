@@ -39,7 +39,7 @@ from pytest_dstfuzz.transformations import (
     select,
 )
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "examples" / "extension"
 TEXT = "please give me some more information about a movie, we are several people and thanks"
 SHARES = ("word_replace/texting", "char_replace/wrong_case", "dialect")
 

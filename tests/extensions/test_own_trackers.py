@@ -22,7 +22,7 @@ from pytest_dstfuzz.trackers.factories import call_factory
 from pytest_dstfuzz.trackers.registry import TRACKERS, resolve_tracker, tracker_for
 from pytest_dstfuzz.trackers.schemes import SCHEMES
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "examples" / "extension"
 PASSWORD = "s3cret-of-lines"  # noqa: S105 - of a service that a test runs itself
 SAID = Context((Exchange("", "zebras would feel fine up north"),))
 DATA = DialogueSet("talks", "test", ())
