@@ -53,6 +53,29 @@ class Registry(Generic[T]):
         self.refuse_shipped(name)
         self._registered[name] = thing
 
+    def check_shape(self, thing: object, where: str, method: str, answer: str) -> None:
+        """Refuse what is none of the kind: it needs a name of its own, and a method.
+
+        Args:
+            thing: somebody else's.
+            where: it comes from, as the message begins.
+            method: name and arguments of the method, such as ``turn(task)``.
+            answer: what the method returns.
+
+        Raises:
+            UserError: it lacks one of them, or has the name of one that ships.
+        """
+        name, called = getattr(thing, "name", None), method.partition("(")[0]
+        lacks = [] if isinstance(name, str) and name.strip() else ["a name"]
+        lacks += [] if callable(getattr(thing, called, None)) else [f"a method {called}()"]
+        if lacks:
+            raise UserError(
+                f"{where}: {type(thing).__name__} is no {self._kind}, it lacks "
+                f"{' and '.join(lacks)}. A {self._kind} has a name and {method}, which returns "
+                f"{answer}; inherit from pytest_dstfuzz.{self._kind.title()} for the rest"
+            )
+        self.refuse_shipped(str(name), where)
+
     def refuse_shipped(self, name: str, where: str = "") -> None:
         """Refuse the name of one that ships for somebody else's: reports tell them by it.
 

@@ -14,7 +14,7 @@ tracker may take its time. As with every profile it is the user who loads it, wi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
@@ -123,7 +123,8 @@ def variants(
             f"there is no turn {index} in dialogue {dialogue.id!r}, which has {count} turns, "
             "counted from 0"
         )
-    key = _Made(data or _NO_DATA, settings or Settings(), lexicon)
+    data = data or _NO_DATA
+    key = _Made(data, id(data), settings or Settings(), lexicon)
     return st.deferred(lambda: _variants(dialogue, dialogue.turns[index], key, clean))
 
 
@@ -163,26 +164,15 @@ def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.Searc
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class _Made:
-    """What a perturber is made of; data and lexicon are compared by identity.
+    """What a perturber is made of; data, which are large, are compared by identity."""
 
-    They are large, and tables that are built from them take longer than all else here.
-    """
-
-    data: DialogueSet
+    data: DialogueSet = field(compare=False)
+    data_id: int
     settings: Settings
-    #: ``None`` = the one that is shipped.
+    #: Each is equal to itself alone; ``None`` = the one that is shipped.
     lexicon: Lexicon | None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Made):
-            return NotImplemented
-        same = self.data is other.data and self.lexicon is other.lexicon
-        return same and self.settings == other.settings
-
-    def __hash__(self) -> int:
-        return hash((id(self.data), id(self.lexicon), self.settings))
 
 
 @lru_cache(maxsize=8)
@@ -253,14 +243,12 @@ def _made_up(news: Sequence[Sequence[tuple[str, str]]]) -> Dialogue:
     state: dict[str, str] = {}
     for index, pairs in enumerate(news):
         state |= dict(pairs)
-        user = " and ".join(_said(slot, value) for slot, value in pairs)
+        user = " and ".join(_said(slot.replace("-", " "), value) for slot, value in pairs)
         system = "anything else ?" if index else ""
         turns.append(Turn(index, system, user, BeliefState(state)))
     return Dialogue("made-up", tuple(turns))
 
 
-def _said(slot: str, value: str) -> str:
-    what = slot.replace("-", " ")
-    if value == DONTCARE:
-        return f"i do not care about the {what}"
-    return f"the {what} should be {value}"
+def _said(what: str, value: str) -> str:
+    said = f"the {what} should be {value}"
+    return f"i do not care about the {what}" if value == DONTCARE else said

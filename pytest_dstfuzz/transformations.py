@@ -20,7 +20,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.registry import Registry
@@ -32,7 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 #: What stands for all shipped transformations.
 ALL: Final = "all"
-_LEVELS: Final = ("word", "char")
+_LEVELS: Final = get_args(Level)
 _PARAMETERS: Final = (("position", "operator", "choice"), ("position", "operator"))
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _OURS: Final = "pytest_dstfuzz."
@@ -225,15 +225,11 @@ def register(transformation: Transformation) -> Transformation:
 
 
 class Selection(NamedTuple):
-    """The transformations of a run and their operators.
+    """The transformations of a run and their operators."""
 
-    Attributes:
-        transformations: word level first, the shipped ones of a level before the others.
-        operators: those of each transformation that are in use: its own in its order, then
-            others by name.
-    """
-
+    #: Word level first, the shipped ones of a level before the others.
     transformations: tuple[Transformation, ...]
+    #: Those of each transformation that are in use: its own in its order, then others by name.
     operators: tuple[tuple[str, ...], ...]
 
     @property

@@ -97,10 +97,7 @@ def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
 
 
 def load_policy(path: str | Path) -> SavedPolicy:
-    """Read a policy.
-
-    Args:
-        path: of the file, or of the folder that it was trained into.
+    """Read a policy from its file, or from the folder that it was trained into.
 
     Raises:
         UserError: there is no such file, or it is damaged, a pickle, of another version, of

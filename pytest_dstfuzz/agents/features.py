@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections import Counter
 from functools import lru_cache
 from typing import Final
 
@@ -51,8 +51,8 @@ class Trace:
 
     Attributes:
         touched: [words], attempts that edited the word.
-        warmest: [words], highest impurity difference of those attempts, scaled.
-        warmth: [words], sum of them.
+        impurity_max: [words], highest impurity difference of those attempts, scaled.
+        impurity_sum: [words], sum of them.
         impurities: of all answered attempts, in order, scaled.
         attempts: number of all attempts.
         changed: attempts that changed a slot.
@@ -97,15 +97,7 @@ def touched_words(source: Source, variant: Variant) -> tuple[int, ...]:
 
 
 class TurnView:
-    """A turn, prepared for many attempts.
-
-    Args:
-        source: the prepared utterance.
-        menus: what each transformation can do to it, see `Perturber.menus`.
-        clean: the prediction on it; ``None`` where the tracker failed.
-        system: the system utterance before it.
-        turn_index: its place in the dialogue.
-    """
+    """A turn, prepared for many attempts; for its menus see `Perturber.menus`."""
 
     def __init__(
         self,
@@ -134,6 +126,7 @@ class TurnView:
         state = clean.state if clean else {}
         impurities = list((clean.impurities or {}).values()) if clean else []
         counts = [sum(len(words) for words in menu.words) for menu in self.menus]
+        slots = Counter(bucket(slot, SLOT_BUCKETS) for slot in state)
         return [
             len(tokens) / 20,
             self.source.draft.quota / 5,
@@ -146,7 +139,7 @@ class TurnView:
             IMPURITY_SCALE * sum(impurities) / len(impurities) if impurities else 0.0,
             max(impurities, default=0.0),
             *(math.log1p(number) / 6 for number in counts),
-            *_hashed(state, SLOT_BUCKETS),
+            *(slots[number] for number in range(SLOT_BUCKETS)),
         ]
 
     def state(self, trace: Trace, k: int) -> Floats:
@@ -231,13 +224,6 @@ def _word_features(source: Source) -> Floats:
 
 def _ring(distance: int) -> int:
     return distance if distance < 4 else 4 if distance < 90 else 5
-
-
-def _hashed(names: Iterable[str], buckets: int) -> list[float]:
-    counts = [0.0] * buckets
-    for name in names:
-        counts[bucket(name, buckets)] += 1.0
-    return counts
 
 
 @lru_cache(maxsize=1 << 15)

@@ -143,7 +143,9 @@ def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> Belief
     Where no value of a slot has a majority, the first answer counts.
     """
     votes = all_answers(context, answers)
-    return _changed(_state_of(votes[0]), _majority(votes, _slots(votes)))
+    first = votes[0]
+    assert isinstance(first, Prediction)  # noqa: S101 - else there is nothing to compare with
+    return _changed(first.state, _majority(votes, _slots(votes)))
 
 
 def settled(
@@ -245,11 +247,6 @@ def _majority(votes: Sequence[Answer], slots: Iterable[str]) -> dict[str, str | 
 def _slots(votes: Iterable[Answer]) -> list[str]:
     """Return the slots that some answers name, sorted."""
     return sorted({slot for vote in votes if isinstance(vote, Prediction) for slot in vote.state})
-
-
-def _state_of(answer: Answer) -> BeliefState:
-    assert isinstance(answer, Prediction)  # noqa: S101 - else there is nothing to compare with
-    return answer.state
 
 
 def _changed(state: BeliefState, values: Mapping[str, str | None]) -> BeliefState:

@@ -6,23 +6,22 @@ import math
 import time
 from collections.abc import Callable, Iterator
 
+from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.tracker import Usage, usage_of
 
 #: Below so many contexts a measured speed says little.
 _ENOUGH_TO_MEASURE = 64
+_UNLIMITED = BudgetSettings()
 
 
 class Budget:
     """Counts what was spent, and says how much is left.
 
     Args:
-        max_seconds: end after so many seconds from the first use, or from the moment that
-            `deadline` is started; ``None`` = no limit.
-        max_calls: end after so many contexts; ``None`` = no limit.
-        max_tokens: end after so many tokens of trackers that count them; ``None`` = no limit.
-        max_cost: end after so much money, likewise.
+        limits: of seconds, from the first use or from the moment that `deadline` is started, of
+            contexts, and of what trackers that count tokens take.
         clock: monotonic clock in seconds.
         spent_seconds: of those, which were over before.
 
@@ -33,24 +32,19 @@ class Budget:
 
     def __init__(
         self,
-        max_seconds: float | None = None,
-        max_calls: int | None = None,
-        max_tokens: int | None = None,
-        max_cost: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        limits: BudgetSettings = _UNLIMITED,
         *,
+        clock: Callable[[], float] = time.monotonic,
         spent_seconds: float = 0.0,
     ) -> None:
-        what = "" if max_seconds is None else f"the budget of {max_seconds:g} seconds"
-        self.deadline = Deadline(max_seconds, what, spent=spent_seconds, clock=clock)
+        seconds = limits.max_seconds
+        what = "" if seconds is None else f"the budget of {seconds:g} seconds"
+        self.deadline = Deadline(seconds, what, spent=spent_seconds, clock=clock)
         #: Why it was stopped although there was something left, or ``""``.
         self.stopped = ""
         #: What the end of the seconds cut short, as words after it.
         self._overrun = ""
-        self._max_seconds = max_seconds
-        self._max_calls = max_calls
-        self._max_tokens = max_tokens
-        self._max_cost = max_cost
+        self._limits = limits
         self._metered: list[object] = []
         self._clock = clock
         self._started: float | None = None
@@ -59,7 +53,8 @@ class Budget:
     @property
     def limited(self) -> bool:
         """Whether there is any limit."""
-        limits = (self._max_seconds, self._max_calls, self._max_tokens, self._max_cost)
+        most = self._limits
+        limits = (most.max_seconds, most.max_calls, most.max_tokens, most.max_cost)
         return any(limit is not None for limit in limits)
 
     @property
@@ -79,16 +74,16 @@ class Budget:
         # Compared by identity: a tracker of a user may be equal to another one.
         if usage is not None and all(tracker is not one for one in self._metered):
             self._metered.append(tracker)
-        if self._max_tokens is None and self._max_cost is None:
+        if self._limits.max_tokens is None and self._limits.max_cost is None:
             return
-        limit = "--dst-max-tokens" if self._max_tokens is not None else "--dst-max-cost"
+        limit = "--dst-max-tokens" if self._limits.max_tokens is not None else "--dst-max-cost"
         if usage is None:
             raise UserError(f"{limit} cannot be kept: the tracker does not count tokens")
         if usage.uncounted == usage.answers > 0:
             raise UserError(
                 f"{limit} cannot be kept: the service does not say how many tokens its answers took"
             )
-        if self._max_cost is not None and usage.cost is None:
+        if self._limits.max_cost is not None and usage.cost is None:
             raise UserError(
                 "--dst-max-cost cannot be kept: the tracker knows no prices; of a chat model "
                 "(openai+http://...), --dst-tracker prices=IN,OUT says them"
@@ -99,8 +94,8 @@ class Budget:
         """Why nothing more may be asked, or ``""``."""
         if self.stopped:
             return self.stopped
-        if self._max_calls is not None and self.calls >= self._max_calls:
-            return f"the budget of {self._max_calls} calls ended"
+        if self._limits.max_calls is not None and self.calls >= self._limits.max_calls:
+            return f"the budget of {self._limits.max_calls} calls ended"
         if ended := self.deadline.ended:
             return ended + self._overrun
         for limit, used, what in self._metered_limits():
@@ -124,8 +119,8 @@ class Budget:
         """
         if self.ended:
             return 0
-        if self._max_calls is not None:
-            wanted = min(wanted, self._max_calls - self.calls)
+        if self._limits.max_calls is not None:
+            wanted = min(wanted, self._limits.max_calls - self.calls)
         return max(1, int(min(wanted, self._affordable())))
 
     def spend(self, contexts: int) -> None:
@@ -139,8 +134,12 @@ class Budget:
         ``inf`` without a limit; before the speed is known, a small number, so that a
         look-ahead does not begin more dialogues than it can finish.
         """
-        left = math.inf if self._max_calls is None else float(self._max_calls - self.calls)
-        if self._max_seconds is not None:
+        left = (
+            math.inf
+            if self._limits.max_calls is None
+            else float(self._limits.max_calls - self.calls)
+        )
+        if self._limits.max_seconds is not None:
             elapsed = self._elapsed()
             if self.calls < _ENOUGH_TO_MEASURE or elapsed <= 0.0:
                 return min(left, float(_ENOUGH_TO_MEASURE))
@@ -152,10 +151,10 @@ class Budget:
         usage = self.usage
         if usage is None:
             return
-        if self._max_tokens is not None:
-            yield self._max_tokens, usage.tokens, "tokens"
-        if self._max_cost is not None and usage.cost is not None:
-            yield self._max_cost, usage.cost, "of money"
+        if self._limits.max_tokens is not None:
+            yield self._limits.max_tokens, usage.tokens, "tokens"
+        if self._limits.max_cost is not None and usage.cost is not None:
+            yield self._limits.max_cost, usage.cost, "of money"
 
     def _affordable(self) -> float:
         """Return how many answers the tokens and the money that are left will pay for."""

@@ -60,7 +60,11 @@ class PredictionCache:
         """Return the predictions that are kept."""
         keys = {self._key(context): context for context in contexts}
         found = self._store.get(list(keys))
-        return {keys[key]: _prediction(value) for key, value in found.items()}
+        kept = {keys[key]: json.loads(value) for key, value in found.items()}
+        return {
+            context: Prediction(BeliefState(state), impurities)
+            for context, (state, impurities) in kept.items()
+        }
 
     def keep(self, answers: Mapping[Context, Answer]) -> None:
         """Keep the predictions among some answers."""
@@ -132,11 +136,6 @@ class PredictionCache:
         digest = self._scope.copy()
         digest.update(_bytes(value))
         return digest.digest()
-
-
-def _prediction(value: bytes) -> Prediction:
-    state, impurities = json.loads(value)
-    return Prediction(BeliefState(state), impurities)
 
 
 def _plain(impurities: Mapping[str, float] | None) -> dict[str, float] | None:

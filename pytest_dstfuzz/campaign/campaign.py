@@ -12,7 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
-from pytest_dstfuzz.campaign.engine import CampaignEngine, budget_of, predictor_for
+from pytest_dstfuzz.campaign.budget import Budget
+from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
@@ -93,7 +94,7 @@ class Campaign:
         self._plan = sample_turns(
             self.data, settings.data.turns, settings.variant.seed, settings.data.domains
         )
-        self._budget = budget_of(settings.budget)
+        self._budget = Budget(settings.budget)
         self.tracker: Tracker = (
             tracker_for(settings, self.data, deadline=self._budget.deadline)
             if isinstance(tracker, str)

@@ -41,7 +41,7 @@ from pytest_dstfuzz.campaign.judge import (
     turn_outcome,
     with_cause,
 )
-from pytest_dstfuzz.campaign.repeats import Repeat, calls_of, choose_repeats
+from pytest_dstfuzz.campaign.repeats import Repeat, choose_repeats
 from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.campaign.shrink import OptionalRequest, Shrunk, shrink
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
@@ -260,7 +260,7 @@ class _Run:
             reason=reason,
             minimiser_calls=smaller.calls,
             clean_votes=kinds_of_answers(attempts.clean_context, answers),
-            repeat_calls=calls_of(repeats, answers),
+            repeat_calls=count_asked({c for one in repeats for c in one.wanted}, answers),
         )
 
 

@@ -25,7 +25,7 @@ from pytest_dstfuzz.campaign.events import (
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.shrink import OptionalRequest
-from pytest_dstfuzz.config import BudgetSettings, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.garbage import gc_paused
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -43,16 +43,6 @@ Predict = Callable[[list[Context]], Answers]
 Planned = tuple[Dialogue, int]
 
 
-def budget_of(settings: BudgetSettings) -> Budget:
-    """Return the limits of ``settings``; nothing is spent yet."""
-    return Budget(
-        settings.max_seconds,
-        settings.max_calls,
-        settings.max_tokens,
-        settings.max_cost,
-    )
-
-
 def predictor_for(
     settings: Settings,
     data: DialogueSet,
@@ -64,19 +54,13 @@ def predictor_for(
 ) -> Predictor:
     """Build the predictor of ``settings``, to be shared by campaigns on the same data.
 
-    Args:
-        settings: what to do.
-        data: the dialogues.
-        tracker: who is asked.
-        listener: see `Predictor`.
-        budget: what may be spent; ``None`` = what the settings say.
-        wobbles: whether answers may differ from time to time, so that violations are put to the
-            vote; where they must not, a few contexts are asked again. ``None`` = neither.
+    Where answers may differ from time to time (``wobbles``), violations are put to the vote; where
+    they must not, a few contexts are asked again; ``None`` = neither.
 
     Raises:
         UserError: there is a limit of tokens or money, and the tracker does not count them.
     """
-    budget = budget_of(settings.budget) if budget is None else budget
+    budget = Budget(settings.budget) if budget is None else budget
     budget.watch(tracker)
     return Predictor(
         tracker,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from pytest_dstfuzz.campaign.answers import Again, Answer, TrackerFailure, count_asked
+from pytest_dstfuzz.campaign.answers import Again, Answer, TrackerFailure
 from pytest_dstfuzz.campaign.attempts import TurnAttempts
 from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -72,11 +72,6 @@ def choose_repeats(
             contexts = turn.clean_context, turn.attempts[number].context
             chosen.append(Repeat(place, number, contexts))
     return chosen
-
-
-def calls_of(repeats: Iterable[Repeat], answers: Mapping[Context, Answer]) -> int:
-    """Return how many contexts were asked for once more."""
-    return count_asked({context for repeat in repeats for context in repeat.wanted}, answers)
 
 
 @dataclass(frozen=True, slots=True)

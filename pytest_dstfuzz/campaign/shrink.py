@@ -152,15 +152,9 @@ def shrink(
     judged: Sequence[Sequence[JudgedVariant]],
     answers: _Answers,
 ) -> Generator[OptionalRequest, _Answers, list[Shrunk]]:
-    """Make the violations of a dialogue smaller.
+    """Make the violations of a dialogue smaller; return what became of those of each turn.
 
-    Args:
-        turns: of the dialogue, from the first on.
-        judged: the results of each of them; causes need not be known.
-        answers: all that were given so far, those to the second passes among them.
-
-    Returns:
-        One entry for each turn.
+    Their causes need not be known, but the answers to their second passes.
     """
     cases = [
         [_ShrinkCase(turns, place, i) for i in results if i.result.outcome == "violation"]

@@ -16,7 +16,7 @@ import numpy as np
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.transformations import SHIPPED, Selection, Transformation, select
+from pytest_dstfuzz.transformations import SHIPPED, Selection, select
 
 #: Every coordinate is a multiple of ``1 / GRID``.
 GRID: Final = 1024
@@ -76,14 +76,12 @@ class ActionSpace:
         self._offsets: dict[str, int] = {}
         self._widths: dict[str, int] = {}
         self.dimension = 0
-        for item in (*SHIPPED, *sorted(self._others(), key=lambda item: item.name)):
+        others = [item for item in self.selection.transformations if item not in SHIPPED]
+        for item in (*SHIPPED, *sorted(others, key=lambda item: item.name)):
             self._offsets[item.name] = self.dimension
             self._widths[item.name] = 1 + len(item.parameters)
             self.dimension += 1 + repetitions * self._widths[item.name]
         self.most = len(self._offsets)
-
-    def _others(self) -> tuple[Transformation, ...]:
-        return tuple(item for item in self.selection.transformations if item not in SHIPPED)
 
     def sample(self, rng: np.random.Generator, k: int) -> Action:
         """Draw a uniform point, snapped to the grid, that associates ``k`` transformations."""

@@ -61,10 +61,6 @@ def without(edits: Sequence[Edit], dropped: Collection[int]) -> tuple[Edit, ...]
     had put in, or whose ``before`` would no longer be in one piece, depends on the dropped
     one and is left out as well.
 
-    Args:
-        edits: in the order in which they were made.
-        dropped: indices of edits to leave out.
-
     Raises:
         IndexError: an index is not that of an edit.
     """

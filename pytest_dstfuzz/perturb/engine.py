@@ -266,21 +266,17 @@ class Perturber:
             middle = apply_edits(source.text, edits[:words_done])
             word_rate = rates.edit_w(source.different, middle)
         char_rate = rates.edit_c(middle, text)
-        status, reason = self._judge(source, text, edits, (word_rate, char_rate))
-        return Variant(source.text, text, edits, word_rate, char_rate, status, reason)
-
-    def _judge(
-        self, source: Source, text: str, edits: tuple[Edit, ...], measured: tuple[float, float]
-    ) -> tuple[Status, str]:
+        status: Status = "valid"
+        reason = ""
         if text == source.text:
-            return "vacuous", ""
-        if self._check and (veto := self._check.veto(source, text, edits)):
-            return "vetoed", veto
-        if measured[0] > source.word_limit:
-            return "over_rate", "edit_w"
-        if measured[1] > self.max_edit_rate:
-            return "over_rate", "edit_c"
-        return "valid", ""
+            status = "vacuous"
+        elif self._check and (reason := self._check.veto(source, text, edits)):
+            status = "vetoed"
+        elif word_rate > source.word_limit:
+            status, reason = "over_rate", "edit_w"
+        elif char_rate > self.max_edit_rate:
+            status, reason = "over_rate", "edit_c"
+        return Variant(source.text, text, edits, word_rate, char_rate, status, reason)
 
 
 def _mistyped(edits: Sequence[Edit]) -> bool:

@@ -224,6 +224,7 @@ class Locks:
         joined = self._single.get(bare, "") if bare != plain else ""
         contracted = plain == "n't"
         pos = self._lexicon.majority_pos(lower)
+        known = lower in self._stop_words or self._lexicon.is_word(lower)
         return WordFacts(
             lower=lower,
             stop_word=lower in self._stop_words,
@@ -238,7 +239,7 @@ class Locks:
             contracted=contracted,
             number=not text.isalpha() and any(map(str.isdigit, text)),
             unit=lower in _UNITS,
-            unknown=lower.isalpha() and lower.isascii() and not self._known(lower),
+            unknown=lower.isalpha() and lower.isascii() and not known and len(lower) > 1,
             capital=text[0].isupper() and lower.partition("'")[0] not in {"i", ""},
             clitic=("'" in lower or "’" in lower) and bool(_CLITIC.search(lower)),
             noun=pos == "noun",
@@ -250,9 +251,6 @@ class Locks:
         # What ends a known word may be its second half, written apart.
         known = form in self._value_ends or form in self._seconds
         return known or self._values.begins_like(form)
-
-    def _known(self, lower: str) -> bool:
-        return lower in self._stop_words or self._lexicon.is_word(lower) or len(lower) == 1
 
 
 def _parted(parts: Sequence[str]) -> list[str]:

@@ -17,6 +17,8 @@ _SENTENCE_END: Final = re.compile(r"[.!?…。]")
 _CALLED: Final = frozenset({"called", "named", "titled", "call"})
 #: Words inside names that are not capitalised.
 _LINKS: Final = frozenset({"and", "of", "the", "'s", "’s"})
+#: Marks that end a name.
+_NAME_ENDS: Final = frozenset(",.!?;:")
 #: Longest name, in words, that may follow ``called``.
 _LONGEST: Final = 6
 #: More capitals than this share of the words are a habit of typing, not names.
@@ -46,7 +48,7 @@ def called(lowers: Sequence[str], gaps: Sequence[str], closed: Collection[str]) 
         for place in range(index + 1, min(index + 1 + _LONGEST, len(lowers))):
             lower = lowers[place]
             inside = lower in _LINKS and (place == index + 1 or place - 1 in found[-1:])
-            if _ends_name(gaps[place]) or (lower in closed and not inside):
+            if not _NAME_ENDS.isdisjoint(gaps[place]) or (lower in closed and not inside):
                 break
             found.append(place)
     return found
@@ -114,7 +116,3 @@ def _may_name(system: str, lowers: Collection[str]) -> bool:
                 return True
             at = spoken.find(lower, at + 1)
     return False
-
-
-def _ends_name(between: str) -> bool:
-    return any(character in ",.!?;:" for character in between)

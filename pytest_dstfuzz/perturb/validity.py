@@ -116,7 +116,7 @@ class StrictCheck:
             moves.append((1, 1, 0))
         if role == LOCKED:
             return moves
-        if role == FREE and self._may_go(word):
+        if role == FREE and any(goes(word) for goes in self._edit_policy.judged["drop"]):
             moves.append((1, 0, 1))
         if left and self._may_become(word, role, new[j]):
             moves.append((1, 1, 1))
@@ -128,9 +128,6 @@ class StrictCheck:
         if joinable and word + source.words[i + 1].lower == new[j] and harmless(new[j]):
             moves.append((2, 1, 2))
         return moves
-
-    def _may_go(self, word: str) -> bool:
-        return any(goes(word) for goes in self._edit_policy.judged["drop"])
 
     def _may_insert(self, source: Source, i: int, new: Sequence[str], j: int) -> bool:
         policy, words, word = self._edit_policy, source.words, new[j]

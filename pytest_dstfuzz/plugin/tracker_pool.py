@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -212,13 +213,16 @@ def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) ->
     seconds, ends = 0.0, given.get("ends")
     if settings.max_seconds is not None and ends is not None:
         seconds = settings.max_seconds - (ends - time.time())
-    calls, tokens, cost = settings.max_calls, settings.max_tokens, settings.max_cost
     if workers:
+        calls, tokens, cost = settings.max_calls, settings.max_tokens, settings.max_cost
         before = _usage(given) or Usage()
-        calls = calls and max(1, calls // workers)
-        tokens = tokens and max(1, (tokens - before.tokens) // workers)
-        cost = cost and max(0.0, (cost - (before.cost or 0.0)) / workers)
-    return Budget(settings.max_seconds, calls, tokens, cost, spent_seconds=seconds)
+        settings = replace(
+            settings,
+            max_calls=calls and max(1, calls // workers),
+            max_tokens=tokens and max(1, (tokens - before.tokens) // workers),
+            max_cost=cost and max(0.0, (cost - (before.cost or 0.0)) / workers),
+        )
+    return Budget(settings, spent_seconds=seconds)
 
 
 def _usage(facts: Mapping[str, Any]) -> Usage | None:

@@ -185,17 +185,8 @@ class CheckedRelation(Relation):
     """
 
     def __init__(self, relation: object, where: str) -> None:
-        name = getattr(relation, "name", None)
-        lacks = [] if isinstance(name, str) and name.strip() else ["a name"]
-        lacks += [] if callable(getattr(relation, "judge", None)) else ["a method judge()"]
-        if lacks:
-            raise UserError(
-                f"{where}: {type(relation).__name__} is no relation, it lacks {' and '.join(lacks)}"
-                ". A relation has a name and judge(clean, perturbed, label), which returns a "
-                "Verdict; inherit from pytest_dstfuzz.Relation for the rest"
-            )
+        RELATIONS.check_shape(relation, where, "judge(clean, perturbed, label)", "a Verdict")
         self.wrapped = relation
-        RELATIONS.refuse_shipped(str(name), where)
 
     @property
     def name(self) -> str:

@@ -113,16 +113,6 @@ def named_policy(name: str) -> SavedPolicy:
     return load_policy(path)
 
 
-def agent_search(name: str, seed: int, k: int) -> AgentSearch:
-    """Build the search called ``agent`` or ``agent:PATH``.
-
-    Raises:
-        UserError: there is no such policy, or it cannot be used.
-    """
-    saved = named_policy(name)
-    return AgentSearch(saved.policy, seed, k, saved.about.order)
-
-
 def describe_policy(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
     """Return the fingerprint of a search's policy, and a note that says whose agent it is.
 

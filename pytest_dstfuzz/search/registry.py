@@ -10,7 +10,7 @@ from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blamed
 from pytest_dstfuzz.search.draws import NearValueSearch, RandomSearch
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimbSearch
-from pytest_dstfuzz.search.policy import AGENTS, AgentSearch, agent_search, is_agent
+from pytest_dstfuzz.search.policy import AGENTS, AgentSearch, is_agent, named_policy
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 
 #: Called as ``factory(seed=..., k=...)``: the seed of the campaign, and how many transformations
@@ -59,7 +59,8 @@ def search_by_name(name: str, *, seed: int, k: int) -> Search:
             brings is no search.
     """
     if is_agent(name):
-        return agent_search(name, seed, k)
+        saved = named_policy(name)
+        return AgentSearch(saved.policy, seed, k, saved.about.order)
     factory, where = SEARCHES.find(name), f"the search {name!r}"
     with blamed(f"the factory of {where}, called with seed= and k=,"):
         made = factory(seed=seed, k=k)
@@ -90,21 +91,13 @@ class CheckedSearch(Search):
     """
 
     def __init__(self, search: object, where: str) -> None:
-        name = getattr(search, "name", None)
-        lacks = [] if isinstance(name, str) and name.strip() else ["a name"]
-        lacks += [] if callable(getattr(search, "turn", None)) else ["a method turn()"]
-        kind = type(search).__name__
-        if lacks:
-            raise UserError(
-                f"{where}: {kind} is no search, it lacks {' and '.join(lacks)}. A search has a "
-                "name and turn(task), which returns an object with propose(number, draw, seen); "
-                "inherit from pytest_dstfuzz.Search for the rest"
-            )
+        answer = "an object with propose(number, draw, seen)"
+        SEARCHES.check_shape(search, where, "turn(task)", answer)
         self.wrapped = search
-        SEARCHES.refuse_shipped(str(name), where)
         if self.order not in ORDERS:
             raise UserError(
-                f"{where}: order of {kind} is {self.order!r}: it must be {' or '.join(ORDERS)}"
+                f"{where}: order of {type(search).__name__} is {self.order!r}: it must be "
+                f"{' or '.join(ORDERS)}"
             )
 
     @property

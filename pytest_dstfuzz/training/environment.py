@@ -118,9 +118,7 @@ class _Episode:
 class Environment:
     """Episodes of several dialogues, stepped together so that batches are full.
 
-    Args:
-        predict: the tracker.
-        spec: the rules of the campaign, see `environment_spec`; its seed is set by `reset`.
+    The seed of its campaign, see `environment_spec`, is set by `reset`.
     """
 
     def __init__(self, predict: Predict, spec: CampaignSpec) -> None:

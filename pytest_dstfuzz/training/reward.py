@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.errors import unknown_name
@@ -52,9 +51,7 @@ def broken(outcome: AttemptOutcome) -> float:
     return float(outcome.broken) + near - price
 
 
-REWARDS: Final[Mapping[str, Callable[[AttemptOutcome], float]]] = MappingProxyType(
-    {"broken": broken, "gini": gini}
-)
+REWARDS: Final[Mapping[str, Callable[[AttemptOutcome], float]]] = {"broken": broken, "gini": gini}
 
 
 def reward_by_name(name: str) -> Callable[[AttemptOutcome], float]:

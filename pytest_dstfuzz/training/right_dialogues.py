@@ -62,13 +62,8 @@ def right_dialogues(
 ) -> RightDialogues:
     """Find the dialogues that the tracker gets right at every turn that has a label.
 
-    Args:
-        tracker: the tracker; it is checked first, see `preflight`.
-        splits: labelled dialogues, at least one split.
-        batch_size: contexts that are predicted at once.
-        say: told about progress.
-        unlabelled: take dialogues without a label too: there its own clean answers are all
-            that can change.
+    The tracker is checked first, see `preflight`. With ``unlabelled``, dialogues without a label
+    are taken too: there its own clean answers are all that can change.
 
     Raises:
         UserError: the tracker cannot be tested, the data has no labels, a dialogue is in
@@ -110,12 +105,7 @@ def unlabelled(dialogues: Sequence[Dialogue]) -> str:
 def held_out(
     data: DialogueSet, share: float = HELD_OUT, seed: int = 0
 ) -> tuple[DialogueSet, DialogueSet]:
-    """Part dialogues into those to train on and those held out, each in data order.
-
-    Args:
-        data: the dialogues.
-        share: of them that is held out, 0 to 1.
-        seed: of the draw.
+    """Part dialogues into those to train on and a ``share`` held out, each in data order.
 
     Raises:
         UserError: so few dialogues that one of the parts is empty.

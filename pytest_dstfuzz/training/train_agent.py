@@ -182,7 +182,7 @@ class _Training:
                 f"{self._run.training.calls:,} calls do not pay for training: the clean turns "
                 f"alone take {trainer.calls_before:,}; allow more calls, or fewer dialogues"
             )
-        save_state(output, trainer, self._described())
+        self._save()
 
     def run_round(self) -> str:
         """Play rounds until one of the limits; returns which."""
@@ -194,7 +194,7 @@ class _Training:
                 return "max_minutes"
             self._predictor.forget()
             done = trainer.run_round()
-            save_state(self._run.output, trainer, self._described())
+            self._save()
             self._write_policy()
             now = time.monotonic()
             longest = max(longest, now - start)
@@ -234,13 +234,10 @@ class _Training:
         )
         save_policy(run.output / POLICY_FILE, self.trainer.learner.weights(), about)
 
-    def _described(self) -> dict[str, Any]:
-        material = self._material
-        return {
-            "identity": self._identity(),
-            "right": list(material.right),
-            "fingerprint": material.fingerprint,
-        }
+    def _save(self) -> None:
+        right, fingerprint = list(self._material.right), self._material.fingerprint
+        described = {"identity": self._identity(), "right": right, "fingerprint": fingerprint}
+        save_state(self._run.output, self.trainer, described)
 
     def _identity(self) -> dict[str, Any]:
         """Return what must not change between the parts of a run, as JSON values."""

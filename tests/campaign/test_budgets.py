@@ -12,7 +12,7 @@ from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.events import BudgetReached, CampaignFinished
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import BudgetSettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -80,7 +80,9 @@ def test_seconds_end_a_run_within_a_batch(lexicon: Lexicon) -> None:
             now[0] += 0.01 * len(contexts)
             return super().predict(contexts)
 
-    door = Predictor(Slow(), 8, budget=Budget(max_seconds=1.0, clock=lambda: now[0]))
+    door = Predictor(
+        Slow(), 8, budget=Budget(BudgetSettings(max_seconds=1.0), clock=lambda: now[0])
+    )
     campaign = CampaignEngine(SETTINGS, DATA, door, lexicon, plan=PLAN)
     results = list(campaign.run())
     assert now[0] <= 1.0 + 0.01 * 8

@@ -21,6 +21,7 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction, fingerprint_of
@@ -178,7 +179,9 @@ def test_a_second_run_asks_nothing_and_spends_nothing(opened: Open) -> None:
     answers = first.predict(asked)
     assert (first.calls, first.recalled, len(bot.asked)) == (50, 0, 50)
     events: list[Any] = []
-    second = Predictor(bot, 8, cache=opened(), budget=Budget(max_calls=3), listener=events.append)
+    second = Predictor(
+        bot, 8, cache=opened(), budget=Budget(BudgetSettings(max_calls=3)), listener=events.append
+    )
     assert second.predict(asked) == answers
     assert (second.calls, second.recalled, len(bot.asked)) == (0, 50, 50)
     assert events == []

@@ -11,6 +11,7 @@ from toybots import WordBot
 
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Prediction, Usage
@@ -49,14 +50,14 @@ def test_a_budget_of_tokens_is_kept_to_the_last_answer(
     limit: int, batch_size: int, tokens: tuple[int, int]
 ) -> None:
     bot = Paid(tokens)
-    count = asked(bot, Budget(max_tokens=limit), batch_size)
+    count = asked(bot, Budget(BudgetSettings(max_tokens=limit)), batch_size)
     each = sum(tokens)
     # The answer that meets the limit may go over it; none is asked for after that.
     assert count == min(200, -(-limit // each))
 
 
 def test_money_is_limited_by_what_was_paid_so_far() -> None:
-    budget = Budget(max_cost=1.0)
+    budget = Budget(BudgetSettings(max_cost=1.0))
     assert asked(Paid(price=0.005), budget, 64) == 20
     assert budget.ended == "the budget of 1 of money ended"
 
@@ -64,21 +65,21 @@ def test_money_is_limited_by_what_was_paid_so_far() -> None:
 def test_what_a_preflight_took_is_part_of_it() -> None:
     bot = Paid()
     bot.predict([Context((Exchange("", "clean"),))] * 24)
-    budget = Budget(max_tokens=400)
+    budget = Budget(BudgetSettings(max_tokens=400))
     assert asked(bot, budget, 64) == 16
     assert budget.ended == "the budget of 400 tokens ended"
     assert budget.forecast() == 0.0
 
 
 def test_trackers_share_a_budget() -> None:
-    budget = Budget(max_tokens=300)
+    budget = Budget(BudgetSettings(max_tokens=300))
     assert asked(Paid(), budget, 7, wanted=10) == 10
     assert asked(Paid(), budget, 7) == 20
     assert budget.usage == Usage(30, 0, 240, 60)
 
 
 def test_no_look_ahead_beyond_what_can_be_paid() -> None:
-    bot, budget = Paid(), Budget(max_tokens=1000)
+    bot, budget = Paid(), Budget(BudgetSettings(max_tokens=1000))
     budget.watch(bot)
     assert budget.limited
     assert budget.forecast() == 1.0  # Nothing is known of its answers yet.
@@ -90,13 +91,13 @@ def test_no_look_ahead_beyond_what_can_be_paid() -> None:
 @pytest.mark.parametrize("limit", [{"max_tokens": 10}, {"max_cost": 1.0}])
 def test_a_tracker_that_counts_nothing_cannot_be_limited(limit: dict[str, int]) -> None:
     with pytest.raises(UserError, match="the tracker does not count tokens"):
-        Budget(**limit).watch(WordBot())
+        Budget(BudgetSettings(**limit)).watch(WordBot())
     uncounted = Paid()
     uncounted.usage = Usage(answers=24, uncounted=24)
     with pytest.raises(UserError, match="the service does not say how many tokens"):
-        Budget(**limit).watch(uncounted)
+        Budget(BudgetSettings(**limit)).watch(uncounted)
     with pytest.raises(
         UserError, match=r"max-cost cannot be kept: .* --dst-prices=IN,OUT says them"
     ):
-        Budget(max_cost=1.0).watch(Paid())
+        Budget(BudgetSettings(max_cost=1.0)).watch(Paid())
     Budget().watch(WordBot())

@@ -18,6 +18,7 @@ from pytest_dstfuzz.campaign.answers import TrackerFailure, check_answer, count_
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Event
 from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -337,7 +338,7 @@ def test_the_tracker_cannot_change_the_batch() -> None:
 def test_calls_are_granted_to_the_last_one() -> None:
     events = []
     bot = WordBot()
-    door = Predictor(bot, 4, budget=Budget(max_calls=6), listener=events.append)
+    door = Predictor(bot, 4, budget=Budget(BudgetSettings(max_calls=6)), listener=events.append)
     answers = door.predict(contexts(*"abcdefgh"))
     assert len(answers) == 6
     assert bot.batches == [4, 2]
@@ -355,7 +356,9 @@ def test_seconds_end_between_batches() -> None:
             now[0] += 1.0
             return super().predict(batch)
 
-    door = Predictor(Slow(), 2, budget=Budget(max_seconds=2.5, clock=lambda: now[0]))
+    door = Predictor(
+        Slow(), 2, budget=Budget(BudgetSettings(max_seconds=2.5), clock=lambda: now[0])
+    )
     assert len(door.predict(contexts(*"abcdefghij"))) == 6
     assert door.budget.ended == "the budget of 2.5 seconds ended"
 
@@ -364,7 +367,7 @@ def test_the_forecast_follows_what_is_left() -> None:
     now = [0.0]
     assert Budget().forecast() == math.inf
     assert not Budget().limited
-    budget = Budget(max_seconds=10.0, max_calls=1000, clock=lambda: now[0])
+    budget = Budget(BudgetSettings(max_seconds=10.0, max_calls=1000), clock=lambda: now[0])
     assert budget.limited
     assert budget.forecast() == 64
     now[0] = 5.0
@@ -403,6 +406,6 @@ def test_a_tracker_that_gives_up_is_asked_nothing_more(raised: bool) -> None:
 
 
 def test_a_budget_that_ends_is_no_reason_to_refuse() -> None:
-    door = Predictor(WordBot(), 2, budget=Budget(max_calls=3))
+    door = Predictor(WordBot(), 2, budget=Budget(BudgetSettings(max_calls=3)))
     door.predict(contexts(*"abcd"))
     door.refuse_if_given_up()

@@ -13,6 +13,7 @@ from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -90,7 +91,7 @@ def test_the_choice_is_of_the_turn_alone(play: Play) -> None:
 
 def test_a_budget_that_ends_before_loses_no_result(play: Play) -> None:
     calls = sum(turn.calls for turn in run(play, WordBot()))
-    results = run(play, WordBot(), budget=Budget(max_calls=calls))
+    results = run(play, WordBot(), budget=Budget(BudgetSettings(max_calls=calls)))
     outcomes = [turn.outcome for turn in results]
     assert outcomes.count("skipped") < len(outcomes)
     assert all(turn.repeat_calls >= 0 for turn in results)

@@ -15,6 +15,7 @@ from pytest_dstfuzz.campaign.answers import Again, Answer, TrackerFailure, settl
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import Votes
+from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -251,7 +252,7 @@ def test_an_answer_that_fails_is_no_vote(play: Play) -> None:
 
 def test_a_turn_whose_vote_is_not_paid_for_is_skipped(play: Play) -> None:
     dialogue, texts = talk("d", "north"), {"north": ["nroth"]}
-    run = vote(play, Fickle(), dialogue, texts, budget=Budget(max_calls=5))
+    run = vote(play, Fickle(), dialogue, texts, budget=Budget(BudgetSettings(max_calls=5)))
     (result,) = run.campaign.run()
     assert result.outcome == "skipped"
     assert result.calls == run.bot.calls == 5

@@ -14,7 +14,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from importlib import resources
 from pathlib import Path
@@ -48,49 +48,37 @@ def context_key(left: str, right: str) -> str:
 # What a source of candidates offers, the compiled lexicon and the user's own alike.
 
 
-@runtime_checkable
-class SynonymSource(Protocol):
-    """Where dictionary synonyms come from."""
-
+class _Source(Protocol):
     @property
     def name(self) -> str:
         """Identifies the source and its content; goes into the lexicon's fingerprint."""
-        ...
+
+
+@runtime_checkable
+class SynonymSource(_Source, Protocol):
+    """Where dictionary synonyms come from."""
 
     def synonyms(self, word: str, pos: str | None = None) -> tuple[str, ...]:
         """Return synonyms of ``word``, best first, lower-cased, in a deterministic order."""
-        ...
 
 
 @runtime_checkable
-class NeighbourSource(Protocol):
+class NeighbourSource(_Source, Protocol):
     """Where neighbours in an embedding space come from."""
-
-    @property
-    def name(self) -> str:
-        """Identifies the source and its content; goes into the lexicon's fingerprint."""
-        ...
 
     def neighbours(self, word: str) -> tuple[tuple[str, float], ...]:
         """Return neighbours of ``word`` with their cosine, nearest first."""
-        ...
 
 
 @runtime_checkable
-class InsertionSource(Protocol):
+class InsertionSource(_Source, Protocol):
     """Where a word that fits between two words comes from."""
-
-    @property
-    def name(self) -> str:
-        """Identifies the source and its content; goes into the lexicon's fingerprint."""
-        ...
 
     def insertions(self, left: str, right: str) -> tuple[str, ...]:
         """Return words that fit between ``left`` and ``right``, likeliest first.
 
         ``""`` stands for the start or the end of the utterance.
         """
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,23 +257,12 @@ class Lexicon:
         return ()
 
 
-#: The fields of :class:`Lexicon` that are plain lists in the compiled file.
-LISTS = (
-    "stop_words",
-    "fillers",
-    "emoji",
-    "negations",
-    "dontcare",
-    "cues",
-    "number_words",
-    "weekdays",
-    "value_words",
-    "references",
-    "safe_insertions",
+#: The fields of :class:`Lexicon` that are plain lists in the compiled file, and those that map a
+#: key to several candidates.
+LISTS = tuple(item.name for item in fields(Lexicon) if item.type == "tuple[str, ...]")
+MAPPINGS = tuple(
+    item.name for item in fields(Lexicon) if item.type == "Mapping[str, tuple[str, ...]]"
 )
-
-#: The fields of :class:`Lexicon` that map a key to several candidates.
-MAPPINGS = ("misspellings", "keyboard", "look_alikes")
 
 
 @cache
@@ -303,12 +280,12 @@ def load_lexicon(path: Path | None = None) -> Lexicon:
         raise DataError(f"cannot read the lexicon {path or shipped}: {error}") from error
     if not isinstance(compiled, dict) or compiled.get("format") != FORMAT:
         raise DataError(f"{path or shipped} is no compiled lexicon of format {FORMAT}")
-    fields: dict[str, Any] = {name: tuple(compiled["lists"][name]) for name in LISTS}
+    words: dict[str, Any] = {name: tuple(compiled["lists"][name]) for name in LISTS}
     for name in MAPPINGS:
         entries: dict[str, str] = compiled["mappings"][name]
-        fields[name] = {key: tuple(entry.split(" ")) for key, entry in entries.items()}
+        words[name] = {key: tuple(entry.split(" ")) for key, entry in entries.items()}
     return Lexicon(
-        **fields,
+        **words,
         fingerprint=hashlib.sha256(data).hexdigest(),
         _tables=compiled["tables"],
     )
