@@ -345,7 +345,6 @@ def of_word_level(name: str) -> bool:
 
 
 def _operator(transformation: str, name: str, kind: str, function: Callable[..., Any]) -> Operator:
-    """Check and describe an operator."""
     import inspect  # noqa: PLC0415 - not for runs without operators
 
     label = f"{transformation}/{name}"

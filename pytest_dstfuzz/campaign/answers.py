@@ -87,22 +87,18 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
     return found
 
 
-def clean_wanted(
-    context: Context, answers: Mapping[Context, Answer], votes: int, lead: int | None = None
-) -> list[Context]:
+def clean_wanted(context: Context, answers: Mapping[Context, Answer], votes: int) -> list[Context]:
     """Return what to ask next about a clean turn; nothing once each of its slots is decided.
 
     Args:
         context: of the clean turn; the tracker answered it.
         answers: those to it and to its repetitions.
-        votes: answers that a vote takes at least.
-        lead: by how many answers a value must be ahead of all others; ``None`` = ``votes``.
+        votes: answers that a vote takes at least, and by which a value must be ahead of others.
     """
     given = all_answers(context, answers)
     if isinstance(given[0], TrackerFailure) or len(given) >= _MOST * votes:
         return []
-    slots = _slots(given)
-    behind = [(votes if lead is None else lead) - _lead(given, slot) for slot in slots]
+    behind = [votes - _lead(given, slot) for slot in _slots(given)]
     return _more(context, given, max([*behind, votes - len(given)]), votes)
 
 

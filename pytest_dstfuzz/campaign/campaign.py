@@ -156,7 +156,6 @@ class Campaign:
 
 
 def _dialogues(given: object, settings: Settings) -> DialogueSet:
-    """Return the dialogues of a campaign, whatever they were given as."""
     if isinstance(given, DialogueSet):
         found = given
     elif given is None or isinstance(given, str | Path):

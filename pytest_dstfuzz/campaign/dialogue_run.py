@@ -148,7 +148,6 @@ class _Run:
         return replace(first, state=settled_clean(context, self._answers))
 
     def _doubtful_clean(self, done: int) -> _Wanted:
-        """Yield what to ask again of the clean turns."""
         for place, context in enumerate(self._contexts[:done]):
             for again in clean_wanted(context, self._answers, self._rules.votes):
                 yield place, again
@@ -197,7 +196,6 @@ class _Run:
                     yield place, again
 
     def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Wanted:
-        """Yield what to ask again of the second passes."""
         answers, votes = self._answers, self._rules.votes
         for place, turn in enumerate(self._turns[:done]):
             for item, context in (
@@ -225,7 +223,6 @@ class _Run:
         smaller: Shrunk,
         repeats: Sequence[Repeat],
     ) -> TurnResult:
-        """Put together what is known about a turn."""
         turn, clean, answers = attempts.turn, attempts.clean, self._answers
         same = {repeat.number: repeat.same(answers) for repeat in repeats}
         variants = []

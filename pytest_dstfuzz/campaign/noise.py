@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult, Votes
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.seeding import stream
 
 DRAWS: Final = 1_000
@@ -282,29 +282,24 @@ def _counts(item: VariantResult) -> bool:
 
 def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
     """Yield what is needed of a turn, if one of its variants was put to the vote."""
-    voted = [item for item in turn.variants if item.votes is not None and _counts(item)]
+    voted = [(v, v.votes) for v in turn.variants if v.votes is not None and _counts(v)]
     if not voted:
         return
-    changes = Counter(_change(item) for item in voted if item.outcome == "violation")
+    changes = Counter(_change(item) for item, _ in voted if item.outcome == "violation")
     common = changes.most_common(1)[0][0] if changes else None
-    clean: list[Votes] = [
-        item.votes
-        for item in voted
-        if item.votes is not None and (common is None or _change(item) == common)
-    ]
+    clean = [votes for item, votes in voted if common is None or _change(item) == common]
     yield _VotedTurn(
         clean=(min(vote.clean for vote in clean), max(vote.against for vote in clean)),
         voted=tuple(
             _Voted(
-                changed=item.votes.changed,
-                kept=item.votes.kept,
+                changed=votes.changed,
+                kept=votes.kept,
                 reported=item.outcome == "violation",
                 flips=item.outcome == "violation" and _change(item) == common,
-                same=item.votes.same,
-                others=item.votes.asked - 1 - item.votes.same,
+                same=votes.same,
+                others=votes.asked - 1 - votes.same,
             )
-            for item in voted
-            if item.votes is not None
+            for item, votes in voted
         ),
         held=sum(item.outcome == "held" and item.votes is None for item in turn.variants),
     )

@@ -22,7 +22,7 @@ GIVE_UP_AFTER = 256
 #: So many more are tried before that, spread over all lengths: contexts are asked for by
 #: length, and a tracker may fail on the short ones alone.
 LAST_TRIES = 16
-#: Answers kept; far more than a window needs, and a few hundred MB at most.
+#: Answers kept, the newest ones; far more than a window needs, and a few hundred MB at most.
 MEMORY = 200_000
 
 
@@ -36,7 +36,6 @@ class Predictor:
         normalisation: of the data: what predicted slots and values are brought to.
         budget: what may be spent; ``None`` = no limit.
         listener: told of batches, errors and the end of the budget.
-        memory: number of answers that are kept; the oldest go first.
         votes: answers of a vote on what breaks a relation once, where the tracker may disagree
             with itself, see `answers`; 1 = there is no vote.
         repeats: a few contexts are asked once more, to see whether the tracker repeats itself;
@@ -53,7 +52,6 @@ class Predictor:
         normalisation: str = "plain",
         budget: Budget | None = None,
         listener: Listener | None = None,
-        memory: int = MEMORY,
         votes: int = 1,
         repeats: bool = False,
         cache: PredictionCache | None = None,
@@ -69,7 +67,6 @@ class Predictor:
         self._ontology = ontology
         self._normalisation = normalisation
         self._listener = listener or ignore
-        self._memory = memory
         self._known: dict[Context, Answer] = {}
         self._answered = False
         self._failed = self._tries = 0
@@ -180,7 +177,6 @@ class Predictor:
         return answers
 
     def _ask(self, batch: Sequence[Context]) -> dict[Context, Answer]:
-        """Ask for one batch and keep the answers."""
         answered: dict[Context, Answer] = {}
         try:
             self._answer(batch, answered)
@@ -190,7 +186,6 @@ class Predictor:
         return answered
 
     def _keep(self, answered: Mapping[Context, Answer]) -> None:
-        """Keep and count answers, and tell the listener."""
         self.budget.spend(len(answered))
         self._remember(answered)
         if self._cache is not None:
@@ -201,9 +196,8 @@ class Predictor:
         self._listener(BatchDone(len(answered), len(failures), self.calls))
 
     def _remember(self, answers: Mapping[Context, Answer]) -> None:
-        """Keep answers in memory, the newest ones."""
         self._known.update(answers)
-        while len(self._known) > self._memory:
+        while len(self._known) > MEMORY:
             del self._known[next(iter(self._known))]
 
     def _answer(self, batch: Sequence[Context], answered: dict[Context, Answer]) -> None:

@@ -96,7 +96,6 @@ def _begin(edits: Subset) -> int:
 
 
 def _split(edits: Subset, pieces: int) -> list[Subset]:
-    """Return a set in pieces of like size, in order."""
     cuts = [len(edits) * number // pieces for number in range(pieces + 1)]
     return [edits[low:high] for low, high in pairwise(cuts)]
 
@@ -270,7 +269,6 @@ class _ShrinkCase:
         return verdict.changes if broken else ()
 
     def _with(self, edits: Subset) -> _Rebuilt:
-        """Return the violation with some of its edits."""
         if edits not in self._rebuilt:
             self._rebuilt[edits] = self._rebuild({self._edits[number] for number in edits})
         return self._rebuilt[edits]

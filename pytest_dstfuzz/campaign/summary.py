@@ -114,36 +114,30 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
     )
 
 
-def failure_rate_interval(
-    results: Iterable[TurnResult], level: float = 0.95
-) -> tuple[float, float] | None:
+def failure_rate_interval(results: Iterable[TurnResult]) -> tuple[float, float] | None:
     """Return the interval of the failure rate, or ``None``; see `intervals.ratio_interval`.
 
     Dialogues are its units: the variants of one are not independent.
     """
     pairs = [(turn, count(turn.variants)) for turn in results]
-    return _interval([(turn, found.violations, found.valid) for turn, found in pairs], level)
+    return _interval([(turn, found.violations, found.valid) for turn, found in pairs])
 
 
-def turn_failure_rate_interval(
-    results: Iterable[TurnResult], level: float = 0.95
-) -> tuple[float, float] | None:
+def turn_failure_rate_interval(results: Iterable[TurnResult]) -> tuple[float, float] | None:
     """Return the interval of the share of the tested turns that are broken, or ``None``.
 
     As `failure_rate_interval`, with turns in the place of variants.
     """
-    return _interval([(turn, bool(turn.violations), turn.tested) for turn in results], level)
+    return _interval([(turn, bool(turn.violations), turn.tested) for turn in results])
 
 
-def _interval(
-    parts: Iterable[tuple[TurnResult, int, int]], level: float
-) -> tuple[float, float] | None:
+def _interval(parts: Iterable[tuple[TurnResult, int, int]]) -> tuple[float, float] | None:
     """Return the interval of a ratio, of the numerator and denominator of each turn."""
     sums: dict[str, tuple[int, int]] = {}
     for turn, part, whole in parts:
         earlier = sums.get(turn.dialogue_id, (0, 0))
         sums[turn.dialogue_id] = earlier[0] + part, earlier[1] + whole
-    return ratio_interval(list(sums.values()), level)
+    return ratio_interval(list(sums.values()))
 
 
 def yields_by_slot(results: Iterable[TurnResult]) -> dict[str, Counts]:

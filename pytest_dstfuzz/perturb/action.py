@@ -140,7 +140,6 @@ class ActionSpace:
         return tuple(steps)
 
     def _parameters(self, name: str, vector: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
-        """Return the parameters of the active repetitions."""
         width = self._widths[name]
         start = self._offsets[name] + 1
         active = []

@@ -254,7 +254,6 @@ class Perturber:
         return variant.status, variant.reason
 
     def _finish(self, source: Source, text: str, edits: tuple[Edit, ...]) -> Variant:
-        """Measure and judge a finished variant."""
         middle = source.text
         if edits and max(len(middle), len(text) // 2) > rates.LONGEST_EDITED:
             return Variant(middle, text, edits, 0.0, 0.0, "vetoed", "length")

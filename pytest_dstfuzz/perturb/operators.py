@@ -68,7 +68,6 @@ def _sides(draft: Draft, place: int) -> tuple[str, str]:
 
 
 def _repeatable(draft: Draft, used: UsedOperator) -> Iterator[int]:
-    """Yield the words that may be said twice."""
     strict = used.strict
     if strict and draft.quota < 1:
         return
@@ -91,7 +90,6 @@ def _repeat(draft: Draft, used: UsedOperator, place: int, choice: float) -> Edit
 
 
 def _replaceable(draft: Draft, used: UsedOperator) -> Iterator[int]:
-    """Yield the words which have a replacement."""
     strict = used.strict
     if strict and draft.quota < 1:
         return
@@ -112,7 +110,6 @@ def _replace(draft: Draft, used: UsedOperator, place: int, choice: float) -> Edi
 
 
 def _droppable(draft: Draft, used: UsedOperator) -> Iterator[int]:
-    """Yield the words that may go."""
     strict = used.strict
     if strict and (draft.quota < 1 or len(draft.tokens) < 2):
         return
@@ -182,7 +179,6 @@ def _join(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditRe
 
 
 def _choose_place(places: Sequence[Any], parameter: float) -> Any:
-    """Return the place that ``parameter`` selects."""
     return places[pick(parameter, len(places))]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -64,12 +64,12 @@ class TypoTable:
         harmless = self._harmless
         for start, end, choices in typos:
             head, tail = word[:start], word[end:]
-            # A mark after a whole word leaves it as it is.
+            # A mark after a whole word leaves it as it is, and so does another case.
             good = (
                 choices
                 if start == len(word) and choices == ENDINGS
                 else tuple(new for new in choices if harmless(head + new + tail))
-            ) or _in_another_case(word[start:end], choices)
+            ) or tuple(new for new in choices if new and new.lower() == word[start:end].lower())
             if good:
                 kept.append(Typo(start, end, good))
         return tuple(kept)
@@ -90,11 +90,6 @@ class TypoTable:
         if len(piece) < 2:
             return bool(piece) and piece not in _TEXTING
         return not (self._is_word and self._is_word(piece)) and piece not in self._dangerous
-
-
-def _in_another_case(old: str, choices: Sequence[str]) -> tuple[str, ...]:
-    """Return the choices that leave a word the word that it is."""
-    return tuple(new for new in choices if new and new.lower() == old.lower())
 
 
 def _neighbourhood(word: str) -> set[str]:

@@ -236,7 +236,6 @@ def _parts_word(text: str, at: int) -> bool:
 
 @lru_cache(maxsize=8192)
 def _sticky(character: str) -> bool:
-    """Say whether a character can be inside a word."""
     return character in "'’-" or is_word_character(character)
 
 

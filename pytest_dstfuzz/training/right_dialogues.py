@@ -102,20 +102,18 @@ def unlabelled(dialogues: Sequence[Dialogue]) -> str:
     return f" ({without} of {len(dialogues)} without labels: the tracker's own clean answers)"
 
 
-def held_out(
-    data: DialogueSet, share: float = HELD_OUT, seed: int = 0
-) -> tuple[DialogueSet, DialogueSet]:
-    """Part dialogues into those to train on and a ``share`` held out, each in data order.
+def held_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
+    """Part dialogues into those to train on and those held out, each in data order.
 
     Raises:
         UserError: so few dialogues that one of the parts is empty.
     """
-    drawn = stream(seed, "agent", "split").permutation(len(data.dialogues)).tolist()
-    count = round(share * len(drawn))
+    drawn = stream(0, "agent", "split").permutation(len(data.dialogues)).tolist()
+    count = round(HELD_OUT * len(drawn))
     if not 0 < count < len(drawn):
         raise UserError(
             f"{len(drawn)} dialogues cannot be parted into some to train on and "
-            f"{share:.0%} held out"
+            f"{HELD_OUT:.0%} held out"
         )
 
     def part(places: Sequence[int]) -> DialogueSet:

@@ -203,7 +203,6 @@ class _Training:
         return "calls"
 
     def _tell(self, done: Round, pace: float) -> None:
-        """Say what a round came to."""
         budget, running = self._run.training.calls, self.trainer.broken_per_1000_calls()
         self._say(
             f"round {done.number}: {done.calls_so_far:,} of {budget:,} calls, "
@@ -312,7 +311,6 @@ def _known(run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
 def _parted(
     run: AgentRun, splits: Sequence[DialogueSet], right: DialogueSet
 ) -> tuple[DialogueSet, DialogueSet]:
-    """Return the dialogues to train on and those held out."""
     training, kept_back = held_out(right)
     if run.dialogues == "all":
         hidden = {dialogue.id for dialogue in kept_back.dialogues}

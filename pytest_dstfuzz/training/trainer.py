@@ -211,7 +211,6 @@ class AgentTrainer:
         episodes: Mapping[int, _ScheduledEpisode],
         epsilon: float,
     ) -> dict[int, PolicyChoice]:
-        """Choose an action for every episode."""
         policy = self.learner.policy()
         decisions = {}
         for key, (view, trace) in observations.items():
@@ -222,7 +221,6 @@ class AgentTrainer:
         return decisions
 
     def _remember(self, choice: PolicyChoice, k: int, step: EnvironmentStep) -> None:
-        """Put a step into the memory."""
         view, trace = step.observation
         self.replay.add(
             ReplayBatch(

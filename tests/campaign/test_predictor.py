@@ -316,9 +316,10 @@ def test_failures_between_successes_are_no_reason_to_give_up(
     assert sum(isinstance(answer, TrackerFailure) for answer in answers.values()) == 40
 
 
-def test_the_oldest_answers_are_forgotten() -> None:
+def test_the_oldest_answers_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predictor_module, "MEMORY", 5)
     bot = WordBot()
-    door = Predictor(bot, 4, memory=5)
+    door = Predictor(bot, 4)
     asked = contexts(*"abcdefgh")
     assert len(door.predict(asked)) == 8
     assert list(door.known(asked)) == asked[3:]
