@@ -79,10 +79,6 @@ class Registry(Generic[T]):
     def refuse_shipped(self, name: str, where: str = "") -> None:
         """Refuse the name of one that ships for somebody else's: reports tell them by it.
 
-        Args:
-            name: the name.
-            where: it comes from, as a message begins; ``""`` = that need not be said.
-
         Raises:
             UserError: one that ships has this name.
         """

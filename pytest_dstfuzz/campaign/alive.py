@@ -21,12 +21,7 @@ _SUFFIX: Final = "alive"
 
 
 class Alive:
-    """The file that shows others that this process lives.
-
-    Args:
-        path: of what processes share; the file lies beside it.
-        owner: names the process.
-    """
+    """The file that shows others that this process lives."""
 
     def __init__(self, path: Path, owner: str) -> None:
         self._path = _file_of(path, owner)

@@ -219,13 +219,8 @@ def lock_values(data: DialogueSet, turn: Turn, clean: Answer | None) -> tuple[st
 def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) -> bool:
     """Say whether an earlier turn is seen as its variant and not clean.
 
-    Args:
-        attack: ``non-cumulative`` (never), ``cumulative`` (always) or ``hybrid``: one fair
-            coin for each (dialogue, variant, turn), the same for every later turn.
-        seed: seed of the campaign.
-        dialogue_id: the dialogue.
-        variant: index of the variant, 0 and up.
-        turn: index of the earlier turn.
+    Under ``non-cumulative`` never, ``cumulative`` always, ``hybrid`` by one fair coin for each
+    (dialogue, variant, turn), the same for every later turn.
 
     Raises:
         UserError: unknown attack design.

@@ -304,9 +304,7 @@ class DialogueScheduler:
     def settle(self, known: Predict, *, last: bool = False) -> None:
         """Take every dialogue as far as answers that are known already will do.
 
-        Args:
-            known: gives the answers that are there.
-            last: there will be no others: do without those that are optional.
+        Where these are the ``last``, do without those that are optional.
         """
         with gc_paused():
             for place in list(self._waiting):

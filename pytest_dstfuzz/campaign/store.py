@@ -106,11 +106,6 @@ class Store:
     def claim(self, run: str, owner: str, keys: Sequence[bytes]) -> set[bytes]:
         """Claim keys that have no value, so that no other process of a run computes them too.
 
-        Args:
-            run: names the run; claims of another one do not count.
-            owner: names the process.
-            keys: to be claimed.
-
         Returns:
             Those that are claimed now: not those that have a value, nor those that another
             process has claimed and is alive. All of them where the file cannot be used.

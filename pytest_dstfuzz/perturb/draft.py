@@ -106,14 +106,7 @@ def pick(parameter: float, count: int) -> int:
 
 
 def insert_before(draft: Draft, index: int, word: str, name: tuple[str, str]) -> EditResult:
-    """Put ``word`` and a blank before the word ``index`` (the number of words: at the end).
-
-    Args:
-        draft: what to work on; it has at least one word.
-        index: 0 to the number of words.
-        word: what to insert.
-        name: transformation and operator, for the edit.
-    """
+    """Put ``word`` and a blank before the word ``index`` (the number of words: at the end)."""
     tokens = draft.tokens
     if index == len(tokens):
         return insert_after(draft, index - 1, word, name)

@@ -147,11 +147,6 @@ class Perturber:
         """Find what guards an utterance, once for all its variants.
 
         One of more than `rates.LONGEST_EDITED` characters has nothing that may be edited.
-
-        Args:
-            utterance: as the user typed it; any text, empty too.
-            values: slot values of the turn's state.
-            system: the system utterance before it.
         """
         if len(utterance) > rates.LONGEST_EDITED:
             return _unedited(utterance)

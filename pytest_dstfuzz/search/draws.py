@@ -32,12 +32,7 @@ _FAR: Final = 4
 
 
 class RandomSearch(Search):
-    """Draws every action uniformly from a stream of its own.
-
-    Args:
-        seed: seed of the campaign.
-        k: number of transformations that one variant associates.
-    """
+    """Draws every action uniformly from a stream of its own."""
 
     name = "random"
 

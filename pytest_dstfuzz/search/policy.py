@@ -31,14 +31,7 @@ LATER = Exploration(candidates=32, temperature=0.3)
 
 
 class AgentSearch(Search):
-    """Lets a policy choose among the shipped transformations and operators in use.
-
-    Args:
-        policy: what was trained.
-        seed: seed of the campaign.
-        k: number of transformations that one variant associates.
-        order: what the policy's position parameters count through.
-    """
+    """Lets a policy choose among the shipped transformations and operators in use."""
 
     name = _NAME
     adaptive = True

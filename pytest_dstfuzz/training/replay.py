@@ -26,10 +26,7 @@ class ReplayBatch(NamedTuple):
 
 
 class Replay:
-    """A ring of steps.
-
-    Args:
-        capacity: steps that are kept.
+    """A ring of steps, so many as its capacity.
 
     Attributes:
         columns: by the name of a field of `ReplayBatch`, [capacity, ...] each.
