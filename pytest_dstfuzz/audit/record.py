@@ -122,11 +122,7 @@ class Audit:
 def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, int]) -> Audit:
     """Draw the sample of an audit; where its file is there, go on with it.
 
-    Args:
-        path: the file of the audit.
-        turns: those of the report.
-        given: fields of `Draw` that the user chose. The others are those of the file, or
-            the defaults.
+    ``given`` are fields of `Draw` that the user chose; others are those of the file, or defaults.
 
     Raises:
         DataError: the file is no audit.

@@ -83,12 +83,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def examine(folder: Path) -> dict[str, Any]:
-    """Return all that is told, as plain JSON values.
-
-    Args:
-        folder: where pytest would be started: its configuration file is looked for there and
-            in the folders above.
-    """
+    """Return all that is told of pytest started in a folder, as plain JSON values."""
     problems: list[str] = []
     package = Path(__file__).parents[1]
     cache = _cache_folder()

@@ -45,11 +45,9 @@ def abbreviated(text: str) -> str:
 
 
 def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
-    """Return the file that pytest would read, what it says of this plugin, and ``[tool.dstfuzz]``.
+    """Return the file that pytest started in a folder reads, its settings, and ``[tool.dstfuzz]``.
 
-    Args:
-        folder: where pytest would be started.
-        problems: is told which file cannot be read.
+    It may stand in a folder above. Files that cannot be read are put among the problems.
     """
     for place in (folder, *folder.parents):
         for name in _files_of_this_pytest():

@@ -10,11 +10,7 @@ _PAUSE = 10.0
 
 
 class ProgressLine:
-    """Shows how far a command is, without a trace in its output.
-
-    Args:
-        what: what is counted.
-    """
+    """Shows how far a command is in what it counts, without a trace in its output."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -81,13 +81,7 @@ class TurnOutcomes:
 
     @classmethod
     def of(cls, turn: TurnResult, key: str, *, hidden: bool) -> TurnOutcomes:
-        """Take from a result what a baseline keeps of it.
-
-        Args:
-            turn: the result.
-            key: of what was said up to it.
-            hidden: keep digests in the place of slot values.
-        """
+        """Take from a result what a baseline keeps, ``hidden`` with digests for slot values."""
         return cls(
             dialogue=turn.dialogue_id,
             turn=turn.turn_index,
@@ -166,15 +160,7 @@ def make_baseline(
     *,
     hidden: bool = False,
 ) -> Baseline:
-    """Return the baseline of a build.
-
-    Args:
-        groups: all results of the session.
-        campaign: see `campaign_identity`.
-        model: name of the tracker.
-        contents: of the data.
-        hidden: keep digests in the place of slot values.
-    """
+    """Return the baseline of a build, ``hidden`` with digests in the place of slot values."""
     kept = {
         name: [
             TurnOutcomes.of(turn, contents[turn.dialogue_id][turn.turn_index], hidden=hidden)

@@ -74,11 +74,7 @@ class Drift:
         return (count + self.silenced) / turns if turns else 0.0
 
     def to_json(self, *, hidden: bool = False) -> dict[str, Any]:
-        """Return the object ``clean`` of the JSON report's comparison.
-
-        Args:
-            hidden: write ``x`` for each value.
-        """
+        """Return ``clean`` of a report's comparison, ``hidden`` with an ``x`` for each value."""
         return {
             "turns": self.turns,
             "silenced": self.silenced,
@@ -94,12 +90,7 @@ class Drift:
 
 
 def clean_drift(pairs: Sequence[CleanPair], silenced: int = 0) -> Drift:
-    """Compare the answers of two builds to the same clean turns.
-
-    Args:
-        pairs: those that both answered.
-        silenced: see `Drift`.
-    """
+    """Compare the answers of two builds to the clean turns that both answered; see `Drift`."""
     moved = [pair for pair in pairs if pair.changed]
     labelled = [(pair, pair.label) for pair in pairs if pair.label is not None]
     return Drift(

@@ -51,13 +51,7 @@ class Session:
 
 
 def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> Judgement:
-    """Judge a session.
-
-    Args:
-        session: what it found.
-        gates: its limits.
-        baseline: of the build that it is compared with.
-    """
+    """Judge a session by its limits, and against the baseline of an earlier build."""
     results, missing = session.results, session.missing
     found = troubles(results, session.ended or _without_result(missing))
     gated = gates.given or baseline is not None
@@ -95,11 +89,7 @@ def _without_result(missing: int) -> str:
 
 
 def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
-    """Fail trackers that give one answer to everything; nothing where none does.
-
-    Args:
-        groups: all results of the session, those of each tracker apart.
-    """
+    """Fail trackers that give one answer to everything; the results of each are a group."""
     every = [result for turns in groups.values() for result in turns]
     parts = [one_answer(turns) for turns in groups.values()]
     # Tests with settings of their own may have few turns each, and one tracker all the same.

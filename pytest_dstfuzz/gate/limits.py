@@ -106,11 +106,7 @@ def read_gates(path: Path) -> Gates:
 
 
 def check_names(gates: Gates, slots: Sequence[str]) -> None:
-    """Refuse limits of domains and slots that the data does not have.
-
-    Args:
-        gates: the limits.
-        slots: all slots of the data.
+    """Refuse limits of domains and slots that are not among all ``slots`` of the data.
 
     Raises:
         UserError: an unknown name, with the nearest one that there is.

@@ -135,13 +135,7 @@ class Pairing:
 
 
 def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
-    """Return the turns and the variants that a baseline and a run share.
-
-    Args:
-        baseline: of the earlier build.
-        groups: the results of this one.
-        contents: of the data that they are about.
-    """
+    """Return the turns and the variants that a baseline and a run share."""
     new = {
         TurnPosition(name, turn.dialogue_id, turn.turn_index): turn
         for name, turns in _named(baseline, groups)
@@ -282,13 +276,7 @@ class Matching:
 def match_dialogues(
     old: Iterable[TurnOutcomes], contents: Contents, tested: Collection[str]
 ) -> Matching:
-    """Find the dialogues of a baseline in the data of a run.
-
-    Args:
-        old: all turns of the baseline.
-        contents: of the data.
-        tested: ids of the dialogues of which the run has results.
-    """
+    """Find the dialogues of a baseline in the data of a run that ``tested`` some of them."""
     #: Place and key of the last turn that the baseline has of a dialogue.
     lasts: dict[str, tuple[int, str]] = {}
     for turn in old:

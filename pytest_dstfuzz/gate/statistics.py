@@ -94,9 +94,7 @@ def interval(
 def permutation_test(paired: Paired, rng: np.random.Generator) -> float:
     """Return the two-sided p-value of builds swapped within dialogues; needs two dialogues.
 
-    Args:
-        paired: the two builds.
-        rng: source of the permutations; not used where all of them are taken.
+    ``rng`` is not used where all permutations are taken.
     """
 
     def difference(after: Floats, before: Floats, axis: int) -> Floats:

@@ -144,13 +144,7 @@ def judge_rate(
 
 
 def judge_accuracy(limit: float, right: int, labelled: int) -> LimitFinding:
-    """Judge the accuracy of the clean answers by its limit.
-
-    Args:
-        limit: lowest accuracy that is allowed.
-        right: turns whose clean answer is the label.
-        labelled: turns with a label.
-    """
+    """Judge the share of the labelled turns whose clean answer is right by its lowest limit."""
     gate: Gate = "min-accuracy"
     if not labelled:
         reason = "there is no accuracy: no turn that was tested has a label"

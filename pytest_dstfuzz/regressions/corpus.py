@@ -65,11 +65,7 @@ def read_corpus(path: Path) -> Corpus:
 
 
 def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpus, Corpus]:
-    """Change a file, whatever other processes change in it at the same time.
-
-    Args:
-        path: the file.
-        change: makes the new corpus of the one that the file holds now.
+    """Change what a file holds now, whatever other processes change in it at the same time.
 
     Returns:
         What the file held, and what it holds now.

@@ -28,15 +28,11 @@ def {name}(dst_model):
 
 
 def promoted(regression: Regression, existing: str = "") -> str:
-    """Return a file of tests with that of a violation at its end.
+    """Return a file of tests, its imports completed, with that of a violation at its end.
 
     The test passes once the slots that changed are let alone. It uses the fixture
     ``dst_model``, so that it is run against whatever tracker a suite is about, and takes what
     that may answer wherever a campaign does.
-
-    Args:
-        regression: the violation.
-        existing: what the file holds already; imports that it lacks are added to its own.
 
     Raises:
         UserError: the file is no Python, or has this test already.

@@ -65,15 +65,7 @@ class Regression:
         relation: str,
         normalisation: str = "plain",
     ) -> Regression:
-        """Remember a violation, its smallest version where that is known.
-
-        Args:
-            turn: the turn that it was found at.
-            variant: one of its violations.
-            dialogue: that the turn is of.
-            relation: name of the relation that it breaks.
-            normalisation: of the data.
-        """
+        """Remember a violation of a relation, its smallest version where that is known."""
         plain = variant.plain
         seen = (*plain.context, plain.text)
         clean = dialogue.turns[: turn.turn_index + 1]
@@ -123,11 +115,8 @@ class Regression:
         """Say whether it is still broken, and by which changes.
 
         It is while one of the slots that changed when it was found changes; to which value
-        does not matter.
-
-        Args:
-            answers: those to `clean` and `seen`; missing where the budget ended.
-            relation: that it breaks; ``None`` = the one of its name.
+        does not matter. Answers to `clean` or `seen` are missing where the budget ended; without a
+        relation it is the one of its name.
 
         Raises:
             UserError: there is no relation of its name.

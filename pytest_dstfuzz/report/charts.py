@@ -76,13 +76,9 @@ class DotPanel(NamedTuple):
 def line_charts(
     charts: Sequence[Chart], *, width: int = 380, theme: Theme = PLAIN, attributes: str = ""
 ) -> str:
-    """Return charts side by side, with one legend, as their lines are the same.
+    """Return charts (one at least), each ``width`` points wide, side by side with one legend.
 
-    Args:
-        charts: at least one.
-        width: of each, in points.
-        theme: the colours.
-        attributes: more of the ``svg`` element.
+    Their lines are the same; ``attributes`` are more of the ``svg`` element.
     """
     height = 260
     parts = []
@@ -100,14 +96,7 @@ def line_charts(
 def dot_panels(
     names: Sequence[str], panels: Sequence[DotPanel], *, theme: Theme = PAGE, attributes: str = ""
 ) -> str:
-    """Return a row for each name, with a dot in each of the panels.
-
-    Args:
-        names: of the rows.
-        panels: side by side.
-        theme: the colours.
-        attributes: more of the ``svg`` element.
-    """
+    """Return a row for each name, with a dot in each of the panels; see `line_charts`."""
     width, bottom = 150, _TOP + _ROW * max(len(names), 1)
     parts = [
         _text(_NAMES - 8, _middle(row) + 4, _short(name), theme.quiet, anchor="end")

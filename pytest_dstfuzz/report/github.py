@@ -276,13 +276,7 @@ def violation_commands(
 
 
 def command(level: str, title: str, message: str, place: tuple[str, int] | None = None) -> str:
-    r"""Return a workflow command, on one line.
-
-    Args:
-        level: error or warning.
-        title: of the annotation.
-        message: its text.
-        place: the file, seen from the root of the repository, and the line that it is about.
+    r"""Return a workflow command, on one line; ``place`` is a file of the repository, and a line.
 
     >>> command("error", "a: b", "50 %\nmore")
     '::error title=a%3A b::50 %25%0Amore'

@@ -95,15 +95,10 @@ def failures(results: Iterable[TurnResult]) -> dict[str, int]:
 def plainest(
     results: Iterable[TurnResult], count: int, *, each: Literal["dialogue", "turn"] = "dialogue"
 ) -> list[tuple[TurnResult, VariantResult]]:
-    """Return the violations that are easiest to follow, of as many dialogues or turns.
+    """Return the violations that are easiest to follow, one of ``each``, ``count`` at most.
 
     Fewest edits first, then the smallest rates; those that the turn's own edits caused
     before those that needed others.
-
-    Args:
-        results: all turns.
-        count: how many at most.
-        each: what one violation is returned of.
     """
     best: dict[str, tuple[TurnResult, VariantResult]] = {}
     pairs = [(turn, variant) for turn in results for variant in turn.violations]
@@ -120,8 +115,7 @@ def _ranked(names: Iterable[str]) -> dict[str, int]:
 def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Return what is said of dialogues that are not the same in both builds, and their ids.
 
-    Args:
-        comparison: of the JSON report; those of earlier versions say nothing of it.
+    Comparisons in reports of earlier versions say nothing of it.
     """
     suite = comparison.get("suite", {})
     found = {
@@ -140,8 +134,7 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
 def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the turns whose clean answer changed: id, ``slot: before -> after, ...``.
 
-    Args:
-        comparison: of the JSON report; those of earlier versions do not name the answers.
+    Comparisons in reports of earlier versions do not name them.
     """
     return [
         (
@@ -167,12 +160,7 @@ def usage_text(usage: Usage) -> str:
 
 
 def disagreement_text(measured: Disagreement, votes: int) -> str:
-    """Return how often a tracker disagreed with itself, and what is done about it.
-
-    Args:
-        measured: before the run.
-        votes: answers of a vote.
-    """
+    """Return how often a tracker disagreed with itself, and what is done about it."""
     text = (
         f"{measured.differed} of {measured.contexts} contexts, asked {measured.answers} times "
         "each before the run, got different answers"

@@ -61,12 +61,7 @@ class CampaignFigures:
 
 
 class StrictVeto:
-    """Says what the profile `strict` would have vetoed, whichever profile made it.
-
-    Args:
-        perturber: one with the profile `strict`.
-        data: the dialogues.
-    """
+    """Says what `strict`, the profile of its perturber, vetoes, whichever profile made it."""
 
     def __init__(self, perturber: Perturber, data: DialogueSet) -> None:
         self._perturber = perturber
@@ -84,15 +79,11 @@ class StrictVeto:
 
 
 def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
-    """Count the contexts that a turn takes for its first 0, 1, 2, ... variants.
+    """Count the contexts that a turn, run to its end, takes for its first 0, 1, 2, ... variants.
 
     A variant of a number never depends on those of higher ones, so this is what campaigns of
     fewer variants ask for. It is what `TurnResult.calls` counts, but where a tracker that
-    disagrees with itself is asked again.
-
-    Args:
-        result: a turn that was run to the end of its variants.
-        users: the user's utterances of the turns before it, as they are.
+    disagrees with itself is asked again. ``users`` are the clean utterances of earlier turns.
     """
     clean = tuple(users)
     asked = {(clean, result.user)}
@@ -110,13 +101,7 @@ def calls_after(result: TurnResult, users: Sequence[str]) -> tuple[int, ...]:
 def turn_figures(
     result: TurnResult, earlier: Mapping[int, TurnResult], veto: StrictVeto | None
 ) -> TurnFigures:
-    """Return the figures of a turn.
-
-    Args:
-        result: the turn.
-        earlier: the turns before it, by index.
-        veto: what `strict` says; ``None`` where the campaign was strict, so that it vetoes none.
-    """
+    """Return the figures of a turn; ``veto`` is ``None`` where the campaign was strict."""
 
     def violation(variant: VariantResult) -> Violation:
         own = around = False

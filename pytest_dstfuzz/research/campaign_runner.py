@@ -58,9 +58,7 @@ class CampaignRunner:
     def run(self, settings: Settings, done: Callable[[int], None] | None = None) -> CampaignFigures:
         """Run one campaign over all the dialogues, with a predictor of its own.
 
-        Args:
-            settings: of the campaign.
-            done: told after each turn how many are done.
+        ``done`` is told after each turn how many are done.
 
         Raises:
             UserError: the settings cannot be used.
@@ -165,11 +163,7 @@ def _digest(paths: Sequence[Path]) -> str:
 
 
 class Recording:
-    """Hands everything on to another search and keeps the actions of its proposals.
-
-    Args:
-        search: who chooses.
-    """
+    """Hands everything on to another search and keeps the actions of its proposals."""
 
     def __init__(self, search: Search) -> None:
         self._search = search

@@ -64,13 +64,7 @@ def begin(
     name: str,
     arguments: Sequence[str],
 ) -> tuple[Comparison, Path | None]:
-    """Find the held-out dialogues; what is used of ``given`` is taken out of it.
-
-    Args:
-        given: values of the options.
-        contenders: the searches to compare.
-        name: of the experiment.
-        arguments: as the user typed them.
+    """Find the held-out dialogues; what is used of the options ``given`` is taken out of it.
 
     Raises:
         UserError: an argument, the data or the tracker cannot be used.

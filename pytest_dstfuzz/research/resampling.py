@@ -41,12 +41,7 @@ class Rate(NamedTuple):
 
 
 class Resamples:
-    """Draws of the same number of dialogues with replacement.
-
-    Args:
-        dialogues: their ids.
-        seed: of the draws.
-    """
+    """Draws of the same number of dialogues with replacement, by seed."""
 
     def __init__(self, dialogues: Sequence[str], seed: int) -> None:
         self._dialogues = tuple(dialogues)

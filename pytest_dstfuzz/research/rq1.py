@@ -128,12 +128,7 @@ class Rq1Table:
 
 
 def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
-    """Measure the table.
-
-    Args:
-        config: what to measure.
-        say: told about progress.
-        tracker: the tracker, where it is there already; made from ``config`` otherwise.
+    """Measure the table, of a tracker that is made from ``config`` where none is given.
 
     Raises:
         UserError: the data or the tracker cannot be used, or no dialogue is right throughout.

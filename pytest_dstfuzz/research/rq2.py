@@ -171,12 +171,7 @@ COLUMNS: Columns = {
 
 
 def tables(table: Rq2Table, *, charts: bool) -> dict[str, str]:
-    """Return the texts of the files, by name.
-
-    Args:
-        table: the figures.
-        charts: whether charts lie beside the file, one for each profile, to be shown in it.
-    """
+    """Return the texts of the files, by name; ``charts`` are shown in the first of them."""
     texts = {"rq2.md": _markdown(table, charts=charts), "rq2.csv": csv_text(COLUMNS, table.rows)}
     if charts:
         texts |= {_chart_name(name): _chart(table, name) for name in table.config.validities}

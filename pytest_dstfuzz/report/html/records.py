@@ -38,12 +38,7 @@ def page_data(turns: Sequence[TurnResult]) -> dict[str, Any]:
 
 
 def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> dict[str, Any]:
-    """Return one violation.
-
-    Args:
-        number: place of the turn in the page's list.
-        turn: the turn.
-        variant: the variant that broke it.
+    """Return one violation of the turn that is at ``number`` in the page's list.
 
     Returns:
         ``turn``, ``variant`` (its number), ``cause``, ``rates`` (words, characters),

@@ -24,12 +24,7 @@ def environment(**more: Any) -> Environment:
 
 
 def insides(script: str, data: Any) -> dict[str, Any]:
-    """Return style, script, data and content policy of a page, by their names in templates.
-
-    Args:
-        script: name of its file.
-        data: what the script draws.
-    """
+    """Return style, script (a file), its data and the policy, by their names in templates."""
     parts = {"style": _file("style.css"), "script": _file(script)}
     return {
         **{name: trusted(text) for name, text in parts.items()},
@@ -58,11 +53,7 @@ def script_json(value: Any) -> str:
 
 
 def content_policy(parts: Mapping[str, str]) -> str:
-    """Return a content security policy that lets nothing in but the given texts.
-
-    Args:
-        parts: ``script`` and ``style``, each with the text of its one element.
-    """
+    """Return a content security policy that lets in but the texts of script and style."""
     allowed = [f"{name}-src 'sha256-{_digest(text)}'" for name, text in parts.items()]
     return "; ".join(
         ["default-src 'none'", *allowed, "img-src data:", "base-uri 'none'", "form-action 'none'"]
