@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 
+from pytest_dstfuzz.config.rates import percent
+
 #: Seconds between lines where the stream is no terminal.
 _PAUSE = 10.0
 
@@ -23,7 +25,7 @@ class ProgressLine:
         if not self._terminal and now - self._last < _PAUSE:
             return
         self._last = now
-        share = f" of {total:,} ({done / total:.0%})" if total else ""
+        share = f" of {total:,} ({percent(done / total, 0)})" if total else ""
         text = f"{done:,}{share} {self._what}"
         print(f"\r{text}\x1b[K" if self._terminal else text, end="", file=sys.stderr)
         print(end="" if self._terminal else "\n", file=sys.stderr, flush=True)

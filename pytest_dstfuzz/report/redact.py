@@ -8,17 +8,19 @@ nobody can tell. Names of slots, ids of dialogues and figures stay.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
-from typing import Final, overload
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Final, overload
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.perturb.types import Edit
 
 #: What stands for the message of an error, which may repeat what was said.
 KEPT_BACK: Final = "kept back (redact)"
 _SEEN = re.compile(r"\S")
+#: Fields of results, of their edits and of their changes that hold what was said or answered.
+_SAID: Final = frozenset(
+    {"system", "user", "text", "context", "label", "clean_state", "state", "before", "after"}
+)
 
 
 @overload
@@ -36,59 +38,32 @@ def masked_text(text: str | None) -> str | None:
 
 def redacted(result: TurnResult) -> TurnResult:
     """Return a result without its texts and slot values."""
+    masked: TurnResult = _masked(result)
     return replace(
-        result,
-        system=masked_text(result.system),
-        user=masked_text(result.user),
-        label=_state(result.label),
-        clean_state=_state(result.clean_state),
+        masked,
         reason=KEPT_BACK if result.outcome == "error" and result.reason else result.reason,
-        variants=tuple(map(_variant, result.variants)),
+        variants=tuple(map(_with_its_reason, masked.variants)),
     )
 
 
-def _variant(variant: VariantResult) -> VariantResult:
-    minimal = variant.minimal
+def _with_its_reason(variant: VariantResult) -> VariantResult:
     # The name of a lock stays; what it found in the utterance comes after a colon.
-    reason = KEPT_BACK if variant.outcome == "error" else variant.reason.partition(":")[0]
-    return replace(
-        variant,
-        text=masked_text(variant.text),
-        context=tuple(map(masked_text, variant.context)),
-        edits=_edits(variant.edits),
-        reason=reason,
-        state=_state(variant.state),
-        changed_slots=_changes(variant.changed_slots),
-        context_edits=_context(variant.context_edits),
-        minimal=minimal
-        and replace(
-            minimal,
-            text=masked_text(minimal.text),
-            context=tuple(map(masked_text, minimal.context)),
-            edits=_edits(minimal.edits),
-            context_edits=_context(minimal.context_edits),
-            changed_slots=_changes(minimal.changed_slots),
-        ),
-    )
+    kept = KEPT_BACK if variant.outcome == "error" else variant.reason.partition(":")[0]
+    return replace(variant, reason=kept)
 
 
-def _edits(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    return tuple(
-        replace(edit, before=masked_text(edit.before), after=masked_text(edit.after))
-        for edit in edits
-    )
+def _masked(part: Any) -> Any:
+    """Return a part of a result with the fields masked that hold what was said."""
+    if isinstance(part, tuple):
+        return tuple(map(_masked, part))
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    values = {item.name: getattr(part, item.name) for item in fields(part)}
+    masks = {name: _mask if name in _SAID else _masked for name in values}
+    return replace(part, **{name: masks[name](value) for name, value in values.items()})
 
 
-def _context(edits: Iterable[ContextEdits]) -> tuple[ContextEdits, ...]:
-    return tuple(replace(earlier, edits=_edits(earlier.edits)) for earlier in edits)
-
-
-def _changes(changes: Iterable[ChangedSlot]) -> tuple[ChangedSlot, ...]:
-    return tuple(
-        replace(change, before=masked_text(change.before), after=masked_text(change.after))
-        for change in changes
-    )
-
-
-def _state(state: BeliefState | None) -> BeliefState | None:
-    return None if state is None else BeliefState({s: masked_text(v) for s, v in state.items()})
+def _mask(value: Any) -> Any:
+    if isinstance(value, BeliefState):
+        return BeliefState({slot: masked_text(text) for slot, text in value.items()})
+    return tuple(map(masked_text, value)) if isinstance(value, tuple) else masked_text(value)

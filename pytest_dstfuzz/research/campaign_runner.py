@@ -166,52 +166,32 @@ class Recording:
     """Hands everything on to another search and keeps the actions of its proposals."""
 
     def __init__(self, search: Search) -> None:
-        self._search = search
+        self.name, self.order, self.adaptive = search.name, search.order, search.adaptive
+        self.context_variant = search.context_variant
+        self._begin = search.turn
         # By place, so that a turn that is run again is not counted twice.
         self._taken: dict[_Place, Action] = {}
-
-    @property
-    def name(self) -> str:
-        """The name of the search."""
-        return self._search.name
-
-    @property
-    def order(self) -> str:
-        """What its position parameters count through."""
-        return self._search.order
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether it wants to know what earlier attempts showed."""
-        return self._search.adaptive
 
     @property
     def actions(self) -> tuple[Action, ...]:
         """The action of every draw so far, redraws included, sorted by what it was for."""
         return tuple(action for _, action in sorted(self._taken.items(), key=lambda item: item[0]))
 
-    def context_variant(self, number: int) -> int:
-        """Return the number of the variants of earlier turns that a variant is seen with."""
-        return self._search.context_variant(number)
-
     def turn(self, task: SearchTask) -> RecordingTurn:
         """Begin a turn."""
-        place = (task.dialogue.id, task.turn_index)
-        return RecordingTurn(self._search.turn(task), place, self._taken)
+        return RecordingTurn(self._begin(task), (task.dialogue.id, task.turn_index), self._taken)
 
 
+@dataclass(frozen=True, slots=True)
 class RecordingTurn:
     """The attempts of a `Recording` at one turn."""
 
-    def __init__(
-        self, turn: TurnSearch, place: tuple[str, int], taken: dict[_Place, Action]
-    ) -> None:
-        self._turn = turn
-        self._place = place
-        self._taken = taken
+    attempts: TurnSearch
+    place: tuple[str, int]
+    taken: dict[_Place, Action]
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return what the search proposes."""
-        proposal = self._turn.propose(number, draw, seen)
-        self._taken[(*self._place, number, draw)] = proposal.action
+        proposal = self.attempts.propose(number, draw, seen)
+        self.taken[(*self.place, number, draw)] = proposal.action
         return proposal

@@ -10,6 +10,7 @@ from typing import Any
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.checkpoint import SavedPolicy
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
@@ -95,7 +96,7 @@ class Comparison:
         words = ", ".join(f"`{lock}`" for lock in config.lock)
         locks = f", under `strict` no edit of {words}" if words else ""
         accuracies = ", ".join(
-            f"{item.split} {item.joint_goal_accuracy:.2%}" for item in self.right.evaluations
+            f"{item.split} {percent(item.joint_goal_accuracy)}" for item in self.right.evaluations
         )
         return [
             f"- command: `{config.command}` (pytest-dstfuzz {__version__})",

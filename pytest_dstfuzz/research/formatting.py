@@ -16,30 +16,25 @@ Columns = Mapping[str, Callable[[Any], object]]
 NONE = "n/a"
 
 
-def number(rate: Rate, decimals: int = 1) -> str:
+def number(rate: Rate, decimals: int = 1, unit: str = "") -> str:
     """Return a figure and its interval: ``26.9 [20.1, 33.0]``."""
     if rate.value is None:
         return NONE
+    text = f"{rate.value:.{decimals}f}{unit}"
     if rate.interval is None:
-        return f"{rate.value:.{decimals}f}"
+        return text
     low, high = rate.interval
-    return f"{rate.value:.{decimals}f} [{low:.{decimals}f}, {high:.{decimals}f}]"
+    return f"{text} [{low:.{decimals}f}, {high:.{decimals}f}]"
 
 
 def rate_text(rate: Rate, decimals: int = 1) -> str:
     """Return a share and its interval: ``97.7 % [97.4, 98.1]``."""
-    if rate.value is None:
-        return NONE
-    text = f"{100 * rate.value:.{decimals}f} %"
-    if rate.interval is None:
-        return text
-    low, high = rate.interval
-    return f"{text} [{100 * low:.{decimals}f}, {100 * high:.{decimals}f}]"
+    return number(rate.scaled(100), decimals, " %")
 
 
 def share(value: float | None, decimals: int = 1) -> str:
     """Return a share without its interval."""
-    return NONE if value is None else f"{100 * value:.{decimals}f} %"
+    return rate_text(Rate(value), decimals)
 
 
 def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

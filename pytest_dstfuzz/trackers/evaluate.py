@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
@@ -100,7 +101,7 @@ class Evaluation:
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
         where = f"{self.data}, split {self.split}"
-        joint = f"{self.joint_goal_accuracy:7.2%}  ({self.right} of {self.turns} turns)"
+        joint = f"{percent(self.joint_goal_accuracy):>9}  ({self.right} of {self.turns} turns)"
         rows = [
             f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
             f"layout                {self.layout}",
@@ -109,13 +110,13 @@ class Evaluation:
             *(f"note                  {note}" for note in self.notes),
             *(f"no answer             {text}" for text in self._unanswered()),
             f"joint goal accuracy   {joint}",
-            f"slot accuracy         {self.slot_accuracy:7.2%}  ({self.slots} slots)",
+            f"slot accuracy         {percent(self.slot_accuracy):>9}  ({self.slots} slots)",
             f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
         ]
         if self.domains:
             rows.append("joint goal accuracy by domain (turns of dialogues that touch it):")
             rows += [
-                f"  {item.domain:<19} {item.joint_goal_accuracy:7.2%}  "
+                f"  {item.domain:<19} {percent(item.joint_goal_accuracy):>9}  "
                 f"({item.right} of {item.turns} turns)"
                 for item in self.domains
             ]

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import UserError
 
 
@@ -93,8 +94,8 @@ class EpochFigures:
         slots = self.slot_accuracy
         return (
             f"epoch {self.epoch} loss {self.LOSSES.format_map(asdict(self))} validation: "
-            f"joint goal accuracy {100 * self.joint_goal_accuracy:.2f} %, "
-            + ("" if slots is None else f"slot accuracy {100 * slots:.2f} %, ")
+            f"joint goal accuracy {percent(self.joint_goal_accuracy)}, "
+            + ("" if slots is None else f"slot accuracy {percent(slots)}, ")
             + f"{self.seconds / 60:.1f} min"
         )
 

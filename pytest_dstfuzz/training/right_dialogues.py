@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import stream
@@ -113,7 +114,7 @@ def held_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
     if not 0 < count < len(drawn):
         raise UserError(
             f"{len(drawn)} dialogues cannot be parted into some to train on and "
-            f"{HELD_OUT:.0%} held out"
+            f"{percent(HELD_OUT, 0)} held out"
         )
 
     def part(places: Sequence[int]) -> DialogueSet:
@@ -135,7 +136,8 @@ def _evaluated(tracker: Tracker, data: DialogueSet, batch_size: int, say: Say) -
         lambda done, whole: tell(f"{data.split}: {done} of {whole} turns predicted"),
     )
     say(
-        f"{data.name} {data.split}: joint goal accuracy {result.joint_goal_accuracy:.2%}, "
+        f"{data.name} {data.split}: joint goal accuracy "
+        f"{percent(result.joint_goal_accuracy)}, "
         f"{len(result.right_dialogues)} of {result.dialogues} dialogues right at every turn"
         + (f" of the {result.turns} with labels" if result.unlabelled else "")
     )

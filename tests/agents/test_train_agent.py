@@ -439,7 +439,7 @@ def test_without_labels_the_clean_answers_stand_for_them(tmp_path: Path, labelle
     assert load_policy(tmp_path / "out").about.data.endswith(told)
     if labelled:
         assert (
-            "few val: joint goal accuracy 100.00%, 3 of 3 dialogues right at every turn of the"
+            "few val: joint goal accuracy 100.00 %, 3 of 3 dialogues right at every turn of the"
             in ("".join(lines))
         )
     train_agent(dataclasses.replace(run, resume=True), silent, PlantedBot())

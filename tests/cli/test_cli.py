@@ -275,7 +275,7 @@ def test_progress_on_a_terminal_rewrites_its_line(
     line(5, 10)
     line(1000, None)
     line.close()
-    assert capsys.readouterr().err == "\r5 of 10 (50%) turns\x1b[K\r1,000 turns\x1b[K\r\x1b[K"
+    assert capsys.readouterr().err == "\r5 of 10 (50 %) turns\x1b[K\r1,000 turns\x1b[K\r\x1b[K"
 
 
 def test_progress_elsewhere_is_a_line_now_and_then(
@@ -287,7 +287,7 @@ def test_progress_elsewhere_is_a_line_now_and_then(
     line(1, 10)
     line(2, 10)
     line.close()
-    assert capsys.readouterr().err == "2 of 10 (20%) turns\n"
+    assert capsys.readouterr().err == "2 of 10 (20 %) turns\n"
 
 
 def test_commands_describe_themselves() -> None:

@@ -87,9 +87,9 @@ def test_the_figures_as_json_and_as_text() -> None:
     assert "layout                sharded\n" in text
     assert "normalisation         multiwoz\n" in text
     assert "note                  Read in the layout 'sharded'.\n" in text
-    assert "joint goal accuracy    75.00%  (3 of 4 turns)" in text
+    assert "joint goal accuracy     75.00 %  (3 of 4 turns)" in text
     assert "right throughout      1 of 2 dialogues" in text
-    assert "  taxi                 66.67%  (2 of 3 turns)" in text
+    assert "  taxi                  66.67 %  (2 of 3 turns)" in text
 
 
 def test_slots_without_a_dash_have_no_domain() -> None:
