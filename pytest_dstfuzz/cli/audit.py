@@ -80,31 +80,26 @@ def _do(given: Namespace) -> None:
     turns = report_turns(report)
     audit = open_audit(record, turns, draw)
     audit.save()
-    _announce(audit)
-    elsewhere = False
-    if given.judgements is not None:
-        audit.say(given.judge, read_judgements(given.judgements, audit.sample))
-        elsewhere = True
-    if given.sheet is not None:
-        write_sheet(given.sheet, audit.sample, given.judge)
-        print(printable(str(given.sheet)))
-        elsewhere = True
-    if given.html is not None:
-        _write_page(given.html, audit, given.judge)
-        print(printable(str(given.html)))
-        elsewhere = True
-    if not elsewhere:
-        _ask(audit, given.judge)
-    if not elsewhere or given.judgements is not None:
-        print(printable("\n".join(audit.lines(given.judge))))
-
-
-def _announce(audit: Audit) -> None:
     sample = audit.sample
     decoys = len(sample.rows) - sample.violations
     hidden = f" and {decoys} decoys" if decoys else ""
     said = f"{sample.violations} violations{hidden}, seed {sample.draw.seed}; {audit.path}"
     print(printable(said))
+    if given.judgements is not None:
+        audit.say(given.judge, read_judgements(given.judgements, sample))
+    if given.sheet is not None:
+        write_sheet(given.sheet, sample, given.judge)
+        print(printable(str(given.sheet)))
+    if given.html is not None:
+        from pytest_dstfuzz.audit.page import write_page  # noqa: PLC0415 - needs jinja2
+
+        write_page(given.html, audit, given.judge)
+        print(printable(str(given.html)))
+    elsewhere = (given.judgements, given.sheet, given.html) != (None, None, None)
+    if not elsewhere:
+        _ask(audit, given.judge)
+    if not elsewhere or given.judgements is not None:
+        print(printable("\n".join(audit.lines(given.judge))))
 
 
 def _ask(audit: Audit, judge: str) -> None:
@@ -112,9 +107,3 @@ def _ask(audit: Audit, judge: str) -> None:
 
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     judge_rows(audit, judge, sys.stdout, key_reader(sys.stdin), colour=colour)
-
-
-def _write_page(path: Path, audit: Audit, judge: str) -> None:
-    from pytest_dstfuzz.audit.page import write_page  # noqa: PLC0415 - as above
-
-    write_page(path, audit, judge)

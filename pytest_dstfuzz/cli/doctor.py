@@ -15,6 +15,7 @@ import platform
 import re
 import sys
 from base64 import urlsafe_b64encode
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -133,15 +134,11 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
         return []
     wanted: dict[str, str] = {}
     extras: dict[str, list[str]] = {}
-    sizes: dict[str, int] = {}
-    for line in required:
-        match = _REQUIREMENT.fullmatch(line)
-        if match is None or match[1] == _NAME or match[4] in _NOT_FOR_USERS:
-            continue
-        name, extra = match[1], match[4] or ""
-        wanted.setdefault(name, match[3])
-        extras.setdefault(name, []).append(extra)
-        sizes[extra] = sizes.get(extra, 0) + 1
+    for match in filter(None, map(_REQUIREMENT.fullmatch, required)):
+        if match[1] != _NAME and match[4] not in _NOT_FOR_USERS:
+            wanted.setdefault(match[1], match[3])
+            extras.setdefault(match[1], []).append(match[4] or "")
+    sizes = Counter(extra for names in extras.values() for extra in names)
     found = []
     for name, least in wanted.items():
         # The smallest first: it is the one to install.
@@ -151,15 +148,9 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
             problems.append(f"the package {name} is missing: pip install {_NAME} again")
         elif version is not None and _older(version, least):
             problems.append(f"{name} {version} is too old: {name}{least} is needed")
-        found.append(
-            {
-                "name": name,
-                "needs": least,
-                "installed": version,
-                "extras": [] if "" in of else of,
-                "install": "" if version or "" in of else f'pip install "{_NAME}[{of[0]}]"',
-            }
-        )
+        install = "" if version or "" in of else f'pip install "{_NAME}[{of[0]}]"'
+        item = {"name": name, "needs": least, "installed": version}
+        found.append({**item, "extras": [] if "" in of else of, "install": install})
     return found
 
 
@@ -172,25 +163,23 @@ def _version(name: str) -> str | None:
 
 def _older(version: str, wanted: str) -> bool:
     """Whether a version is below the one of ``>=``, by its leading numbers."""
-    least = re.search(r">=\s*([\d.]+)", wanted)
-    has = re.match(r"[\d.]+", version)
+    least, has = re.search(r">=\s*([\d.]+)", wanted), re.match(r"([\d.]+)", version)
     if least is None or has is None:
         return False
-    return _numbers(has[0]) < _numbers(least[1])
-
-
-def _numbers(version: str) -> list[int]:
-    numbers = [int(part) for part in version.split(".") if part]
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return numbers
+    # As many zeros as anybody writes: 2 is 2.0.
+    given, needed = ([int(n) for n in found[1].split(".") if n] for found in (has, least))
+    longest = max(len(given), len(needed))
+    return given + [0] * (longest - len(given)) < needed + [0] * (longest - len(needed))
 
 
 def _plugins() -> list[str]:
     """Return the other plugins of pytest that are installed."""
     dists = [point.dist for point in metadata.entry_points(group="pytest11")]
-    names = {f"{dist.name} {dist.version}" for dist in dists if dist and dist.name != _NAME}
-    return sorted(names)
+    return sorted({_named(dist) for dist in dists if dist and dist.name != _NAME})
+
+
+def _named(dist: metadata.Distribution) -> str:
+    return f"{dist.name} {dist.version}"
 
 
 def _resources(folder: Path, problems: list[str]) -> list[dict[str, Any]]:
@@ -241,18 +230,14 @@ def _registered(problems: list[str]) -> list[dict[str, str]]:
             except BaseException as error:
                 if passes_through(error):
                     raise
-                problem = abbreviated(f"{type(error).__name__}{_message(error)}{raised_at(error)}")
+                # What Python itself says of an import; others may say a secret.
+                said = f": {error}" if isinstance(error, ImportError | AttributeError) else ""
+                problem = abbreviated(f"{type(error).__name__}{said}{raised_at(error)}")
                 problems.append(f"{kind}: {point.name} ({point.value}) does not load: {problem}")
-            dist = point.dist
-            brought = f"{dist.name} {dist.version}" if dist else ""
+            brought = _named(point.dist) if point.dist else ""
             item = {"group": kind, "name": point.name, "value": point.value, "from": brought}
             found.append({**item, "problem": problem})
     return found
-
-
-def _message(error: BaseException) -> str:
-    """Return what Python itself says of an import; others may say a secret, and are left out."""
-    return f": {error}" if isinstance(error, ImportError | AttributeError) else ""
 
 
 def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

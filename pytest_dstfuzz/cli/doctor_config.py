@@ -20,13 +20,8 @@ from pytest_dstfuzz.config import MASK, masked, masked_words
 
 #: In the order in which pytest looks at them in each folder; the first two since pytest 9.
 _FILES = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml"),
+    *("tox.ini", "setup.cfg"),
 )
 _GUARDED = (
     r"header|(?<!max_)(?<!max-)token|secret|passw|credential|cookie|authorization|bearer"
@@ -63,15 +58,13 @@ def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
                 problems.append(abbreviated(f"{path} cannot be read: {type(error).__name__}{at}"))
                 continue
             if keys is not None:
-                given = {name: value for name, value in keys.items() if name.startswith("dst_")}
-                settings = {name: _shown(name, value) for name, value in given.items()}
+                settings = {
+                    name: _shown(name, keys[name]) for name in keys if name.startswith("dst_")
+                }
                 if added := _of_ours(keys.get("addopts", "")):
                     settings["addopts"] = added
-                return {
-                    "file": abbreviated(str(path)),
-                    "settings": settings,
-                    "table": _table(place / "pyproject.toml", problems),
-                }
+                table = _table(place / "pyproject.toml", problems)
+                return {"file": abbreviated(str(path)), "settings": settings, "table": table}
     return {"file": None, "settings": {}, "table": _table(folder / "pyproject.toml", problems)}
 
 

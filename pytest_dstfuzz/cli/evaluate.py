@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from pytest_dstfuzz.cli.progress import ProgressLine
 from pytest_dstfuzz.config import ADAPTER, Settings, build_settings
-from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.command_line import Parser, one_of
 from pytest_dstfuzz.dialogue.choose import LAYOUTS
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
-from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.printable import printable
 
 SUMMARY = "joint goal accuracy, slot accuracy and figures by domain of a tracker"
@@ -37,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     parser.shared(*_SHARED, required=("model",))
     parser.value(
         "--layout",
-        _layout,
+        one_of("layout", LAYOUTS),
         "NAME",
         help=f"read the data in this layout: {', '.join(LAYOUTS)} (default: the first of them "
         "that holds the split)",
@@ -57,12 +56,6 @@ def run(arguments: Sequence[str]) -> int:
     lines = _measure(settings, layout, normalisation, as_json=as_json)
     print(printable("\n".join(lines)))
     return 0
-
-
-def _layout(text: str) -> str:
-    if text not in LAYOUTS:
-        raise unknown_name("layout", text, LAYOUTS)
-    return text
 
 
 def _measure(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dstfuzz.config import ADAPTER, canonical_split
-from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
-from pytest_dstfuzz.errors import needs_extra, unknown_name
+from pytest_dstfuzz.config.command_line import Parser, adapter_options, one_of, whole_number
+from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 SUMMARY = "train the agent that chooses what to change, against a tracker"
@@ -62,25 +62,21 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(
-        "dstfuzz train-agent",
-        f"{SUMMARY.capitalize()}.\n\n{_ABOUT}",
-        _EXAMPLES,
-    )
+    parser = Parser("dstfuzz train-agent", f"{SUMMARY.capitalize()}.\n\n{_ABOUT}", _EXAMPLES)
     parser.shared(*_SHARED, *ADAPTER, required=("model", "data"))
     parser.option("--output", type=Path, required=True, metavar="DIR", help="folder for the policy")
     value = parser.value
     value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val,test)")
     value(
         "--order",
-        _one_of("order of positions", ORDERS),
+        one_of("order of positions", ORDERS),
         "NAME",
         help="what position parameters count through: distance from a slot value (default) or "
         "reading order",
     )
     value(
         "--reward",
-        _one_of("reward", REWARDS),
+        one_of("reward", REWARDS),
         "NAME",
         help="broken (pays for turns broken; default) or gini (the thesis')",
     )
@@ -99,35 +95,19 @@ def _parser() -> Parser:
         help="transformations associated in one variant; one of these is drawn for each dialogue "
         "(default: 1,2,3,4,5,6)",
     )
-    value(
-        "--max-dialogues",
-        whole_number(1),
-        "N",
-        help="take only so many dialogues of each split",
-    )
+    taken = "take only so many dialogues of each split"
+    value("--max-dialogues", whole_number(1), "N", help=taken)
     value(
         "--dialogues",
-        _one_of("choice of dialogues", DIALOGUES),
+        one_of("choice of dialogues", DIALOGUES),
         "NAME",
         help="train on those that the tracker gets right at every turn (right; default) or on "
         "all; the ones held out are the same",
     )
-    parser.option(
-        "--resume",
-        action="store_true",
-        help="go on from the last round in the output folder",
-    )
+    goes_on = "go on from the last round in the output folder"
+    parser.option("--resume", action="store_true", help=goes_on)
     parser.option("--tensorboard", type=Path, metavar="DIR", help="write TensorBoard events there")
     return parser
-
-
-def _one_of(kind: str, valid: tuple[str, ...]) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in valid:
-            raise unknown_name(kind, text, valid)
-        return text
-
-    return parse
 
 
 def _splits(text: str) -> tuple[str, ...]:

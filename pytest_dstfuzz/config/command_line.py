@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, NoReturn
 
 from pytest_dstfuzz.config import ADAPTER, KEYS, Option, option, parse_option
 from pytest_dstfuzz.config.settings import split_keys
-from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 
 
 class Parser(argparse.ArgumentParser):
@@ -135,6 +135,17 @@ def adapter_options(given: dict[str, Any]) -> dict[str, Any]:
     """Take what was given for a tracker that is a service out of the values of the options."""
     values = {name: given.pop(name, None) for name in ADAPTER}
     return {name: value for name, value in values.items() if value is not None}
+
+
+def one_of(kind: str, valid: Collection[str]) -> Callable[[str], str]:
+    """Return a parser that takes the names of one kind."""
+
+    def parse(text: str) -> str:
+        if text not in valid:
+            raise unknown_name(kind, text, valid)
+        return text
+
+    return parse
 
 
 def whole_number(low: int) -> Callable[[str], int]:

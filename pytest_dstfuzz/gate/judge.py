@@ -53,13 +53,13 @@ class Session:
 def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> Judgement:
     """Judge a session by its limits, and against the baseline of an earlier build."""
     results, missing = session.results, session.missing
-    found = troubles(results, session.ended or _without_result(missing))
+    unrun = f"{missing:,} selected turns have no result" if missing else ""
+    found = troubles(results, session.ended or unrun)
     gated = gates.given or baseline is not None
     short = cut_short(results, missing, session.ended) if gated else ""
     if baseline is not None and short and not found and not enough(results, missing):
         found, short = [short], ""
-    rates = (*judge_answers(session.groups), *_judge_accuracy(session, gates))
-    rates += tuple(_judge_rates(session, gates))
+    rates = (*judge_answers(session.groups), *_judge_figures(session, gates))
     if found or baseline is None:
         return Judgement(troubles=tuple(found), findings=rates, cut_short=short)
     # Loads scipy, which a gate without a baseline does without.
@@ -84,10 +84,6 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
     )
 
 
-def _without_result(missing: int) -> str:
-    return f"{missing:,} selected turns have no result" if missing else ""
-
-
 def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
     """Fail trackers that give one answer to everything; the results of each are a group."""
     every = [result for turns in groups.values() for result in turns]
@@ -99,37 +95,28 @@ def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
     )
 
 
-def _judge_accuracy(session: Session, gates: Gates) -> tuple[LimitFinding, ...]:
-    limit, summary = gates.whole.min_accuracy, session.summary
-    if limit is None:
-        return ()
-    return (judge_accuracy(limit, summary.clean_right, summary.clean_labelled),)
-
-
-def _judge_rates(session: Session, gates: Gates) -> list[LimitFinding]:
-    found = []
-    summary, limit = session.summary, gates.whole.max_failure_rate
+def _judge_figures(session: Session, gates: Gates) -> list[LimitFinding]:
+    """Judge accuracy and failure rate of the session, and the failure rates of its parts."""
+    summary, found = session.summary, []
+    if (least := gates.whole.min_accuracy) is not None:
+        found.append(judge_accuracy(least, summary.clean_right, summary.clean_labelled))
+    limit = gates.whole.max_failure_rate
     if limit is not None and summary.failure_rate is not None:
         rate, interval = summary.failure_rate, summary.failure_rate_interval
         name = interval_name(summary.dialogues_tested)
         found.append(judge_rate(None, limit, rate, interval, name))
     limits = {part: each.max_failure_rate for part, each in gates.parts.items()}
     if any(limit is not None for limit in limits.values()):
-        rows = _rows(session.results)
+        rows: Mapping[Kind, Mapping[str, Counts]] = {
+            "domain": yields_by_domain(session.results),
+            "slot": yields_by_slot(session.results),
+            "transformation": ledger(session.results).transformations,
+        }
         for part, limit in limits.items():
             if limit is not None:
                 counts = rows[part.kind].get(part.name, Counts())
                 found.append(judge_rate(part, limit, counts.failure_rate))
     return found
-
-
-def _rows(results: tuple[TurnResult, ...]) -> Mapping[Kind, Mapping[str, Counts]]:
-    """Return the rows of the ledger that parts are."""
-    return {
-        "domain": yields_by_domain(results),
-        "slot": yields_by_slot(results),
-        "transformation": ledger(results).transformations,
-    }
 
 
 def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:

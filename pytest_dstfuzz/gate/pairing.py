@@ -82,8 +82,9 @@ class Tally(NamedTuple):
     before: int = 0
     after: int = 0
 
-    def plus(self, before: bool, after: bool) -> Tally:
-        """Return the tally with one more variant."""
+    def plus(self, pair: Pair, part: Part | None) -> Tally:
+        """Return the tally with one more variant, in the part where one is given."""
+        before, after = (pair.violates(build, part) for build in (pair.before, pair.after))
         return Tally(self.variants + 1, self.before + before, self.after + after)
 
 
@@ -120,8 +121,7 @@ class Pairing:
         found: dict[str, Tally] = {}
         for pair in self.pairs:
             if pair.belongs(part):
-                both = (pair.violates(pair.before, part), pair.violates(pair.after, part))
-                found[pair.dialogue] = found.get(pair.dialogue, Tally()).plus(*both)
+                found[pair.dialogue] = found.get(pair.dialogue, Tally()).plus(pair, part)
         return dict(sorted(found.items()))
 
     def by_part(self) -> dict[Part, Tally]:
@@ -129,8 +129,7 @@ class Pairing:
         found: dict[Part, Tally] = {}
         for pair in self.pairs:
             for part in set(pair.parts()):
-                both = (pair.violates(pair.before, part), pair.violates(pair.after, part))
-                found[part] = found.get(part, Tally()).plus(*both)
+                found[part] = found.get(part, Tally()).plus(pair, part)
         return dict(sorted(found.items()))
 
 
@@ -139,7 +138,8 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
     new = {
         TurnPosition(name, turn.dialogue_id, turn.turn_index): turn
         for name, turns in _named(baseline, groups)
-        for turn in _run(turns)
+        for turn in turns
+        if turn.outcome != "skipped"
     }
     tested = {place.dialogue for place in new}
     every = chain.from_iterable(baseline.groups.values())
@@ -199,11 +199,6 @@ def _named(baseline: Baseline, groups: Groups) -> Iterable[tuple[str, Sequence[T
     return [(names.get(name, name), turns) for name, turns in groups.items()]
 
 
-def _run(turns: Iterable[TurnResult]) -> Iterator[TurnResult]:
-    """Leave out the turns that the budget left out."""
-    return (turn for turn in turns if turn.outcome != "skipped")
-
-
 def _pairs(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> Iterator[Pair]:
     new = TurnOutcomes.of(turn, old.key, hidden=hidden)
     for variant in turn.variants:
@@ -238,12 +233,8 @@ def _clean(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> CleanPair | Non
 
 def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
     """Count the variants that either build ran, those under one number but once."""
-    new = (variant.index for variant in turn.variants if variant.outcome in RUN_OUTCOMES)
-    return len({*_ran(old.variants), *new})
-
-
-def _ran(variants: Mapping[int, ComparedVariant]) -> Iterator[int]:
-    return (index for index, outcome in variants.items() if outcome.outcome in RUN_OUTCOMES)
+    ran = {variant.index for variant in turn.variants if variant.outcome in RUN_OUTCOMES}
+    return len(ran | {n for n, item in old.variants.items() if item.outcome in RUN_OUTCOMES})
 
 
 def _touches(slot: str, part: Part) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.json_data import from_json
@@ -201,13 +201,6 @@ class _SaidEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ChangeEntry:
-    slot: str
-    before: str | None
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Line:
     """A line of a corpus, as it is written."""
 
@@ -218,7 +211,7 @@ class _Line:
     relation: str
     #: Files of earlier versions do not say it.
     normalisation: str = "plain"
-    changed: tuple[_ChangeEntry, ...]
+    changed: tuple[ChangedSlot, ...]
     edits: tuple[str, ...]
     dialogue: tuple[_SaidEntry, ...]
     label: BeliefState | None

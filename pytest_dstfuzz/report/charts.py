@@ -93,15 +93,14 @@ def line_charts(
     return _svg(width * len(charts), height + _LEGEND, parts, attributes)
 
 
-def dot_panels(
-    names: Sequence[str], panels: Sequence[DotPanel], *, theme: Theme = PAGE, attributes: str = ""
-) -> str:
-    """Return a row for each name, with a dot in each of the panels; see `line_charts`."""
+def dot_panels(names: Sequence[str], panels: Sequence[DotPanel], attributes: str = "") -> str:
+    """Return a row for each name, with a dot in each of the panels, for the page."""
+    theme = PAGE
     width, bottom = 150, _TOP + _ROW * max(len(names), 1)
-    parts = [
-        _text(_NAMES - 8, _middle(row) + 4, _short(name), theme.quiet, anchor="end")
-        for row, name in enumerate(names)
-    ]
+    parts = []
+    for row, name in enumerate(map(visible, names)):
+        short = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+        parts.append(_text(_NAMES - 8, _middle(row) + 4, short, theme.quiet, anchor="end"))
     for number, panel in enumerate(panels):
         left = _NAMES + number * (width + 2 * _RIGHT)
         ends = [100 * end for _, interval in panel.rates for end in interval or ()]
@@ -178,11 +177,6 @@ def _scale(low: float, high: float, start: float, end: float) -> Callable[[float
 
 def _middle(row: int) -> float:
     return _TOP + _ROW * (row + 0.5)
-
-
-def _short(name: str) -> str:
-    text = visible(name)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def _svg(width: int, height: int, parts: Sequence[str], attributes: str) -> str:

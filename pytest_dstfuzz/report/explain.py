@@ -44,9 +44,7 @@ _CAUSES: dict[Cause, str] = {
 }
 
 
-def explain(
-    result: TurnResult, settings: Settings, *, command: str | None, colour: bool = False
-) -> str:
+def explain(result: TurnResult, settings: Settings, *, command: str | None) -> str:
     """Return the text of a turn that failed, as a good assertion would put it.
 
     Args:
@@ -54,12 +52,11 @@ def explain(
         settings: those that it was tested under.
         command: the command that repeats it, if there is one; it is shown so that it
             repeats the plainest variant alone.
-        colour: put ANSI colours on the edits as well; they are marked without it too.
     """
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
     failed.sort(key=lambda item: (item.outcome != "error", *simplicity(item)))
     blocks = ["\n".join([_headline(result), "", *_said(result)])]
-    blocks += ["\n".join(_variant(item, colour)) for item in failed[:MOST_SHOWN]]
+    blocks += ["\n".join(_variant(item)) for item in failed[:MOST_SHOWN]]
     if len(failed) > MOST_SHOWN:
         blocks.append(f"... and {len(failed) - MOST_SHOWN} more variants, in the JSON report.")
     plainest = failed[0].index if failed and settings.variant.variant is None else None
@@ -160,19 +157,19 @@ def _said(result: TurnResult) -> Iterator[str]:
         yield from _field("  state", ", ".join(pairs) or "(empty)")
 
 
-def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
+def _variant(variant: VariantResult) -> Iterator[str]:
     source = undo_edits(variant.text, variant.edits)
     yield f"  Variant {variant.index}"
     if variant.reduced is not None:
-        yield from _blamed(variant.reduced, colour, wavers=_wavers(variant))
-    yield from _field("    edits", mark_edits(source, variant.edits, colour=colour, margin=MARGIN))
+        yield from _blamed(variant.reduced, wavers=_wavers(variant))
+    yield from _field("    edits", mark_edits(source, variant.edits, margin=MARGIN))
     yield from _field("    seen as", shorten(variant.text))
     for edit in variant.edits:
         what = f"{edit.transformation}/{edit.operator}"
         yield f"      {what}: {_quoted(edit.before)} -> {_quoted(edit.after)} at {edit.start}"
     for line in legend(variant.edits):
         yield f"      {line}"
-    yield from _context(variant, colour)
+    yield from _context(variant)
     if variant.outcome == "error":
         yield from _field("    error", shorten(variant.reason))
     for number, line in enumerate(change_lines(variant.changed_slots)):
@@ -185,21 +182,21 @@ def _variant(variant: VariantResult, colour: bool) -> Iterator[str]:
     yield from _field("    rates", f"words {variant.edit_w:.3f}, characters {variant.edit_c:.3f}")
 
 
-def _blamed(minimal: Minimal, colour: bool, *, wavers: bool) -> Iterator[str]:
+def _blamed(minimal: Minimal, *, wavers: bool) -> Iterator[str]:
     """Yield what alone breaks the relation: no edit of it can be spared."""
     source = undo_edits(minimal.text, minimal.edits)
-    marked = mark_edits(source, minimal.edits, colour=colour, margin=MARGIN)
+    marked = mark_edits(source, minimal.edits, margin=MARGIN)
     hedge = ", as far as answers that vary can tell" if wavers else ""
     yield from _field("    blames", f"{blame(minimal)}{hedge}")
     yield from _field("      said", marked)
-    yield from _context(minimal, colour)
+    yield from _context(minimal)
     for line in change_lines(minimal.changed_slots):
         yield from _field("      does", line)
 
 
-def _context(shown: VariantResult | Minimal, colour: bool) -> Iterator[str]:
+def _context(shown: VariantResult | Minimal) -> Iterator[str]:
     for index, clean, edits in earlier_edits(shown):
-        marked = mark_edits(clean, edits, colour=colour, margin=MARGIN)
+        marked = mark_edits(clean, edits, margin=MARGIN)
         yield from _field(f"    turn {index}", marked)
 
 

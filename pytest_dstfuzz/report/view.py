@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from pytest_dstfuzz.campaign.ledger import Ledger, ledger
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings, settings_of_json
@@ -89,11 +88,6 @@ class View:
     def summary(self) -> Summary:
         """The figures of the run."""
         return summarise(self.turns)
-
-    @cached_property
-    def ledger(self) -> Ledger:
-        """What became of every variant."""
-        return ledger(self.turns)
 
     @property
     def title(self) -> str:

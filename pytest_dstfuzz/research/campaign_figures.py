@@ -116,24 +116,20 @@ def turn_figures(
         return Violation(variant.cause, weakness, own, own or around)
 
     valid = [variant for variant in result.variants if variant.valid]
-    broken = [number for number, item in enumerate(result.variants, start=1) if _breaks(item)]
+    outcomes = [variant.outcome for variant in result.variants]
     users = [earlier[index].user for index in range(result.turn_index)]
     return TurnFigures(
         dialogue=result.dialogue_id,
         turn=result.turn_index,
         calls=result.calls,
         calls_after=calls_after(result, users),
-        broken_after=min(broken, default=None),
+        broken_after=outcomes.index("violation") + 1 if "violation" in outcomes else None,
         counts=count(result.variants),
         draws=sum(variant.draws for variant in result.variants),
         edit_w=sum(variant.edit_w for variant in valid),
         edit_c=sum(variant.edit_c for variant in valid),
         violations=tuple(violation(variant) for variant in result.violations),
     )
-
-
-def _breaks(variant: VariantResult) -> bool:
-    return variant.outcome == "violation"
 
 
 def all_turn_figures(

@@ -46,13 +46,13 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
     ]
 
 
-def rate_columns(name: str, rate: Callable[[Any], Rate | None], decimals: int = 4) -> Columns:
+def rate_columns(name: str, rate: Callable[[Any], Rate | None]) -> Columns:
     """Return the columns of a rate and the ends of its interval, empty where there is none."""
 
     def column(place: int) -> Callable[[Any], object]:
         def cell(row: Any) -> str:
             value, interval = rate(row) or Rate(None)
-            return csv_number((value, *(interval or (None, None)))[place], decimals)
+            return csv_number((value, *(interval or (None, None)))[place])
 
         return cell
 

@@ -35,10 +35,9 @@ def test_a_violation(broken: TurnResult) -> None:
     assert explain(broken, Settings.of(seed=7), command=command) == EXPECTED
 
 
-def test_without_command_and_with_colour(broken: TurnResult) -> None:
-    text = explain(broken, Settings(), command=None, colour=True)
+def test_without_command(broken: TurnResult) -> None:
+    text = explain(broken, Settings(), command=None)
     assert "repeat with" not in text
-    assert "\x1b[32m{+leaivng+}" in text
 
 
 def test_the_first_turn_has_no_system_line(broken: TurnResult) -> None:

@@ -56,13 +56,14 @@ def html_text(report: Mapping[str, Any]) -> str:
         DataError: something in it is not as the report's schema has it.
     """
     view = View.of(report)
+    tool = report.get("tool", {})
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             view=view,
             summary=view.summary,
-            tool=_tool(view),
+            tool=" ".join(str(tool.get(name, "")) for name in ("name", "version")).strip(),
             started=_moment(str(view.report["run"].get("started") or "")),
             how=how_text(view.settings.variant),
             **_figures(view),
@@ -160,7 +161,7 @@ def _transformation_plot(rows: Sequence[RateRow]) -> str:
             DotPanel("valid rate", valid, "valid", low=90.0, high=100.0),
             DotPanel("failure rate", failure, "failure", low=0.0),
         ],
-        attributes=_shown_as("Valid rate and failure rate by transformation"),
+        _shown_as("Valid rate and failure rate by transformation"),
     )
 
 
@@ -192,11 +193,6 @@ def _shade_names() -> list[str]:
     ends = [f"{100 * shade:g}" for shade in _SHADES]
     between_ends = [f"to {end} %" for end in ends[1:]]
     return ["0 %", *between_ends, f"over {ends[-1]} %"]
-
-
-def _tool(view: View) -> str:
-    tool = view.report.get("tool", {})
-    return " ".join(str(tool.get(name, "")) for name in ("name", "version")).strip()
 
 
 def _outcomes(view: View) -> list[tuple[str, str]]:
