@@ -97,7 +97,7 @@ def test_a_tracker_that_counts_nothing_cannot_be_limited(limit: dict[str, int]) 
     with pytest.raises(UserError, match="the service does not say how many tokens"):
         Budget(BudgetSettings(**limit)).watch(uncounted)
     with pytest.raises(
-        UserError, match=r"max-cost cannot be kept: .* --dst-prices=IN,OUT says them"
+        UserError, match=r"max-cost cannot be kept: .* --dst-tracker prices=IN,OUT says them"
     ):
         Budget(BudgetSettings(max_cost=1.0)).watch(Paid())
     Budget().watch(WordBot())
