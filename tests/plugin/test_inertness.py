@@ -72,7 +72,10 @@ def test_pytest_rewrites_only_the_first_module_of_the_plugin(pytester: pytest.Py
     ours = {name for name in loaded if name.startswith("pytest_dstfuzz")}
     rewritten = {name for name, loader in loaded.items() if loader == "AssertionRewritingHook"}
     assert "pytest_dstfuzz.campaign.engine" in ours
-    assert rewritten & ours == {"pytest_dstfuzz", "pytest_dstfuzz.plugin"}
+    first = {"pytest_dstfuzz", "pytest_dstfuzz.plugin"}
+    # pytest 8 rewrites nothing of an editable install.
+    allowed = [first] if pytest.version_tuple >= (9, 0) else [first, set()]
+    assert rewritten & ours in allowed
     # What is the user's is rewritten as ever.
     assert rewritten >= {"conftest", "helpers"}
     assert (finders, "LEFT 0" in stderr) == (1, True)
