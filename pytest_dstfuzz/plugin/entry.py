@@ -12,15 +12,17 @@ import argparse
 import json
 import os
 import shlex
+import sys
 from collections.abc import Generator, Sequence
 from functools import cache, partial, reduce
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from operator import or_
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from pytest_dstfuzz.plugin import PlainImports
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -45,6 +47,7 @@ __all__ = [
     "pytest_terminal_summary",
 ]
 
+_OURS = f"{__name__.partition('.')[0]}."
 _TABLE = Path(__file__).with_name("options.json")
 _KINDS = {"bool": bool, "float": float, "int": int, "str": str}
 #: Whether an ini key may be a text or a number in a TOML table. Before pytest 9.2 it may not,
@@ -300,6 +303,29 @@ class _WorkerResults:
         # robustness tests are run.
         if payload is not None:
             _started(self._config).collector.add(payload)
+
+
+class PlainImports(MetaPathFinder):
+    """Finds the modules of this package as Python does, before pytest's finder is asked.
+
+    It knows no other modules. It is in ``sys.meta_path`` of runs in which the plugin is used,
+    until their end.
+    """
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module of this package is, and nothing of any other."""
+        return PathFinder.find_spec(name, path, target) if name.startswith(_OURS) else None
+
+    def add(self) -> None:
+        """Let it be asked first."""
+        sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Let it be asked no more; a nested run may have put the list back as it was."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
 
 
 def _is_given(config: pytest.Config) -> bool:

@@ -18,7 +18,6 @@ WATCHED = (*HEAVY, "hypothesis", "matplotlib", "conftest", "helpers", "pytest_ds
 
 TELL = f"""
 import atexit, json, sys
-from pytest_dstfuzz.plugin import PlainImports
 
 def finders():
     return [type(finder).__name__ for finder in sys.meta_path].count("PlainImports")
