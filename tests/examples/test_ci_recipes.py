@@ -60,7 +60,7 @@ def test_what_a_recipe_names_exists(command: str) -> None:
             continue
         flag, given, value = word.removeprefix("--dst-").partition("=")
         assert flag in FLAGS, f"{word}: there is no such option"
-        assert given or FLAGS[flag].alone, f"{word}: needs a value"
+        assert given or FLAGS[flag].is_switch, f"{word}: needs a value"
         if given and "$" not in value:
             parse_option(FLAGS[flag].name, value, word)
     if words and words[0] == "dstfuzz":
