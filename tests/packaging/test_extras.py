@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -100,3 +103,17 @@ def test_a_shipped_tracker_without_its_packages_names_its_own_extra(
     result = run_without(pytester, {"torch", "transformers"}, f"--dst-model={model}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f'*pip install "pytest-dstfuzz[[]{model}[]]"*'])
+
+
+def test_the_base_install_is_small() -> None:
+    found: set[str] = set()
+    wanted = list(PROJECT["dependencies"])
+    while wanted:
+        requirement = Requirement(wanted.pop())
+        name = canonicalize_name(requirement.name)
+        here = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if here and name not in found:
+            found.add(name)
+            wanted += metadata.requires(name) or []
+    # At most 12 with the package itself.
+    assert len(found) <= 11, sorted(found)
