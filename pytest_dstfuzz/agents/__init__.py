@@ -1,1 +1,1 @@
-"""Multi-PDQN: an agent that learns which perturbations change a tracker's mind."""
+"""Internal: Multi-PDQN: an agent that learns which perturbations change a tracker's mind."""

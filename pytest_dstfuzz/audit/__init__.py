@@ -1,1 +1,1 @@
-"""Do violations keep the meaning? Samples of a report for people to judge, and what they found."""
+"""Internal: samples of a report for people to judge, and what they found."""

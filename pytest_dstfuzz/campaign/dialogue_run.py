@@ -63,10 +63,10 @@ def run_dialogue(rules: CampaignSpec, dialogue: Dialogue, last: int) -> Dialogue
     Each answer that is sent must hold those of the steps before as well. Turns whose
     contexts were not all answered, and those after them, get the outcome ``skipped``.
     """
-    return _Run(rules, dialogue, last).steps()
+    return _DialogueSteps(rules, dialogue, last).steps()
 
 
-class _Run:
+class _DialogueSteps:
     """A dialogue that is being run, and what is known about it so far."""
 
     def __init__(self, rules: CampaignSpec, dialogue: Dialogue, last: int) -> None:

@@ -1,4 +1,4 @@
-"""The command ``dstfuzz``: accuracy, data sets, training and experiments.
+"""Internal: The command ``dstfuzz``: accuracy, data sets, training and experiments.
 
 A command's modules are loaded when it runs, so that help and mistakes are quick.
 """

@@ -1,1 +1,1 @@
-"""Dialogues, belief states, and the readers that bring them in."""
+"""Internal: Dialogues, belief states, and the readers that bring them in."""

@@ -1,1 +1,1 @@
-"""The six transformations, the action vector, edit rates, validity profiles and locks."""
+"""Internal: The six transformations, the action vector, edit rates, validity profiles and locks."""

@@ -11,7 +11,6 @@ from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.errors import UserError, message_of
-from pytest_dstfuzz.perturb import char_operators, word_operators
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.typos import TypoTable
@@ -26,8 +25,6 @@ from pytest_dstfuzz.transformations import (
     select,
 )
 
-#: The shipped operators are registered when these are loaded.
-OPERATOR_MODULES: Final = (word_operators, char_operators)
 #: Stop words whose addition says nothing.
 _IDLE_STOP_WORDS: Final = ("the", "a", "an", "so", "just")
 #: Fillers that correct what was said before, answer the system, or say that nothing changed.

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from pytest_dstfuzz.perturb import char_operators, word_operators
 from pytest_dstfuzz.perturb.draft import (
     FREE,
     LOCKED,
@@ -32,6 +33,9 @@ from pytest_dstfuzz.perturb.draft import (
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy, UsedOperator
 from pytest_dstfuzz.perturb.words import match_case
 from pytest_dstfuzz.transformations import Typo
+
+#: The shipped operators are registered when these are loaded.
+OPERATOR_MODULES: Final = (word_operators, char_operators)
 
 #: A word and all typing errors of one kind that it can take, at least one.
 Typos = tuple[int, tuple[Typo, ...]]

@@ -1,4 +1,4 @@
-"""The entry point of the plugin, which every pytest run of an environment loads.
+"""Internal: the entry point of the plugin, which every pytest run of an environment loads.
 
 pytest rewrites the asserts of all modules of a plugin's distribution, so that they explain
 themselves. Where it may keep nothing (PYTHONDONTWRITEBYTECODE) it parses and compiles each of

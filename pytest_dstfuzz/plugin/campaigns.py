@@ -24,7 +24,7 @@ from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
 from pytest_dstfuzz.search.policy import AgentSearch, describe_policy, is_agent
 
 
-class Campaigns:
+class SessionCampaigns:
     """Runs the campaigns that tests ask for, each when the first of its tests does.
 
     Args:

@@ -19,7 +19,7 @@ from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import masked_words
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.caching import cache_problems, remove_shared
-from pytest_dstfuzz.plugin.campaigns import Campaigns
+from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate
 from pytest_dstfuzz.plugin.outputs import (
@@ -60,7 +60,7 @@ class SessionEnd:
         collector: ResultCollector,
         gate: SessionGate,
         pool: TrackerPool,
-        campaigns: Campaigns,
+        campaigns: SessionCampaigns,
         regressions: RegressionCorpus,
     ) -> None:
         self._context = context

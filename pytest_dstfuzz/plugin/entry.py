@@ -179,7 +179,7 @@ def pytest_sessionstart(session: pytest.Session) -> Generator[None]:
     A wrapper, so that it runs before workers are started and the header is printed.
     """
     if _PLAIN_IMPORTS in session.config.stash:
-        from pytest_dstfuzz.plugin.selection import refuse_mistakes  # noqa: PLC0415
+        from pytest_dstfuzz.plugin.steps import refuse_mistakes  # noqa: PLC0415
 
         refuse_mistakes(session.config, partial(_started, session.config))
     return (yield)
@@ -191,7 +191,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     about_turns = "dst_turn" in metafunc.fixturenames
     if markers or about_turns:
         _use(metafunc.config)
-        from pytest_dstfuzz.plugin.selection import check_test  # noqa: PLC0415
+        from pytest_dstfuzz.plugin.steps import check_test  # noqa: PLC0415
 
         check_test(metafunc, markers, partial(_started, metafunc.config) if about_turns else None)
 
@@ -200,9 +200,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Add the built-in suite where it belongs to the run; see `Selection.adds_suite`."""
+    """Add the built-in suite where it belongs to the run; see `RunSelection.adds_suite`."""
     if _PLAIN_IMPORTS in config.stash:
-        from pytest_dstfuzz.plugin.selection import complete  # noqa: PLC0415
+        from pytest_dstfuzz.plugin.steps import complete  # noqa: PLC0415
 
         complete(session, items, config.stash.get(_SESSION, None), partial(_started, config))
 
@@ -212,7 +212,7 @@ def pytest_terminal_summary(
 ) -> None:
     """Say so where a tracker was named and nothing was tested: else green would mislead."""
     if _PLAIN_IMPORTS in config.stash:
-        from pytest_dstfuzz.plugin.selection import why_untested  # noqa: PLC0415
+        from pytest_dstfuzz.plugin.steps import why_untested  # noqa: PLC0415
 
         if text := why_untested(config, exitstatus, config.stash.get(_SESSION, None)):
             terminalreporter.write_line(f"dstfuzz: {text}", yellow=True)

@@ -12,7 +12,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.plugin.campaigns import Campaigns
+from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.ending import SessionEnd
 from pytest_dstfuzz.plugin.gate import SessionGate
@@ -56,7 +56,7 @@ class SessionHooks:
         self.gate = SessionGate(config, self.context.settings)
         self._progress = Progress(config)
         self.pool = TrackerPool(self.context, self._progress)
-        self.campaigns = Campaigns(self.context, self.pool, self._progress)
+        self.campaigns = SessionCampaigns(self.context, self.pool, self._progress)
         self._regressions = RegressionCorpus(self.context, self.collector, self.campaigns)
         self.end = SessionEnd(
             self.context, self.collector, self.gate, self.pool, self.campaigns, self._regressions

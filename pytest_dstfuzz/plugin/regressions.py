@@ -14,7 +14,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, SlotChange
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.plugin.campaigns import Campaigns
+from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import own_items
 from pytest_dstfuzz.plugin.origins import brings_its_own
@@ -50,7 +50,9 @@ class RegressionCorpus:
         campaigns: they know how to ask the tracker of a test.
     """
 
-    def __init__(self, context: RunContext, results: ResultCollector, campaigns: Campaigns) -> None:
+    def __init__(
+        self, context: RunContext, results: ResultCollector, campaigns: SessionCampaigns
+    ) -> None:
         self._context = context
         self._settings = context.settings
         self._results = results

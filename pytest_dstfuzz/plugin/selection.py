@@ -5,21 +5,18 @@ Loads nothing heavy: every run that gives an option comes through here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os.path import normpath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option_text, parse_option
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
-from pytest_dstfuzz.plugin.options import Given, given_options, read_settings, warn
-
-if TYPE_CHECKING:
-    from pytest_dstfuzz.plugin.hooks import SessionHooks
+from pytest_dstfuzz.plugin.options import Given
 
 #: Stands for the path in the ids of the tests that the plugin adds: the same on every machine.
 NODE = "dstfuzz"
@@ -29,7 +26,7 @@ _MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class RunSelection:
     """What the command line asks for.
 
     Attributes:
@@ -44,7 +41,7 @@ class Selection:
     narrowed: bool = False
 
     @classmethod
-    def take(cls, config: pytest.Config) -> Selection:
+    def take(cls, config: pytest.Config) -> RunSelection:
         """Read the arguments of ``config``, and take the ids out that pytest would look for.
 
         For them there is no file: pytest would end with "file or directory not found".
@@ -126,40 +123,14 @@ class Selection:
         )
 
 
-_SELECTION: pytest.StashKey[Selection] = pytest.StashKey()
+_SELECTION: pytest.StashKey[RunSelection] = pytest.StashKey()
 
 
-def selection_of(config: pytest.Config) -> Selection:
+def selection_of(config: pytest.Config) -> RunSelection:
     """Return what the command line of a session asks for."""
     if _SELECTION not in config.stash:
-        config.stash[_SELECTION] = Selection.take(config)
+        config.stash[_SELECTION] = RunSelection.take(config)
     return config.stash[_SELECTION]
-
-
-def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) -> None:
-    """Refuse wrong options, data and trackers before anything is collected."""
-    started: SessionHooks | None = None
-    try:
-        given = given_options(config)
-        if given:
-            read_settings(config)
-            # An ini file serves runs of unrelated tests too; those must not pay for reading the
-            # data. With workers there is no later moment at which an error in it could be a
-            # usage error.
-            typed = any(option.on_command_line for option in given)
-            if typed or getattr(config.option, "dist", "no") != "no":
-                started = start()
-                started.prepare()
-    except UserError as error:
-        end = pytest.UsageError(str(error)) if started is None else started.gate.end(error)
-        raise end from error
-    except (pytest.skip.Exception, pytest.fail.Exception) as stopped:
-        # Outside of a test, pytest would show them as an error of its own.
-        how = "skip" if isinstance(stopped, pytest.skip.Exception) else "fail"
-        raise pytest.UsageError(
-            f"the tracker cannot be tested: it called pytest.{how}() before any test was run: "
-            f"{stopped.msg}"
-        ) from stopped
 
 
 def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
@@ -182,7 +153,7 @@ def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
     return values
 
 
-def _old_names(markers: Iterable[pytest.Mark]) -> list[str]:
+def old_names(markers: Iterable[pytest.Mark]) -> list[str]:
     """Say which arguments of markers have another name now."""
     given = (name for marker in markers for name in marker.kwargs if name in RENAMED)
     return [f"@pytest.mark.dst({n}=...) is deprecated: it is {RENAMED[n]} now" for n in given]
@@ -209,63 +180,6 @@ def _as_text(name: str, value: object) -> str:
     if text is None:
         raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")
     return text
-
-
-def check_test(
-    metafunc: pytest.Metafunc,
-    markers: Sequence[pytest.Mark],
-    start: Callable[[], SessionHooks] | None,
-) -> None:
-    """Check the markers of a test; make items of it where ``start`` says that it is about turns.
-
-    Raises:
-        pytest.Collector.CollectError: a mistake in them.
-    """
-    try:
-        for text in _old_names(markers):
-            warn(metafunc.config, text)
-        values = marker_values(markers)
-        if start is not None:
-            start().parametrise(metafunc, values)
-    except UserError as error:
-        raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from error
-
-
-def complete(
-    session: pytest.Session,
-    items: list[pytest.Item],
-    started: SessionHooks | None,
-    start: Callable[[], SessionHooks],
-) -> None:
-    """Add to the tests that were collected those of the plugin that belong to the run.
-
-    Not where something could not be collected: that may have been the test that is about it.
-    """
-    config = session.config
-    selection = selection_of(config)
-    own = any(name.startswith("dst_") for i in items for name in getattr(i, "fixturenames", ()))
-    adds = not session.testsfailed and selection.adds_suite(given_options(config), own)
-    started = start() if adds else started
-    if started is None:
-        return
-    started.add_items(session, items, suite=adds)
-    selection.keep(items)
-
-
-def why_untested(config: pytest.Config, exitstatus: int, started: SessionHooks | None) -> str:
-    """Return what to say of a run without one robustness test, ``""`` where nothing is."""
-    idle = hasattr(config, "workerinput") or config.getoption("collectonly")
-    if idle or exitstatus not in _ORDERLY or (started is not None and started.collector.tested):
-        return ""
-    return selection_of(config).untested(given_options(config))
-
-
-#: Exit statuses of runs that were collected and run to their end.
-_ORDERLY = (
-    pytest.ExitCode.OK,
-    pytest.ExitCode.TESTS_FAILED,
-    pytest.ExitCode.NO_TESTS_COLLECTED,
-)
 
 
 def _own_id(argument: str, config: pytest.Config) -> str | None:

@@ -1,1 +1,1 @@
-"""Memory of violations: a corpus that a team commits, replays, accepts from and retires from."""
+"""Internal: remembered violations, which a team commits, replays, accepts and retires."""

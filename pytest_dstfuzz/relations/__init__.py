@@ -1,1 +1,1 @@
-"""Metamorphic relations: what must hold between two predictions."""
+"""Internal: Metamorphic relations: what must hold between two predictions."""

@@ -1,1 +1,1 @@
-"""What people read about a campaign: failed turns, the terminal summary, the JSON report."""
+"""Internal: failed turns, the terminal summary, the JSON report and the page."""

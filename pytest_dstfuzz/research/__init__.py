@@ -1,1 +1,1 @@
-"""The thesis' tables and the measurements of this package, as commands."""
+"""Internal: The thesis' tables and the measurements of this package, as commands."""

@@ -1,1 +1,1 @@
-"""Searches: who chooses the action that makes a variant."""
+"""Internal: Searches: who chooses the action that makes a variant."""

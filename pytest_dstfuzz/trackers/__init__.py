@@ -1,1 +1,1 @@
-"""What is tested: the tracker protocol, adapters, lookup by name, checks and accuracy."""
+"""Internal: What is tested: the tracker protocol, adapters, lookup by name, checks and accuracy."""

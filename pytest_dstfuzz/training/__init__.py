@@ -1,1 +1,1 @@
-"""How the agent learns: the environment, Multi-PDQN, replay, training runs."""
+"""Internal: How the agent learns: the environment, Multi-PDQN, replay, training runs."""

@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 
 from pytest_dstfuzz.perturb import edits
-from pytest_dstfuzz.perturb.edit_policy import OPERATOR_MODULES
 from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.operators import OPERATOR_MODULES
 from pytest_dstfuzz.transformations import SHIPPED, find_operator
 
 

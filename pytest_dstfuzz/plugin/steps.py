@@ -1,0 +1,101 @@
+"""What the entry point does around the session hooks: when they are started, and for what.
+
+Loads nothing heavy: every run that gives an option comes through here, and not every such run
+tests a tracker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.plugin.options import given_options, read_settings, warn
+from pytest_dstfuzz.plugin.selection import marker_values, old_names, selection_of
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.plugin.hooks import SessionHooks
+
+#: Exit statuses of runs that were collected and run to their end.
+_ORDERLY = (
+    pytest.ExitCode.OK,
+    pytest.ExitCode.TESTS_FAILED,
+    pytest.ExitCode.NO_TESTS_COLLECTED,
+)
+
+
+def refuse_mistakes(config: pytest.Config, start: Callable[[], SessionHooks]) -> None:
+    """Refuse wrong options, data and trackers before anything is collected."""
+    started: SessionHooks | None = None
+    try:
+        given = given_options(config)
+        if given:
+            read_settings(config)
+            # An ini file serves runs of unrelated tests too; those must not pay for reading the
+            # data. With workers there is no later moment at which an error in it could be a
+            # usage error.
+            typed = any(option.on_command_line for option in given)
+            if typed or getattr(config.option, "dist", "no") != "no":
+                started = start()
+                started.prepare()
+    except UserError as error:
+        end = pytest.UsageError(str(error)) if started is None else started.gate.end(error)
+        raise end from error
+    except (pytest.skip.Exception, pytest.fail.Exception) as stopped:
+        # Outside of a test, pytest would show them as an error of its own.
+        how = "skip" if isinstance(stopped, pytest.skip.Exception) else "fail"
+        raise pytest.UsageError(
+            f"the tracker cannot be tested: it called pytest.{how}() before any test was run: "
+            f"{stopped.msg}"
+        ) from stopped
+
+
+def check_test(
+    metafunc: pytest.Metafunc,
+    markers: Sequence[pytest.Mark],
+    start: Callable[[], SessionHooks] | None,
+) -> None:
+    """Check the markers of a test; make items of it where ``start`` says that it is about turns.
+
+    Raises:
+        pytest.Collector.CollectError: a mistake in them.
+    """
+    try:
+        for text in old_names(markers):
+            warn(metafunc.config, text)
+        values = marker_values(markers)
+        if start is not None:
+            start().parametrise(metafunc, values)
+    except UserError as error:
+        raise pytest.Collector.CollectError(f"{metafunc.definition.nodeid}: {error}") from error
+
+
+def complete(
+    session: pytest.Session,
+    items: list[pytest.Item],
+    started: SessionHooks | None,
+    start: Callable[[], SessionHooks],
+) -> None:
+    """Add to the tests that were collected those of the plugin that belong to the run.
+
+    Not where something could not be collected: that may have been the test that is about it.
+    """
+    config = session.config
+    selection = selection_of(config)
+    own = any(name.startswith("dst_") for i in items for name in getattr(i, "fixturenames", ()))
+    adds = not session.testsfailed and selection.adds_suite(given_options(config), own)
+    started = start() if adds else started
+    if started is None:
+        return
+    started.add_items(session, items, suite=adds)
+    selection.keep(items)
+
+
+def why_untested(config: pytest.Config, exitstatus: int, started: SessionHooks | None) -> str:
+    """Return what to say of a run without one robustness test, ``""`` where nothing is."""
+    idle = hasattr(config, "workerinput") or config.getoption("collectonly")
+    if idle or exitstatus not in _ORDERLY or (started is not None and started.collector.tested):
+        return ""
+    return selection_of(config).untested(given_options(config))
