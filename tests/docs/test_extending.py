@@ -62,17 +62,12 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-class _Lines(socketserver.StreamRequestHandler):
-    def handle(self) -> None:
-        said = " ".join(text or "" for text in json.loads(self.rfile.readline()))
-        answer = {"hotel-area": "north"} if "north" in said else {}
-        self.wfile.write(json.dumps(answer).encode() + b"\n")
-
-
 @pytest.fixture
 def lines() -> Iterator[str]:
-    """Address of a service that answers one line of JSON with another."""
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Lines) as server:
+    """Address of the service that the page shows, which answers one line of JSON with another."""
+    shown: dict[str, Any] = {"__name__": "lines_service"}
+    exec(SHOWN["lines_service.py"].text, shown)  # noqa: S102 - ours
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), shown["Lines"]) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"lines://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
@@ -122,6 +117,24 @@ def test_without_the_package_its_names_are_unknown(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 4
     assert "keywords" in done.stdout + done.stderr
+
+
+def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines: str) -> None:
+    for name, block in SHOWN.items():
+        if name.endswith(".py") and not name.startswith("test_"):
+            (tmp_path / name).write_text(block.text, encoding="utf-8")
+    commands = [
+        line.replace("lines://localhost:9000", lines)
+        for page, block in of("shell")
+        if page == PAGE
+        for line in block.text.splitlines()
+        if line.startswith("pytest ")
+    ]
+    assert len(commands) == 7
+    for command in commands:
+        options = command.removeprefix("pytest ")
+        report = report_of(Path(sys.executable), tmp_path, f"{options} --dst-turns=10")
+        assert report["turns"], command
 
 
 def test_a_suite_may_return_the_search_itself(python: Path, tmp_path: Path) -> None:

@@ -31,14 +31,14 @@ _STATUSES: Final = {
     "INTERRUPTED": "the run was interrupted, as by Ctrl-C; what was tested is reported",
     "INTERNAL_ERROR": "an error in pytest or in a plugin",
     "USAGE_ERROR": (
-        "wrong options, unreadable data, or a tracker that could not be loaded or failed before "
-        "the run; nothing was tested"
+        "wrong options, unreadable data, or a tracker that could not be loaded or gave no sound "
+        "answer before the run; nothing was tested"
     ),
     "NO_TESTS_COLLECTED": "no test was selected",
     "MAX_WARNINGS_ERROR": "pytest's own limit of warnings was exceeded (`--max-warnings`)",
     "INFRASTRUCTURE": (
-        "the tracker could not be asked: nobody answers, too many turns failed, or the run ended "
-        "early where a baseline was to be compared with"
+        "the tracker could not be asked, or with `--dst-baseline` too much of the run is missing: "
+        "see the table below"
     ),
     "INCONCLUSIVE": "`--dst-inconclusive=fail`, and the comparison decides nothing",
     "DRIFT": "clean answers differ from the baseline's at more turns than is allowed",
