@@ -205,7 +205,9 @@ def check_pytest(words: list[str], page: str) -> None:
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word == "--dst-tracker":
             FLAGS["tracker"].value.parse(following)
-            assert following.partition("=")[0].replace("-", "_") in ADAPTER, following
+            name = following.partition("=")[0].replace("-", "_")
+            own = page == "guides/extending.md" and name == "slot"  # of the page's own tracker
+            assert own or name in ADAPTER, following
         if not word.startswith(("--dst-", "--no-dst-")):
             continue
         spelled = word.removeprefix("--no-dst-").removeprefix("--dst-")
