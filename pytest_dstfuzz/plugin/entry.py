@@ -59,8 +59,18 @@ _PLAIN_IMPORTS: pytest.StashKey[PlainImports] = pytest.StashKey()
 
 
 @cache
+def _always() -> tuple[dict[str, str], list[str]]:
+    """Return the ini keys with what they hold, and the names that the marker takes."""
+    with _TABLE.open(encoding="utf-8") as file:
+        line = json.loads(file.readline())
+    return line["ini"], line["marker"]
+
+
+@cache
 def _table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(_TABLE.read_text(encoding="utf-8"))
+    """Return the whole table, for runs in which an option may be given."""
+    text = _TABLE.read_text(encoding="utf-8").partition("\n")[2]
+    table: dict[str, Any] = json.loads(text)
     return table
 
 
@@ -71,16 +81,18 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     given they are unset: that is what ``config.option`` and ``config.getoption`` say of them.
     All defaults are ``None``: what was not given must be told apart from what was.
     """
-    options = _table()["options"]
-    for item in options:
-        about = f"same as {item['flags'][0]}"
-        parser.addini(f"dst_{item['name']}", about, _ini_type(item["ini"]), default=None)
+    keys = _always()[0]
+    types = {holds: _ini_type(holds) for holds in set(keys.values())}
+    for name, holds in keys.items():
+        flag = f"--dst-{name.replace('_', '-')}"
+        parser.addini(f"dst_{name}", f"same as {flag}", types[holds], default=None)
     config: pytest.Config | None = pluginmanager.get_plugin("pytestconfig")
     if config is None or _may_be_given(config):
         _add_options(parser)
     else:
-        names = (name for item in options for name in (f"dst_{item['name']}", *item["flags"]))
-        vars(config.option).update(dict.fromkeys(names))
+        unset = vars(config.option)
+        for name in keys:
+            unset[f"dst_{name}"] = unset[f"--dst-{name.replace('_', '-')}"] = None
 
 
 def _may_be_given(config: pytest.Config) -> bool:
@@ -136,11 +148,11 @@ class _Spelling(argparse.Action):
         setattr(namespace, f"dst_{name}", said)
 
 
-def _ini_type(kinds: list[str]) -> Any:
+def _ini_type(kinds: str) -> Any:
     """Return what an ini key holds: lines, a text, or a text or a number."""
-    if kinds == ["linelist"]:
+    if kinds == "linelist":
         return "linelist"
-    return reduce(or_, (_KINDS[kind] for kind in kinds)) if _UNIONS else "string"
+    return reduce(or_, (_KINDS[kind] for kind in kinds.split())) if _UNIONS else "string"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -158,7 +170,7 @@ def pytest_load_initial_conftests(
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker, and listen for results of tests."""
-    names = ", ".join(item["name"] for item in _table()["options"] if item["per_test"])
+    names = ", ".join(_always()[1])
     config.addinivalue_line(
         "markers",
         "dst(name=value, ...): settings of one robustness test of a dialogue state tracker, such "
@@ -330,7 +342,7 @@ class PlainImports(MetaPathFinder):
 
 def _is_given(config: pytest.Config) -> bool:
     """Whether the command line or the ini file gives an option of the plugin a value."""
-    names = [f"dst_{item['name']}" for item in _table()["options"]]
+    names = [f"dst_{name}" for name in _always()[0]]
     try:
         return any(
             config.getoption(name, None) is not None or config.getini(name) is not None

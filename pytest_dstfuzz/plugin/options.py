@@ -355,10 +355,18 @@ def spelled(name: str, settings: Settings, marked: bool) -> str:
 
 
 def table_text() -> str:
-    """Return what the file of data holds: a line for each option."""
+    """Return what the file of data holds: a line for every run, then one for each option.
+
+    The first line says which ini keys there are, what they hold, and what the marker takes.
+    """
     table = option_table()
+    always = {
+        "ini": {row["name"]: " ".join(row["ini"]) for row in table["options"]},
+        "marker": [row["name"] for row in table["options"] if row["per_test"]],
+    }
     rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in table["options"])
-    return f'{{"options": [\n{rows}\n],\n"spellings": {json.dumps(table["spellings"])}}}\n'
+    spellings = json.dumps(table["spellings"])
+    return f'{json.dumps(always)}\n{{"options": [\n{rows}\n],\n"spellings": {spellings}}}\n'
 
 
 if __name__ == "__main__":
