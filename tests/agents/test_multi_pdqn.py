@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import settings as laws
-from hypothesis import strategies as st
-from torch import Tensor, nn
 
-from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
-from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE
-from pytest_dstfuzz.training.multi_pdqn import (
+torch = pytest.importorskip("torch")
+
+from hypothesis import given  # noqa: E402
+from hypothesis import settings as laws  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE  # noqa: E402
+from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE  # noqa: E402
+from pytest_dstfuzz.training.multi_pdqn import (  # noqa: E402
     LearnerConfig,
     MultiPDQN,
     _sum_of_largest,
     invert_gradients,
 )
-from pytest_dstfuzz.training.replay import ReplayBatch
+from pytest_dstfuzz.training.replay import ReplayBatch  # noqa: E402
 
 D = SPACE.dimension
 SMALL = LearnerConfig(hidden=32, seed=1)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
+
 from pytest_dstfuzz.trackers import neural
 from pytest_dstfuzz.trackers.neural import files_fingerprint
 from pytest_dstfuzz.trackers.tracker import fingerprint_of
