@@ -209,9 +209,9 @@ def test_a_full_disk_ends_the_keeping_and_nothing_else(path: Path) -> None:
     code = """
         import resource
         store.put({b"first": b"value"})
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
         for number in range(100):
-            store.put({bytes([number]): bytes(10_000)})
+            store.put({bytes([number]): bytes(100_000)})
         print(len(store.problems), store.problems[0])
     """
     done = in_another_process(code, path)
