@@ -55,7 +55,7 @@ def data() -> DialogueSet:
 
 def run(settings: Settings, data: DialogueSet) -> list[TurnResult]:
     predictor = predictor_for(settings, data, as_tracker(track, normalisation="multiwoz"))
-    plan = sample_turns(data, settings.turns, settings.seed)
+    plan = sample_turns(data, settings.data.turns, settings.variant.seed)
     return list(CampaignEngine(settings, data, predictor, load_lexicon(), plan=plan).run())
 
 

@@ -71,6 +71,6 @@ def campaign_report() -> dict[str, Any]:
     data = load_dialogues("sample", "test")
     settings = Settings.of(turns=100)
     predictor = predictor_for(settings, data, as_tracker(track, normalisation="multiwoz"))
-    plan = sample_turns(data, settings.turns, settings.seed)
+    plan = sample_turns(data, settings.data.turns, settings.variant.seed)
     results = list(CampaignEngine(settings, data, predictor, load_lexicon(), plan=plan).run())
     return build(results, settings=settings, info=RunInfo.of(data))
