@@ -49,7 +49,8 @@ def test_the_default_prompt_lists_every_slot_of_multiwoz() -> None:
 
 
 def test_slots_are_not_invented_where_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"--dst-slots=.*<data>\.ontology\.json.*--dst-prompt"):
+    wanted = r"--dst-slots=.*<data>\.ontology\.json.*--dst-tracker prompt="
+    with pytest.raises(UserError, match=wanted):
         Prompt.load(None, None)
     # A prompt of one's own may name them itself.
     path = tmp_path / "own.jinja"
