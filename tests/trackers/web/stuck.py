@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loopback import Asked, Says, Service
+from loopback import Asked, Says, Service, serving
 
 #: Requests for a dialogue that are answered before a service gets stuck midway.
 ANSWERED = 40
@@ -64,18 +64,9 @@ STUCK: dict[str, Callable[[Service, Asked], Says]] = {
 @contextmanager
 def running(answer: Callable[[Service, Asked], Says]) -> Iterator[Service]:
     """Run a service; what it says knows the service, so that it can die."""
-    service = Service(lambda _: Says())
-    service.answer = lambda asked: answer(service, asked)
-    thread = threading.Thread(target=service.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
+    with serving(lambda _: Says()) as service:
+        service.answer = lambda asked: answer(service, asked)
         yield service
-    finally:
-        service.ended.set()
-        if not service.dead.is_set():
-            service.shutdown()
-            service.server_close()
-        thread.join()
 
 
 def run_pytest(folder: Path, *options: str) -> tuple[float, int, str]:
