@@ -127,6 +127,8 @@ def read_table(path: Path, name: str) -> object:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from None
     except ValueError as error:  # UnicodeDecodeError and TOMLDecodeError are both.
         raise UserError(f"{path} is no TOML: {error}") from None
+    except RecursionError:
+        raise UserError(f"{path} is nested too deeply to be read") from None
     table: object = content
     for part in name.strip("[]").split("."):
         if isinstance(table, Mapping):

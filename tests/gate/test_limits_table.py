@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pytest_dstfuzz.config import parse_option
+from pytest_dstfuzz.config.tracker_keys import table_keys
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part, check_names, read_gates
 
@@ -81,6 +83,17 @@ def test_a_table_in_the_place_of_another_type(tmp_path: Path) -> None:
         read_gates(tmp_path / "pyproject.toml")
     with pytest.raises(UserError, match="cannot read"):
         read_gates(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize("reading", [read_gates, table_keys])
+def test_a_file_that_is_nested_without_end(
+    tmp_path: Path, reading: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"x = {'[' * 100_000}", encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        reading(path)
+    assert str(caught.value) == f"{path} is nested too deeply to be read"
 
 
 def test_names_of_the_data_are_checked(tmp_path: Path) -> None:
