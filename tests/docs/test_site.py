@@ -23,7 +23,7 @@ LOADED = re.compile(
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as ``make docs`` builds it."""
-    for module in ("mkdocs", "material", "mkdocstrings", "torch", "jinja2", "matplotlib"):
+    for module in ("mkdocs", "material", "mkdocstrings", "torch", "jinja2"):
         pytest.importorskip(module)
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]

@@ -166,15 +166,19 @@ def test_a_group_may_take_as_long_as_its_dialogues_alone(serve: Serve) -> None:
 
 
 def test_an_interrupt_keeps_the_answers_of_groups_and_of_single_requests(serve: Serve) -> None:
-    """The first group is answered, the second refused; its second dialogue interrupts."""
+    """The first group is answered, the second refused; its third dialogue interrupts.
+
+    Requests are made one after another: that of the third goes out when the second is answered.
+    """
 
     def together(asked: Asked) -> Says:
         return Says(status=400) if "user 4" in str(asked.body) else echoes(asked)
 
     def alone(asked: Asked) -> Says:
-        if "user 5" in str(asked.body):
-            _thread.interrupt_main()
-        return replace(echo(asked), how="silence" if "user 6" in str(asked.body) else "whole")
+        if "user 6" not in str(asked.body):
+            return echo(asked)
+        _thread.interrupt_main()
+        return replace(echo(asked), how="silence")
 
     service = serve(grouping(4, together, alone))
     tracker = web(service, concurrency=1)
