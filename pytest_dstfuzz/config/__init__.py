@@ -2,82 +2,38 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.config.options import (
-    MARKER_NAMES,
-    OPTION_NAMES,
-    OPTIONS,
-    names_of,
-    option,
-    option_text,
-    parse_option,
-)
-from pytest_dstfuzz.config.parsers import (
-    ATTACKS,
-    SPLIT_ALIASES,
-    SPLITS,
-    VALIDITIES,
-    Option,
-    canonical_split,
-)
-from pytest_dstfuzz.config.secret import (
-    MASK,
-    Address,
-    Header,
-    OwnKey,
-    masked,
-    masked_words,
-    revealed,
-)
-from pytest_dstfuzz.config.settings import (
-    NO_CACHE,
-    BudgetSettings,
-    DataSettings,
-    GateSettings,
-    OutputSettings,
-    Settings,
-    TrackerSettings,
-    VariantSettings,
-    build_settings,
-    check_variant,
-    settings_json,
-    settings_of_json,
-)
-from pytest_dstfuzz.config.tracker_keys import ADAPTER, KEYS, SERVICE
-
-__all__ = [
-    "ADAPTER",
-    "ATTACKS",
-    "KEYS",
-    "MARKER_NAMES",
-    "MASK",
-    "NO_CACHE",
-    "OPTIONS",
-    "OPTION_NAMES",
-    "SERVICE",
-    "SPLITS",
-    "SPLIT_ALIASES",
-    "VALIDITIES",
-    "Address",
-    "BudgetSettings",
-    "DataSettings",
-    "GateSettings",
-    "Header",
-    "Option",
-    "OutputSettings",
-    "OwnKey",
-    "Settings",
-    "TrackerSettings",
-    "VariantSettings",
-    "build_settings",
-    "canonical_split",
-    "check_variant",
-    "masked",
-    "masked_words",
-    "names_of",
-    "option",
-    "option_text",
-    "parse_option",
-    "revealed",
-    "settings_json",
-    "settings_of_json",
-]
+from pytest_dstfuzz.config.options import MARKER_NAMES as MARKER_NAMES
+from pytest_dstfuzz.config.options import OPTION_NAMES as OPTION_NAMES
+from pytest_dstfuzz.config.options import OPTIONS as OPTIONS
+from pytest_dstfuzz.config.options import names_of as names_of
+from pytest_dstfuzz.config.options import option as option
+from pytest_dstfuzz.config.options import option_text as option_text
+from pytest_dstfuzz.config.options import parse_option as parse_option
+from pytest_dstfuzz.config.parsers import ATTACKS as ATTACKS
+from pytest_dstfuzz.config.parsers import SPLIT_ALIASES as SPLIT_ALIASES
+from pytest_dstfuzz.config.parsers import SPLITS as SPLITS
+from pytest_dstfuzz.config.parsers import VALIDITIES as VALIDITIES
+from pytest_dstfuzz.config.parsers import Option as Option
+from pytest_dstfuzz.config.parsers import canonical_split as canonical_split
+from pytest_dstfuzz.config.secret import MASK as MASK
+from pytest_dstfuzz.config.secret import Address as Address
+from pytest_dstfuzz.config.secret import Header as Header
+from pytest_dstfuzz.config.secret import OwnKey as OwnKey
+from pytest_dstfuzz.config.secret import masked as masked
+from pytest_dstfuzz.config.secret import masked_words as masked_words
+from pytest_dstfuzz.config.secret import revealed as revealed
+from pytest_dstfuzz.config.settings import NO_CACHE as NO_CACHE
+from pytest_dstfuzz.config.settings import BudgetSettings as BudgetSettings
+from pytest_dstfuzz.config.settings import DataSettings as DataSettings
+from pytest_dstfuzz.config.settings import GateSettings as GateSettings
+from pytest_dstfuzz.config.settings import OutputSettings as OutputSettings
+from pytest_dstfuzz.config.settings import Settings as Settings
+from pytest_dstfuzz.config.settings import TrackerSettings as TrackerSettings
+from pytest_dstfuzz.config.settings import VariantSettings as VariantSettings
+from pytest_dstfuzz.config.settings import build_settings as build_settings
+from pytest_dstfuzz.config.settings import check_variant as check_variant
+from pytest_dstfuzz.config.settings import settings_json as settings_json
+from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
+from pytest_dstfuzz.config.tracker_keys import ADAPTER as ADAPTER
+from pytest_dstfuzz.config.tracker_keys import KEYS as KEYS
+from pytest_dstfuzz.config.tracker_keys import SERVICE as SERVICE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from pytest_dstfuzz.config import parsers, rates
@@ -9,6 +10,18 @@ from pytest_dstfuzz.config.parsers import PARTS, SWITCH, Option, Scope, Value
 from pytest_dstfuzz.config.tracker_keys import SERVICES, TRACKER_KEYS, keys_of
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
+
+_PATH = Value(parsers.text, "PATH")
+_NAME = Value(parsers.text, "NAME")
+_NAMES = Value(parsers.names, "NAME,...", separator=",")
+
+_place = partial(Option, scopes=("place",))
+_read = partial(Option, scopes=("path", "place"))
+_session = partial(Option, scopes=("session",))
+_of_baseline = partial(Option, scopes=("session", "baseline"))
+_shown = partial(Option, scopes=("session", "place"))
+_written = partial(Option, scopes=("path", "written", "session", "place"))
+_decides = partial(Option, scopes=("test", "decides"))
 
 _TRACKER = (
     Option(
@@ -20,13 +33,13 @@ _TRACKER = (
     ),
     Option(
         "checkpoint",
-        Value(parsers.text, "PATH"),
+        _PATH,
         "weights of the tracker instead of the shipped ones",
         scopes=("path", "place"),
     ),
     Option(
         "device",
-        Value(parsers.text, "NAME"),
+        _NAME,
         "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)",
         scopes=("place",),
     ),
@@ -69,7 +82,7 @@ _DATA = (
     ),
     Option(
         "data",
-        Value(parsers.text, "PATH"),
+        _PATH,
         "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)",
         scopes=("path", "place"),
     ),
@@ -79,14 +92,10 @@ _DATA = (
         Value(parsers.turns, "N|all", int),
         "turns to test, of dialogues drawn by seed (default: 300)",
     ),
-    Option(
-        "domains",
-        Value(parsers.names, "NAME,...", separator=","),
-        "only dialogues that touch one of these",
-    ),
+    Option("domains", _NAMES, "only dialogues that touch one of these"),
     Option(
         "slots",
-        Value(parsers.names, "NAME,...", separator=","),
+        _NAMES,
         "the slots of the bot, where data and ontology do not say them all: no others are asked "
         "for and compared (default: those of an ontology, else of the labels and of the answers)",
     ),
@@ -104,80 +113,69 @@ _VARIANT = (
         "only the variant of this number, from 0: what a failure gives to repeat it",
         scopes=("test",),
     ),
-    Option(
+    _decides(
         "transformations",
         Value(parsers.associated, "K", int),
         f"transformations that one variant associates, 1 to {len(TRANSFORMATIONS)}, or more with "
         "those of others (default: 3)",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "redraws",
         Value(parsers.integer(0, 1000), "N", int),
         "draw a vacuous, duplicate or invalid variant again, up to N times (default: 5)",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "stop_at_first",
         SWITCH,
         "no more variants of a turn once one breaks it: to hunt, not for rates (default: no)",
-        scopes=("test", "decides"),
         old="until_broken",
     ),
-    Option(
+    _decides(
         "only",
         Value(parsers.transformations, "NAME,...", separator=","),
         f"only these transformations: {', '.join(TRANSFORMATIONS)}; NAME/OPERATOR for one "
         f"operator, {ALL} for all of these beside those of others",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "search",
-        Value(parsers.text, "NAME"),
+        _NAME,
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
         "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
         "your own, or a search of a package or of your suite (default: their own agents for the "
         "shipped two in strict, random for all else)",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "attack",
         Value(parsers.choice("attack design", parsers.ATTACKS), "DESIGN"),
         "earlier user turns as the tracker sees them: non-cumulative (clean), cumulative "
         "(perturbed) or hybrid (half of them; default)",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "validity",
         Value(parsers.choice("validity profile", parsers.VALIDITIES), "PROFILE"),
         "strict (edit rates and locks on meaning; default) or edit-rate (edit rates alone)",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "max_edit_rate",
         Value(rates.parse_rate, "R", float),
         "limit of both edit rates (default: 0.25)",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "flat_edit_rate",
         SWITCH,
         "hold short utterances to the word limit too, as the thesis does (default: no)",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "lock",
         Value(parsers.lines, "WORD|/REGEX/", separator="\n"),
         "a word or /regular expression/ that no edit may touch; may be repeated (one a line "
         "in an ini file)",
-        scopes=("test", "decides"),
     ),
-    Option(
+    _decides(
         "relation",
-        Value(parsers.text, "NAME"),
+        _NAME,
         "metamorphic (prediction stays as on the clean turn; default), gold (a right "
         "prediction stays right), or one of a package or of your suite",
-        scopes=("test", "decides"),
     ),
     Option(
         "shrink",
@@ -187,19 +185,15 @@ _VARIANT = (
         scopes=("test",),
         old="minimise",
     ),
-    Option(
-        "seed",
-        Value(parsers.integer(0, 2**63 - 1), "N", int),
-        "seed of every draw (default: 0)",
-        scopes=("test", "decides"),
+    _decides(
+        "seed", Value(parsers.integer(0, 2**63 - 1), "N", int), "seed of every draw (default: 0)"
     ),
 )
 _BUDGET = (
-    Option(
+    _session(
         "max_seconds",
         Value(parsers.positive("seconds"), "S", float),
         "stop the run gracefully after so many seconds; no answer is waited for beyond that",
-        scopes=("session",),
     ),
     Option(
         "preflight_seconds",
@@ -207,23 +201,20 @@ _BUDGET = (
         "seconds that testing the tracker before the run may take (default: 300)",
         scopes=("place",),
     ),
-    Option(
+    _session(
         "max_calls",
         Value(parsers.integer(1), "N", int),
         "stop it gracefully after so many predicted contexts",
-        scopes=("session",),
     ),
-    Option(
+    _session(
         "max_tokens",
         Value(parsers.integer(1), "N", int),
         "stop it gracefully after so many tokens of a chat model",
-        scopes=("session",),
     ),
-    Option(
+    _session(
         "max_cost",
         Value(parsers.positive("units of money"), "X", float),
         "stop it gracefully after so much money, by the prices",
-        scopes=("session",),
     ),
     Option(
         "cache",
@@ -241,70 +232,53 @@ _BUDGET = (
     ),
 )
 _OUTPUT = (
-    Option(
-        "report",
-        Value(parsers.text, "PATH"),
-        "write the JSON report to this file",
-        scopes=("path", "written", "session", "place"),
-    ),
-    Option(
+    _written("report", _PATH, "write the JSON report to this file"),
+    _written(
         "html",
-        Value(parsers.text, "PATH"),
+        _PATH,
         "write the HTML report, one self-contained file, to this file (needs the extra 'report')",
-        scopes=("path", "written", "session", "place"),
     ),
-    Option(
+    _shown(
         "annotations",
         Value(parsers.choice("policy", parsers.ANNOTATIONS), "WHEN"),
         "GitHub annotations of violations, and a job summary where $GITHUB_STEP_SUMMARY is set: "
         "auto (in GitHub Actions; default), yes or no",
-        scopes=("session", "place"),
     ),
     Option(
         "redact",
         SWITCH,
         "write x for every character of what was said and of slot values, wherever it is shown",
     ),
-    Option(
+    _shown(
         "remember",
         SWITCH,
         "add the violations to the regressions, which later runs replay before anything else",
-        scopes=("session", "place"),
     ),
-    Option(
+    _written(
         "regressions",
-        Value(parsers.text, "PATH"),
+        _PATH,
         "folder of remembered violations (default: .dstfuzz/regressions in pytest's root folder)",
-        scopes=("path", "written", "session", "place"),
     ),
-    Option(
-        "replay",
-        Value(parsers.text, "ID"),
-        "only ask again for this remembered violation",
-        scopes=("session", "place"),
-    ),
+    _shown("replay", Value(parsers.text, "ID"), "only ask again for this remembered violation"),
 )
 _GATE = (
-    Option(
+    _session(
         "max_failure_rate",
         Value(rates.parse_limit, "RATE", float),
         "gate: fail the session when the failure rate is above this, such as 5% (implies "
         "fail-on=gate)",
-        scopes=("session",),
     ),
-    Option(
+    _session(
         "min_accuracy",
         Value(rates.parse_limit, "RATE", float),
         "gate: fail the session when fewer of the clean answers than this are right by the labels, "
         "such as 60%",
-        scopes=("session",),
     ),
-    Option(
+    _written(
         "baseline",
-        Value(parsers.text, "PATH"),
+        _PATH,
         "gate: compare with the outcomes that an earlier build left in this file (implies "
         "fail-on=gate; needs the extra 'report')",
-        scopes=("path", "written", "session", "place"),
     ),
     Option(
         "update_baseline",
@@ -326,17 +300,15 @@ _GATE = (
         "(default: 0); more is exit status 8, unless labels say that the answers got no worse",
         scopes=("session", "baseline"),
     ),
-    Option(
+    _session(
         "inconclusive",
         Value(parsers.choice("policy", parsers.INCONCLUSIVE), "WHAT"),
         "a comparison that decides nothing: warn (default) or fail (exit status 7)",
-        scopes=("session",),
     ),
-    Option(
+    _session(
         "fail_on",
         Value(parsers.choice("failure policy", parsers.FAIL_ON), "WHAT"),
         "violation (each one fails its test; default) or gate (only the session's rate decides)",
-        scopes=("session",),
     ),
 )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -23,51 +24,41 @@ TABLE: Final = "[tool.dstfuzz.tracker]"
 #: Kinds of address, as what comes before ``+http(s)`` in it; ``""`` is the own contract.
 SERVICES = ("", "rasa", "openai")
 
+_service = partial(Option, scopes=("place",), kinds=SERVICES)
+
 TRACKER_KEYS: tuple[Option, ...] = (
-    Option(
+    _service(
         "timeout",
         Value(parsers.positive("seconds"), "S", float),
         "seconds that one attempt to ask a service may take (default: 30)",
-        scopes=("place",),
-        kinds=SERVICES,
     ),
-    Option(
+    _service(
         "retries",
         Value(parsers.integer(0, 100), "N", int),
         "more attempts where a service is busy, fails or does not answer (default: 4)",
-        scopes=("place",),
-        kinds=SERVICES,
     ),
-    Option(
+    _service(
         "dead_after",
         Value(parsers.integer(0, 1_000_000), "N", int),
         "after so many requests in a row that nobody answers, for all their attempts, the service "
         "is taken for dead: nothing more is asked, exit status 6 (default: 20; 0: never)",
-        scopes=("place",),
-        kinds=SERVICES,
     ),
-    Option(
+    _service(
         "concurrency",
         Value(parsers.integer(1, 1024), "N", int),
         "requests to a service in flight at once (default: 16)",
-        scopes=("place",),
-        kinds=SERVICES,
     ),
-    Option(
+    _service(
         "rate_limit",
         Value(parsers.positive("requests a second"), "N", float),
         "at most so many requests to a service a second (default: no limit)",
-        scopes=("place",),
-        kinds=SERVICES,
     ),
-    Option(
+    _service(
         "header",
         Value(parsers.headers, "'NAME: VALUE'", separator="\n"),
         "send this header to a service; $NAME in the value is taken from the environment; may be "
         "repeated (a list in the table). DSTFUZZ_TOKEN in the environment is sent as a "
         "bearer token",
-        scopes=("place",),
-        kinds=SERVICES,
     ),
     Option(
         "slot_map",
