@@ -168,15 +168,8 @@ def _help(words: list[str]) -> str:
 
 
 def schema_keys() -> str:
-    """Return what each key of a JSON report means, from the module that writes it."""
-    text = inspect.cleandoc(json_report.__doc__ or "")
-    out: list[str] = []
-    for line in text.splitlines()[1:]:
-        key = re.match(r"^``(\w+)``$", line)
-        about = re.sub(r"``(.+?)``", r"`\1`", line.removeprefix("    "))
-        about = re.sub(r"^(\d+)\.", r"\1\\.", about)  # a version, not the first of a list
-        out.append(f"\n## `{key[1]}`\n" if key else about)
-    return "\n".join(out)
+    """Return what each key of a JSON report means."""
+    return json_report.SCHEMA_PATH.with_suffix(".md").read_text(encoding="utf-8")
 
 
 def schema_tree() -> str:
