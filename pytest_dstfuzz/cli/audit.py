@@ -31,11 +31,7 @@ Verdicts and figures are written to report.audit.json, beside the report."""
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Draw the sample, or go on with it, and do with it what is asked for.
-
-    Raises:
-        UserError: an argument, the report or a judgement cannot be used.
-    """
+    """Draw the sample, or go on with it, and do with it what is asked for."""
     parser = Parser("dstfuzz audit", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
     parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
     number = whole_number

@@ -52,11 +52,7 @@ _ANSI = {"good": "32", "bad": "1;31", "warning": "33", "dim": "2"}
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Check the tracker and print what was found; 1 when a check failed.
-
-    Raises:
-        UserError: an option or the data cannot be used, or the tracker cannot be made.
-    """
+    """Check the tracker and print what was found; 1 when a check failed."""
     parser = Parser(
         "dstfuzz check-tracker",
         "Ask a tracker for clean and odd dialogues, alone, in batches and in other orders,\n"

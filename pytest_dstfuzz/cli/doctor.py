@@ -55,11 +55,7 @@ _SHIPPED = (
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Print what there is to know; 1 when something is wrong.
-
-    Raises:
-        UserError: an argument is unknown.
-    """
+    """Print what there is to know; 1 when something is wrong."""
     parser = Parser(
         "dstfuzz doctor",
         "Print versions, paths, settings of the configuration file and what is registered.\n"

@@ -27,11 +27,7 @@ _EXAMPLES = """\
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Measure the tracker and print the figures.
-
-    Raises:
-        UserError: an option, the data or the tracker cannot be used.
-    """
+    """Measure the tracker and print the figures."""
     parser = Parser("dstfuzz evaluate", f"Print {SUMMARY}.", _EXAMPLES)
     parser.shared(*_SHARED, required=("model",))
     parser.value(

@@ -26,11 +26,7 @@ _EXAMPLES = """\
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the experiment that the first argument names.
-
-    Raises:
-        UserError: there is no such experiment, or its arguments cannot be used.
-    """
+    """Run the experiment that the first argument names."""
     parser = Parser("dstfuzz experiment", "Run one of:\n" + _listed(), _EXAMPLES)
     parser.add_argument("name", metavar="NAME", help="the experiment; its options follow")
     name = parser.parse_all(arguments[:1]).name

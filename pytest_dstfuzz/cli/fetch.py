@@ -16,11 +16,7 @@ _EXAMPLES = """\
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Download the data set and print where it is.
-
-    Raises:
-        UserError: there is no such data set, or it cannot be downloaded.
-    """
+    """Download the data set and print where it is."""
     from pytest_dstfuzz.dialogue.fetch import DATASETS, fetch  # noqa: PLC0415
 
     parser = Parser(

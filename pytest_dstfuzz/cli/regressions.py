@@ -29,12 +29,7 @@ _STATES = ("open", "accepted")
 
 @dataclass
 class RegressionCommand:
-    """One of the commands.
-
-    Raises:
-        UserError: by ``run``, where there is no such violation, where an option is wrong, or where
-            a file is broken or cannot be written.
-    """
+    """One of the commands."""
 
     name: str
     #: What it does, and what an interrupt leaves; named as in the modules of the other commands.
@@ -183,11 +178,7 @@ def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
 
 
 def _read_corpora(folder: Path) -> dict[Path, Corpus]:
-    """Return what is remembered, by the file of each data set.
-
-    Raises:
-        UserError: there is no such file, or one that is broken.
-    """
+    """Return what is remembered, by the file of each data set."""
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.regressions.corpus import read_corpus  # noqa: PLC0415
 
@@ -201,11 +192,7 @@ def _read_corpora(folder: Path) -> dict[Path, Corpus]:
 
 
 def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Path, list[str]]:
-    """Return by file the ids that are named by their starts; one id may be in several files.
-
-    Raises:
-        UserError: an id begins with none of them, or with several.
-    """
+    """Return by file the ids that are named by their starts; one id may be in several files."""
     from pytest_dstfuzz.regressions.corpus import full_id  # noqa: PLC0415 - as above
 
     known = {name for corpus in corpora.values() for name in corpus}

@@ -18,11 +18,7 @@ _EXAMPLES = """\
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Write what is asked for and print where it is.
-
-    Raises:
-        UserError: nothing is asked for, a file cannot be read or written, or an extra is missing.
-    """
+    """Write what is asked for and print where it is."""
     parser = Parser("dstfuzz report", f"Make {SUMMARY}.", _EXAMPLES)
     parser.add_argument("report", metavar="REPORT", help="the file of --dst-report")
     parser.option("--html", metavar="PATH", help="write the page to this file")

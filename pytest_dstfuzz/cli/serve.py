@@ -26,11 +26,7 @@ _EXAMPLES = """\
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Serve until the process is told to end.
-
-    Raises:
-        UserError: an option or the tracker cannot be used, or the port is taken.
-    """
+    """Serve until the process is told to end."""
     options = _parser().parse_all(arguments)
     name: str = options.model
     if "://" in name:

@@ -102,11 +102,7 @@ TRAININGS: dict[str, Training] = {
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Train a tracker, printing a line now and then.
-
-    Raises:
-        UserError: an option or the data cannot be used, or the extra is not installed.
-    """
+    """Train a tracker, printing a line now and then."""
     name, training = _training(arguments)
     parser = Parser(f"dstfuzz train-tracker {name}", f"Train {name} on labelled dialogues.")
     hints = typing.get_type_hints(training.config)

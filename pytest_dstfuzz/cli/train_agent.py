@@ -36,12 +36,7 @@ _EXAMPLES = """\
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Train the agent, printing a line a round.
-
-    Raises:
-        UserError: an option, the data or the tracker cannot be used, or an extra is not
-            installed.
-    """
+    """Train the agent, printing a line a round."""
     options = vars(_parser().parse_all(arguments))
     given = {name: value for name, value in options.items() if value is not None}
     with needs_extra("training an agent", "train", "torch"):

@@ -39,12 +39,7 @@ _DIGITS: Final = 24
 
 
 class Caches:
-    """Finds the place for what a tracker predicts.
-
-    Args:
-        config: pytest's.
-        settings: those of the session.
-    """
+    """Finds the place for what a tracker predicts."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._config = config
@@ -63,13 +58,8 @@ class Caches:
 
         That of a tracker with a fingerprint outlives the run. The workers of xdist share one
         for the run whatever the tracker: each of them has its own copy of the same one.
-
-        Args:
-            tracker: the tracker.
-            data: the dialogues of the run.
-            named: whether it is the one that --dst-model names.
-            origin: tells it from others of the run that no option names, in all processes
-                alike; ``""`` where that is not known.
+        ``named`` is the tracker of --dst-model; ``origin`` tells another from those that no
+        option names either, in all processes alike (``""``: not known).
         """
         if id(tracker) not in self._found:
             model = f"--dst-model={self._settings.tracker.model}" if named else ""
@@ -174,8 +164,7 @@ def _kind(tracker: Tracker) -> str:
 def hold_folder(folder: Path) -> Callable[[], None]:
     """Make a folder that nobody else may read, or put a link in the place of; hold it.
 
-    Returns:
-        What lets go of it.
+    What is returned lets go of it.
     """
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
@@ -197,10 +186,6 @@ def remove_leftovers(place: Path, pattern: str) -> None:
     """Remove the folders of this user that killed runs left behind.
 
     Without locks (Windows) it cannot be known that nobody uses them: they stay.
-
-    Args:
-        place: the folder that they are in.
-        pattern: of their names, as of `Path.glob`.
     """
     if fcntl is None:
         return

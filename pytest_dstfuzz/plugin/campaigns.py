@@ -25,13 +25,7 @@ from pytest_dstfuzz.search.policy import AgentSearch, describe_policy, is_agent
 
 
 class SessionCampaigns:
-    """Runs the campaigns that tests ask for, each when the first of its tests does.
-
-    Args:
-        context: of the session.
-        pool: of its trackers.
-        listener: told what campaigns do.
-    """
+    """Runs the campaigns that tests ask for, each when the first of its tests does."""
 
     def __init__(self, context: RunContext, pool: TrackerPool, listener: Listener) -> None:
         self._context = context
@@ -67,11 +61,7 @@ class SessionCampaigns:
         return self._pool.predictor(model, self._origins.of(item))
 
     def result(self, param: TurnParam, model: object, key: CampaignKey) -> TurnResult:
-        """Return what came of the turn of a test.
-
-        Raises:
-            UserError: the tracker or the settings cannot be used.
-        """
+        """Return what came of the turn of a test."""
         # A tracker that cannot be used is refused before the settings are looked at.
         predictor = self._pool.predictor(model, key.origin)
         if key not in self._engines:

@@ -40,11 +40,7 @@ class RunContext:
 
     @classmethod
     def of(cls, config: pytest.Config) -> RunContext:
-        """Read the options.
-
-        Raises:
-            UserError: an option has a value that it does not take.
-        """
+        """Read the options."""
         given = given_options(config)
         named = any(option.name == "model" and option.on_command_line for option in given)
         return cls(config, read_settings(config), named)
@@ -84,8 +80,7 @@ class RunContext:
     def tests_its_tracker(self, *others: object) -> bool:
         """Whether this run is to test a tracker that the settings name.
 
-        Args:
-            others: what shows that, where only an ini file names it: tests about turns, results.
+        ``others`` show that where only an ini file names it: tests about turns, results.
         """
         return self.settings.tracker.model is not None and (
             self.model_on_command_line or any(others)
@@ -109,11 +104,7 @@ class RunContext:
         return [dialogue.context(index) for dialogue, index in turns]
 
     def check(self, settings: Settings) -> None:
-        """Refuse settings that contradict the data.
-
-        Raises:
-            UserError: they do, or the data cannot be read.
-        """
+        """Refuse settings that contradict the data."""
         if settings not in self._checked:
             self.turns(settings)
             CampaignSpec.of(settings.variant, self.data, self.lexicon)

@@ -43,16 +43,7 @@ from pytest_dstfuzz.report.terminal import terminal_lines
 
 
 class SessionEnd:
-    """Judges a session when its tests are over, and tells what it found.
-
-    Args:
-        context: of the session.
-        collector: what its tests found.
-        gate: its limits and baseline.
-        pool: its trackers.
-        campaigns: they know what was computed ahead of tests.
-        regressions: the remembered violations.
-    """
+    """Judges a session when its tests are over, and tells what it found."""
 
     def __init__(
         self,

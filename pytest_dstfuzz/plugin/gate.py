@@ -50,15 +50,7 @@ class GateDecision(NamedTuple):
 
 
 class SessionGate:
-    """Limits and baseline of a session.
-
-    Args:
-        config: pytest's.
-        settings: of the session.
-
-    Raises:
-        UserError: the table of limits has a name or a value that it does not take.
-    """
+    """Limits and baseline of a session."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._settings = settings
@@ -91,12 +83,7 @@ class SessionGate:
         )
 
     def prepare(self, data: DialogueSet) -> None:
-        """Check before the run all that can be checked then.
-
-        Raises:
-            UserError: a limit of a slot that there is not, or no baseline at the path.
-            MissingExtraError: a baseline needs scipy, which is not installed.
-        """
+        """Check before the run all that can be checked then."""
         if self._idle:
             return
         # Where slots are only what labels happen to use, others may turn up in the run.
@@ -132,14 +119,7 @@ class SessionGate:
     def judge(
         self, record: ResultCollector, data: DialogueSet, summary: Summary, info: RunInfo
     ) -> GateDecision:
-        """Judge a session, and write its baseline where that is asked for.
-
-        Args:
-            record: what the session found.
-            data: what it was tested with.
-            summary: figures of the results.
-            info: fingerprints of what made the variants, and why the session ended early.
-        """
+        """Judge a session, and write its baseline where that is asked for."""
         settings = self._settings
         identity = campaign_identity(
             record.named(settings), data, lexicon=info.lexicon, policy=info.policy

@@ -41,14 +41,7 @@ from pytest_dstfuzz.printable import printable
 
 
 class SessionHooks:
-    """Puts a session together, and carries results from tests to its end.
-
-    Args:
-        config: pytest's.
-
-    Raises:
-        UserError: an option has a value that it does not take.
-    """
+    """Puts a session together, and carries results from tests to its end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.context = RunContext.of(config)
@@ -69,9 +62,6 @@ class SessionHooks:
 
         That is before collection, or once it is known that the tracker of an ini file
         is going to be tested.
-
-        Raises:
-            UserError: data, settings, tracker or report path cannot be used.
         """
         context = self.context
         context.check(context.settings)
@@ -88,11 +78,7 @@ class SessionHooks:
         parametrise(metafunc, values, self.context)
 
     def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
-        """Add the built-in suite where it is wanted, and the regressions.
-
-        Raises:
-            pytest.UsageError: a mistake in the settings of the session.
-        """
+        """Add the built-in suite where it is wanted, and the regressions."""
         if suite:
             items.extend(own_items(session))
         make_selectable(items)
@@ -184,14 +170,7 @@ class SessionHooks:
         chosen: Mapping[str, object],
         lexicon: Lexicon,
     ) -> DstTurn:
-        """Return what the fixture ``dst_turn`` gives to a test.
-
-        Args:
-            request: of the test.
-            model: what the fixture ``dst_model`` gave.
-            chosen: ``search`` and ``relation`` -> what their fixtures gave.
-            lexicon: what the fixture ``dst_lexicon`` gave.
-        """
+        """Return what the fixture ``dst_turn`` gives to a test."""
         param, item = getattr(request, "param", None), request.node
         if not isinstance(param, TurnParam):
             pytest.fail(
@@ -220,11 +199,7 @@ class SessionHooks:
         return DstReport(lambda: self.collector.results(context.data), context.settings)
 
     def conformance(self, request: pytest.FixtureRequest, model: object) -> DstConformance:
-        """Put every check of the conformance kit to a tracker.
-
-        Raises:
-            UserError: the data cannot be used, or ``model`` is no tracker.
-        """
+        """Put every check of the conformance kit to a tracker."""
         from pytest_dstfuzz.testing import check_tracker  # noqa: PLC0415 - few ask for it
 
         data, how = self.context.sampled, self.context.settings.tracker
@@ -235,10 +210,8 @@ class SessionHooks:
     def _refusal(self, node: pytest.Item | pytest.Collector, error: UserError) -> BaseException:
         """End the session because of a mistake that only showed when a test ran.
 
-        ``pytest.exit`` would, too, but it brings down a worker of xdist with its controller.
-
-        Returns:
-            The exception that fails the running test.
+        ``pytest.exit`` would, too, but it brings down a worker of xdist with its controller. What
+        is returned fails the running test.
         """
         node.stash[FOUND] = problem_payload(str(error), self.gate.status_of(error))
         node.session.shouldstop = "the robustness tests cannot be run"

@@ -42,14 +42,7 @@ def param_of(item: pytest.Item) -> TurnParam | None:
 def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: RunContext) -> None:
     """Make one item of a test for each turn that is sampled.
 
-    Args:
-        metafunc: of a test that uses ``dst_turn``.
-        values: settings that its markers give.
-        context: of the session; where its own settings are wrong there are no turns, and the
-            session ends when collection is over.
-
-    Raises:
-        UserError: the markers' settings contradict each other or the data.
+    Where the session's own settings are wrong there are none; it ends when collection is over.
     """
     settings, turns = context.settings, []
     if context.mistake is None:

@@ -116,11 +116,7 @@ def given_options(config: pytest.Config) -> tuple[Given, ...]:
 
 
 def read_settings(config: pytest.Config) -> Settings:
-    """Return the settings of the session: command line before ini before default.
-
-    Raises:
-        UserError: an option has a value that it does not take.
-    """
+    """Return the settings of the session: command line before ini before default."""
     found = given_options(config)
     plain = [given for given in found if given.name not in ADAPTER]
     keys = _keys_of_tracker(config, [given for given in found if given.name in ADAPTER])
@@ -149,12 +145,7 @@ def read_settings(config: pytest.Config) -> Settings:
 
 
 def _keys_of_tracker(config: pytest.Config, given: Sequence[Given]) -> list[Given]:
-    """Return the keys of the tracker: command line before ini before pyproject.toml.
-
-    Args:
-        config: pytest's.
-        given: the option ``tracker``, and the options that keys once were.
-    """
+    """Return the keys of the tracker: command line before ini before pyproject.toml."""
     typed = [one for one in given if one.on_command_line]
     written = [one for one in given if not one.on_command_line]
     layers: list[Iterable[Given]] = [(one for one in typed if one.old)]
@@ -190,11 +181,7 @@ def _pyproject(config: pytest.Config) -> Path:
 
 
 def table_of(config: pytest.Config) -> Gates:
-    """Return the limits of the table ``[tool.dstfuzz.gates]`` but for those that are off.
-
-    Raises:
-        UserError: the table has a name or a value that it does not take.
-    """
+    """Return the limits of the table ``[tool.dstfuzz.gates]`` but for those that are off."""
     path = _pyproject(config)
     gates = read_gates(path) if path.is_file() else Gates()
     names = (item.name for item in fields(Limits))
@@ -276,11 +263,7 @@ def _given(config: pytest.Config, item: Option) -> Given | None:
 
 
 def _written(config: pytest.Config, item: Option, called: str) -> str | None:
-    """Return what the ini file or the TOML table gives an option, as text.
-
-    Raises:
-        UserError: a value of a type that the option does not take there.
-    """
+    """Return what the ini file or the TOML table gives an option, as text."""
     name = f"dst_{called}"
     try:
         value = config.getini(name)
@@ -306,11 +289,7 @@ _TOLD: pytest.StashKey[set[str]] = pytest.StashKey()
 
 
 def _warn_of_old_names(config: pytest.Config) -> None:
-    """Say once a run which names are old, and what they are now.
-
-    Raises:
-        UserError: the user has warnings as errors.
-    """
+    """Say once a run which names are old, and what they are now."""
     for given in given_options(config):
         if given.old:
             new = _new_name(option(given.name), given.on_command_line)
@@ -324,11 +303,7 @@ def _new_name(item: Option, on_command_line: bool) -> str:
 
 
 def warn(config: pytest.Config, text: str) -> None:
-    """Warn of an old name in the summary of the run, once.
-
-    Raises:
-        UserError: the user has such warnings as errors.
-    """
+    """Warn of an old name in the summary of the run, once."""
     told = config.stash.setdefault(_TOLD, set())
     if text in told or hasattr(config, "workerinput"):
         return

@@ -64,11 +64,7 @@ class Origins:
 
 
 class FixtureValues:
-    """What the fixtures of a session gave, checked; each fixture gives one thing.
-
-    Args:
-        origins: names where it came from.
-    """
+    """What the fixtures of a session gave, checked; each fixture gives one thing."""
 
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
@@ -89,19 +85,7 @@ class FixtureValues:
         chosen: Mapping[str, object],
         lexicon: Lexicon,
     ) -> CampaignKey:
-        """Return what decides the result of a test, once all of it is known.
-
-        Args:
-            item: the test.
-            param: what it is about.
-            model: what the fixture ``dst_model`` gave.
-            chosen: ``search`` and ``relation`` -> what their fixtures gave.
-            lexicon: what the fixture ``dst_lexicon`` gave.
-
-        Raises:
-            UserError: a fixture gave something else than it must, or makes anew what a session
-                shares.
-        """
+        """Return what decides the result of a test, once all of it is known."""
         if not isinstance(lexicon, Lexicon):
             raise UserError(
                 "the fixture dst_lexicon must return a lexicon, such as "

@@ -39,17 +39,7 @@ class _Output(NamedTuple):
 
 
 def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.Config) -> None:
-    """Find out before a run whether its reports can be written, and destroy nothing that is read.
-
-    Args:
-        settings: of the session.
-        memory: the remembered violations, which are read, and added to where that is asked for.
-        config: pytest's, which has files of its own.
-
-    Raises:
-        UserError: a path cannot be written or is that of another file of the run, or what
-            makes the page is not installed.
-    """
+    """Refuse before a run reports that cannot be written, or would destroy what is read."""
     if settings.output.html is not None:
         check_installed()
     written: dict[str, str | Path | None] = {
@@ -82,15 +72,7 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
 def write_outputs(
     settings: OutputSettings, make_report: Callable[[], Mapping[str, Any]]
 ) -> list[StyledLine]:
-    """Write every file that is asked for.
-
-    Args:
-        settings: of the session.
-        make_report: builds the JSON report; called once, if it is needed at all.
-
-    Returns:
-        A line for each that could not be written: a failure where the user named its path.
-    """
+    """Write every file that is asked for; return a line for each that could not be written."""
     summary = None if settings.annotations == "no" else os.environ.get(_SUMMARY)
     wanted = [
         _Output("report", settings.report, write_report),
@@ -133,13 +115,7 @@ def record_suite_properties(
     """Put the figures of the session into the file of --junitxml, as properties of the suite.
 
     That is what the fixture ``record_testsuite_property`` does, which no session hook has and
-    which tests on workers cannot use.
-
-    Args:
-        config: pytest's.
-        summary: figures of the session.
-        settings: of the session.
-        verdict: of the gate; ``None`` without one, and then the worst outcome is shown.
+    which tests on workers cannot use. Without a verdict of the gate the worst outcome is shown.
     """
     outcome = "violation" if summary.violations else "error" if summary.errors else "held"
     bounds = summary.failure_rate_interval

@@ -42,13 +42,7 @@ _OWN: pytest.StashKey[RegressionCorpus] = pytest.StashKey()
 
 
 class RegressionCorpus:
-    """The regressions of a session's data.
-
-    Args:
-        context: of the session.
-        results: what it found.
-        campaigns: they know how to ask the tracker of a test.
-    """
+    """The regressions of a session's data."""
 
     def __init__(
         self, context: RunContext, results: ResultCollector, campaigns: SessionCampaigns
@@ -86,20 +80,12 @@ class RegressionCorpus:
         return corpus
 
     def wanted(self) -> list[str]:
-        """Return the ids of the regressions that this session asks for again.
-
-        Raises:
-            UserError: there is none of the id that is to be replayed, or the file is broken.
-        """
+        """Return the ids of the regressions that this session asks for again."""
         replay = self._settings.output.replay
         return list(self.corpus) if replay is None else [one(self.corpus, replay).id]
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Put the regressions before the tests about turns, or in the place of all tests.
-
-        Raises:
-            pytest.UsageError: see `wanted`.
-        """
+        """Put the regressions before the tests about turns, or in the place of all tests."""
         ours = any(name.startswith("dst_") for item in items for name in _fixtures(item))
         replay = self._settings.output.replay is not None
         if self._context.mistake is not None or not (ours or replay):
@@ -123,16 +109,7 @@ class RegressionCorpus:
     def ask_again(
         self, request: pytest.FixtureRequest, model: object, relation: object
     ) -> DstRegression:
-        """Ask the tracker again for what a regression is about.
-
-        Args:
-            request: of the test.
-            model: the tracker.
-            relation: what the fixture ``dst_relation`` gave; other relations go by their names.
-
-        Raises:
-            UserError: there is no such relation.
-        """
+        """Ask the tracker again; a relation that no fixture gave goes by its name."""
         entry: Regression = request.param
         found = None
         if not isinstance(relation, str):
@@ -145,12 +122,7 @@ class RegressionCorpus:
         return DstRegression(self._settings, entry, outcome, changes)
 
     def why_accepted(self, result: TurnResult, relation: str) -> str:
-        """Return why all violations of a turn may stay, ``""`` where one of them may not.
-
-        Args:
-            result: what was found.
-            relation: name of the relation that was tested.
-        """
+        """Return why all violations of a turn may stay, ``""`` where one of them may not."""
         reasons: dict[str, None] = {}
         for entry in self._found(result, relation):
             known = self.corpus.get(entry.id)
@@ -223,14 +195,7 @@ class RegressionCorpus:
 
 
 class DstRegression:
-    """A remembered violation, and what became of it.
-
-    Args:
-        settings: those of the session.
-        entry: the violation.
-        outcome: what became of it.
-        changes: the slots that change now.
-    """
+    """A remembered violation, and what became of it."""
 
     def __init__(
         self,

@@ -29,21 +29,7 @@ def result_payload(  # noqa: PLR0913 - all but the first three are given by thei
     relation: str = "",
     chosen: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Return what is recorded of a test.
-
-    Args:
-        key: tells the results of one turn under different settings or trackers apart.
-        result: what was found.
-        lexicon: fingerprint of the words that the variants were made with.
-        policy: fingerprint of the policy that chose what to change, and a note on it.
-        planned: how many results the selected tests of the whole session ask for.
-        own: settings of the test that the session does not have.
-        plain: give plain values, which xdist can send to another process.
-        service: the process, where it is a worker, and what its trackers cost so far, see
-            `TrackerPool.facts`.
-        relation: name of the relation that was tested.
-        chosen: names of the search and the relation that fixtures gave.
-    """
+    """Return what is recorded of a test."""
     return {
         "key": key,
         "result": result.to_json() if plain else result,

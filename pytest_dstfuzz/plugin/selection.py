@@ -61,12 +61,7 @@ class RunSelection:
         return bool(self.ids or self.files)
 
     def adds_suite(self, given: Sequence[Given], has_own: bool) -> bool:
-        """Return whether the built-in suite belongs to the run.
-
-        Args:
-            given: the options.
-            has_own: whether a test that was collected is about robustness.
-        """
+        """Return whether the built-in suite belongs to the run."""
         named = {option.name: option for option in given}
         suite = named.get("suite")
         wanted = "auto" if suite is None else suite.value
@@ -80,11 +75,7 @@ class RunSelection:
         return named["model"].on_command_line and not has_own and not self.files
 
     def keep(self, items: list[pytest.Item]) -> None:
-        """Of the tests that the plugin adds, keep those that are asked for by id.
-
-        Raises:
-            pytest.UsageError: there is none of an id; the message names the nearest.
-        """
+        """Of the tests that the plugin adds, keep those that are asked for by id."""
         if not self.ids:
             return
         added = [item for item in items if item.nodeid.startswith(f"{NODE}::")]
@@ -134,14 +125,7 @@ def selection_of(config: pytest.Config) -> RunSelection:
 
 
 def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
-    """Return the parsed settings of the ``dst`` markers of one test.
-
-    Args:
-        markers: the closest first, as ``iter_markers`` yields them; the closest wins.
-
-    Raises:
-        UserError: an argument that the marker does not have, or a value it does not take.
-    """
+    """Return the parsed settings of the ``dst`` markers of one test, the closest of which wins."""
     values: dict[str, Any] = {}
     for marker in markers:
         if marker.args:

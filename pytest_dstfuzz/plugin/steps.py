@@ -57,11 +57,7 @@ def check_test(
     markers: Sequence[pytest.Mark],
     start: Callable[[], SessionHooks] | None,
 ) -> None:
-    """Check the markers of a test; make items of it where ``start`` says that it is about turns.
-
-    Raises:
-        pytest.Collector.CollectError: a mistake in them.
-    """
+    """Check the markers of a test; make items of it where ``start`` says that it is about turns."""
     try:
         for text in old_names(markers):
             warn(metafunc.config, text)

@@ -42,12 +42,7 @@ _BETWEEN_BATCHES = (
 
 
 class TrackerPool:
-    """Makes and tests the trackers of this process, and keeps their budget.
-
-    Args:
-        context: of the session.
-        listener: told what campaigns do, see `Predictor`.
-    """
+    """Makes and tests the trackers of this process, and keeps their budget."""
 
     def __init__(self, context: RunContext, listener: Listener) -> None:
         self._context = context
@@ -66,12 +61,7 @@ class TrackerPool:
 
     @property
     def tracker(self) -> Tracker:
-        """The tracker that the settings name.
-
-        Raises:
-            UserError: they name none, or it cannot be had.
-            OutOfReachError: making it did not come back in time.
-        """
+        """The tracker that the settings name."""
         context = self._context
         if self._settings.tracker.model is None:
             raise UserError(_NO_TRACKER)
@@ -84,24 +74,12 @@ class TrackerPool:
         return self._tracker
 
     def test_named(self) -> None:
-        """Refuse the tracker that the settings name, where its results would mean nothing.
-
-        Raises:
-            UserError: see `preflight` and `Budget.watch`.
-        """
+        """Refuse the tracker that the settings name, where its results would mean nothing."""
         self._test(self.tracker, named=True, origin="")
         self._tracker_tested = True
 
     def predictor(self, model: object, origin: str = "") -> Predictor:
-        """Return the way to ask a tracker, which is tested before.
-
-        Args:
-            model: what a fixture gave as the tracker.
-            origin: see `Caches.of`.
-
-        Raises:
-            UserError: it is no tracker, or see `test_named`.
-        """
+        """Return the way to ask a tracker, which is tested before."""
         known = self._predictors.get(id(model))
         if known is None:
             data, named = self._context.data, model is self._tracker

@@ -138,9 +138,7 @@ class DstReport:
 class DstAgent:
     """Lets a test ask a policy for what is most likely to break the tracker at a turn.
 
-    Args:
-        rules: validity, seed, number of transformations, and the policy as their search.
-        predictor: the tracker; it is asked about clean turns only.
+    The tracker is asked about clean turns only.
     """
 
     def __init__(self, rules: CampaignSpec, predictor: Predictor) -> None:
@@ -179,11 +177,7 @@ class DstAgent:
 
 
 class DstConformance:
-    """Lets a test assert that the tracker can be tested at all.
-
-    Args:
-        report: what the kit found.
-    """
+    """Lets a test assert that the tracker can be tested at all."""
 
     def __init__(self, report: Conformance) -> None:
         #: Findings and figures.
@@ -202,12 +196,7 @@ class DstConformance:
 
 
 def repeat_command(item: pytest.Item, seed: int) -> str:
-    """Return the command that repeats one test as it was run.
-
-    Args:
-        item: the test.
-        seed: seed of its variants.
-    """
+    """Return the command that repeats one test as it was run."""
     options = repeat_options(item.config, seed)
     file, separator, name = item.nodeid.partition("::")
     path = item.config.rootpath / file
@@ -220,12 +209,7 @@ def repeat_command(item: pytest.Item, seed: int) -> str:
 
 
 def session_command(config: pytest.Config, seed: int) -> str:
-    """Return the command that repeats a session, with each violation failing its test.
-
-    Args:
-        config: pytest's.
-        seed: of the session.
-    """
+    """Return the command that repeats a session, with each violation failing its test."""
     typed = config.args if config.args_source == pytest.Config.ArgsSource.ARGS else ()
     words = shlex.join(["pytest", *typed])
     return f"{words} {repeat_options(config, seed)} --dst-fail-on=violation"

@@ -104,11 +104,7 @@ def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
 
 
 def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:
-    """Return a corpus in which a violation is accepted.
-
-    Raises:
-        UserError: there is no such violation, or no reason.
-    """
+    """Return a corpus in which a violation is accepted."""
     if not reason.strip():
         raise UserError("accepting a violation takes a reason: --reason 'why it may stay'")
     entry = replace(one(corpus, name), status="accepted", reason=reason.strip())
@@ -122,20 +118,12 @@ def without(corpus: Corpus, names: Iterable[str]) -> Corpus:
 
 
 def one(corpus: Corpus, name: str) -> Regression:
-    """Return the violation of that id.
-
-    Raises:
-        UserError: there is none, or several.
-    """
+    """Return the violation of that id."""
     return corpus[full_id(corpus, name)]
 
 
 def full_id(known: Iterable[str], start: str) -> str:
-    """Return the one id that begins with ``start``.
-
-    Raises:
-        UserError: there is none, or several.
-    """
+    """Return the one id that begins with ``start``."""
     names = sorted(known)
     found = [name for name in names if start and name.startswith(start)]
     if len(found) > 1 and start not in found:

@@ -67,11 +67,7 @@ def diff_spans(source: str, edits: Sequence[Edit]) -> tuple[Span, ...]:
 
 
 def shown_spans(source: str, edits: Sequence[Edit]) -> list[str | Span]:
-    """Return ``source`` with its edits as a page shows them.
-
-    Returns:
-        Text that stayed, and changes as `Span`; what cannot be seen is written by number.
-    """
+    """Return ``source`` as a page shows it: text that stayed, made visible, and changes."""
     spans: list[str | Span] = []
     stayed = ""
     for span in diff_spans(source, edits):
@@ -89,12 +85,7 @@ def mark_edits(
 ) -> str:
     """Return ``source`` with its edits marked.
 
-    Args:
-        source: the clean utterance.
-        edits: in the order in which they were made.
-        colour: put ANSI colours on the marks as well.
-        margin: leave out unchanged text farther than so many characters from an edit;
-            ``None`` keeps everything.
+    Unchanged text farther than ``margin`` characters from an edit is left out.
     """
     spans = diff_spans(source, edits)
     last = len(spans) - 1

@@ -47,11 +47,7 @@ _CAUSES: dict[Cause, str] = {
 def explain(result: TurnResult, settings: Settings, *, command: str | None) -> str:
     """Return the text of a turn that failed, as a good assertion would put it.
 
-    Args:
-        result: the turn; one without a violation or an error is explained in a line.
-        settings: those that it was tested under.
-        command: the command that repeats it, if there is one; it is shown so that it
-            repeats the plainest variant alone.
+    The ``command`` that repeats it is shown so that it repeats the plainest variant alone.
     """
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
     failed.sort(key=lambda item: (item.outcome != "error", *simplicity(item)))

@@ -51,15 +51,7 @@ _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"
 
 
 def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
-    """Return the summary of a report.
-
-    Args:
-        report: as `build_report` made it or `read_report` read it.
-        limit: highest number of bytes in UTF-8; whole lines at the end are left out for it.
-
-    Raises:
-        DataError: something in the report is not as its schema has it.
-    """
+    """Return the summary of a report, without the last lines if it is over ``limit`` bytes."""
     view = View.of(report)
     lines = [*_head(view), *_transformations(view), *_comparison(view), *_violations(view)]
     text = "".join(f"{line}\n" for line in lines)
@@ -76,12 +68,7 @@ def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
 
 
 def append_summary(path: Path, report: Mapping[str, Any]) -> None:
-    """Add the summary of a report to the file of a step, as far as there is room in it.
-
-    Raises:
-        DataError: something in the report is not as its schema has it.
-        UserError: the file cannot be written.
-    """
+    """Add the summary of a report to the file of a step, as far as there is room in it."""
     try:
         used = path.stat().st_size if path.exists() else 0
         text = markdown_text(report, MOST_BYTES - used)
@@ -251,11 +238,7 @@ def violation_commands(
 ) -> list[str]:
     """Return a command for each of the turns whose violations are the plainest, ten at most.
 
-    Args:
-        results: every turn.
-        settings: those of the session; violations that fail no test are warnings.
-        encoding: of the output; what it does not have is written by number.
-        places: id of a turn -> file and line of its test, where it is one of the suite's own.
+    ``places`` are file and line of the tests, by id of the turn, where the suite has its own.
     """
     level = "error" if settings.fail_on == "violation" else "warning"
     commands = []

@@ -96,16 +96,7 @@ def build_report(
     gate: Mapping[str, Any] | None = None,
     regressions: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Return the report of a campaign; the order of ``results`` does not matter.
-
-    Args:
-        results: all turns of the campaign.
-        summary: figures of ``results``.
-        settings: those of the session.
-        info: what was tested.
-        gate: the object ``gate``, where the session has limits or a baseline.
-        regressions: the remembered violations that were asked for again.
-    """
+    """Return the report of a campaign; the order of ``results`` does not matter."""
     options = settings_json(settings)
     turns = sorted((_rounded(result.to_json()) for result in results), key=_turn_key)
     report = {
@@ -157,11 +148,7 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 
 def write_report(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the report; a file that is there already survives any failure.
-
-    Raises:
-        UserError: the path cannot be written.
-    """
+    """Write the report; a file that is there already survives any failure."""
     write_text(path, report_text(report))
 
 

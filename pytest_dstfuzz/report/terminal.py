@@ -52,18 +52,10 @@ def terminal_lines(
     encoding: str = "utf-8",
     command: str = "",
 ) -> list[StyledLine]:
-    """Return the summary of a campaign.
+    """Return the summary of a campaign: one line where ``verbosity`` is below 0, more above it.
 
-    Args:
-        summary: figures of ``results``.
-        results: every turn, in any order.
-        settings: those of the session; single tests may have had others.
-        info: what was tested.
-        verbosity: below 0 one line, 0 the summary, above 0 with all operators and locks.
-        width: columns of the terminal.
-        encoding: of the terminal; what it does not have is written by number.
-        command: what repeats this run and fails each violation with all that is known of
-            it; shown under the gate, with how to choose one violation.
+    The ``command`` repeats the run and fails each violation; under the gate it is shown, with
+    how to choose one.
     """
     page = TerminalPage(width, encoding)
     if verbosity < 0:

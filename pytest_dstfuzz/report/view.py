@@ -131,11 +131,7 @@ class View:
 
 
 def _check_edits(turn: TurnResult) -> None:
-    """Refuse edits that do not find their place in the texts that pages show them in.
-
-    Raises:
-        DataError: there are such edits.
-    """
+    """Refuse edits that do not find their place in the texts that pages show them in."""
     shown: list[VariantResult | Minimal] = list(turn.variants)
     shown += [variant.minimal for variant in turn.variants if variant.minimal]
     try:
@@ -148,11 +144,7 @@ def _check_edits(turn: TurnResult) -> None:
 
 
 def _gate(gate: object) -> Mapping[str, Any] | None:
-    """Return the judgement of the gate, if the report has one that limits or failures led to.
-
-    Raises:
-        DataError: it lacks something.
-    """
+    """Return the judgement of the gate, if the report has one that limits or failures led to."""
     if gate is None:
         return None
     try:
@@ -171,11 +163,7 @@ def _gate(gate: object) -> Mapping[str, Any] | None:
 
 
 def _regressions(given: object) -> Sequence[Mapping[str, Any]]:
-    """Return the remembered violations of a report.
-
-    Raises:
-        DataError: one of them lacks something.
-    """
+    """Return the remembered violations of a report."""
     if not isinstance(given, list):
         raise DataError("this is no whole report: 'regressions' is no list")
     for entry in given:

@@ -15,11 +15,7 @@ from pytest_dstfuzz.files import write_text
 
 
 def check_installed() -> None:
-    """Find out before a long run whether its page can be made.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-    """
+    """Find out before a long run whether its page can be made."""
     with needs_extra("the HTML report", "report", "jinja2"):
         importlib.import_module("jinja2")
 
