@@ -2,7 +2,8 @@
 
 What `__all__` names is public, as are the options, ini keys, fixtures and the marker of the
 plugin; all other modules are internal and may change in any release. Importing the package
-loads nothing: a public name loads its module when it is first used (PEP 562).
+loads nothing: a public name loads its module when it is first used (PEP 562). What pytest may
+leave as it is: PYTEST_DONT_REWRITE.
 """
 
 __version__ = "0.1.0"

@@ -64,7 +64,8 @@ def test_a_wheel_has_licence_types_and_metadata(tmp_path: Path) -> None:
         (folder,) = {name.partition("/")[0] for name in names if ".dist-info/" in name}
         metadata = Parser().parsestr(archive.read(f"{folder}/METADATA").decode())
         licence = archive.read(f"{folder}/licenses/LICENSE").decode()
-    assert {name.partition("/")[0] for name in names} == {"pytest_dstfuzz", folder}
+    top = {"pytest_dstfuzz", "_dstfuzz_pytestplugin.py", folder}
+    assert {name.partition("/")[0] for name in names} == top
     assert "pytest_dstfuzz/py.typed" in names
     assert "Copyright (c) 2026 the pytest-dstfuzz authors" in licence
     check_metadata(metadata)
