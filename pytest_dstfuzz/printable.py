@@ -39,5 +39,10 @@ def without_commands(text: str) -> str:
     )
 
 
+def shortened(text: str, most: int) -> str:
+    """Return the beginning of a text, of so many characters at most, as messages show it."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def _code(char: str) -> str:
     return f"<U+{ord(char):04X}>"

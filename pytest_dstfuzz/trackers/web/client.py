@@ -106,19 +106,6 @@ class _Backend(httpcore.SyncBackend):
         return _Stream(opened, self._attempts)
 
 
-def bound(client: httpx.Client, attempts: Attempts) -> None:
-    """Let a client open bounded connections only, through proxies too.
-
-    httpx has no public way to say so and to keep its reading of the proxies of the environment.
-    Were these attributes to go, limits would again be those of single reads; a test would fail.
-    """
-    transports = [client._transport, *client._mounts.values()]  # noqa: SLF001 - see above
-    for transport in transports:
-        pool = getattr(transport, "_pool", None)
-        if pool is not None:
-            pool._network_backend = _Backend(attempts)  # noqa: SLF001 - see above
-
-
 #: Variables of the environment that httpx reads.
 _VARIABLES: Final = (
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
@@ -160,13 +147,9 @@ masking = _MASK.masking
 def make_client(
     url: httpx.URL, headers: Mapping[str, str], connections: int, attempts: Attempts
 ) -> httpx.Client:
-    """Return the client of a service.
+    """Return the client of a service, whose address may hold user and password.
 
-    Args:
-        url: of the service; may hold user and password.
-        headers: sent with every request.
-        connections: open at once at most.
-        attempts: what bounds them.
+    It has at most so many connections at once, which ``attempts`` bounds.
 
     Raises:
         UserError: proxies or certificates of the environment cannot be used.
@@ -183,16 +166,18 @@ def make_client(
         )
     except (httpx.InvalidURL, ImportError, OSError, ValueError, TypeError) as error:
         raise UserError(_environment_problem(error)) from None
-    bound(client, attempts)
+    # httpx has no public way to have bounded connections and to keep its reading of the proxies of
+    # the environment. Were these attributes to go, limits would again be those of single reads;
+    # a test would fail.
+    for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 - see above
+        pool = getattr(transport, "_pool", None)
+        if pool is not None:
+            pool._network_backend = _Backend(attempts)  # noqa: SLF001 - see above
     return client
 
 
 def service_url(address: str, shown: str) -> httpx.URL:
-    """Return the address of a service.
-
-    Args:
-        address: with credentials.
-        shown: without them, for the message.
+    """Return the address of a service, which the message shows without credentials.
 
     Raises:
         UserError: it is none.

@@ -25,8 +25,7 @@ shape, or a page for people, the same is asked once more. A tracker that fails o
 answers 422. The body of such an answer is shown to the user.
 
 A service may also say what it is; where its version is declared, and only there, answers may
-be used again in a later run. With ``dialogues`` it also takes requests for so many dialogues at
-once, as `trackers.web.group` has them::
+be used again in a later run::
 
     GET <address>
     {"name": "hotel bot", "version": "2024-05-17", "slots": ["hotel-area", "hotel-day"],
@@ -34,18 +33,35 @@ once, as `trackers.web.group` has them::
 
 One that may answer the same dialogue in several ways, such as one that samples, says
 ``"repeatable": false``: what it says is put to the vote, see `campaign.answers`.
+
+With ``dialogues`` it also takes requests for so many dialogues at once, a group: a tracker that
+computes in batches answers many in little more time than one. The answers stand in the order of
+the dialogues, and where there is none, an object says why::
+
+    POST <address>
+    {"version": 1, "dialogues": [[{"system": "", "user": "a room in the north"}],
+                                 [{"system": "", "user": "a taxi, please"}]]}
+
+    {"answers": [{"state": {"hotel-area": "north"}},
+                 {"error": "the tracker failed: IndexError: list index out of range"}]}
+
+Such a request may take as long as those for its dialogues alone would one after another, and
+nothing is lost by it: where it is refused, or fails at every attempt, those are made.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.dialogue.normalise import value_text
-from pytest_dstfuzz.errors import DataError, DstFuzzError, nearest
+from pytest_dstfuzz.errors import DataError, DstFuzzError, TrackerError, nearest
+from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import describe
 
@@ -55,6 +71,28 @@ _ANSWER_KEYS: Final = ("state", "distributions", "impurities")
 _EXCHANGE: Final = '{"system": "...", "user": "..."}'
 #: How far the sum of a distribution may be over 1, and an impurity below 0, by rounding.
 _ROUNDING: Final = 1e-3
+_DISTRIBUTIONS: Final = list[
+    Annotated[list[Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]], msgspec.Meta(min_length=1)]
+]
+_IMPURITY: Final = Annotated[float, msgspec.Meta(ge=-_ROUNDING, le=1.0)]
+#: What a service may say about itself: key -> its type, and for messages, what to write.
+_ABOUT: Final[Mapping[str, tuple[Any, str, str]]] = {
+    "name": (str, "is", "a text"),
+    "version": (str, "is", "a text"),
+    "slots": (tuple[str, ...], "are", 'a list of texts, ["domain-slot"]'),
+    "dialogues": (
+        Annotated[int, msgspec.Meta(ge=1)],
+        "are",
+        "how many one request may hold, a whole number from 1",
+    ),
+    "repeatable": (
+        bool,
+        "is",
+        "false where the same dialogue may get several answers, else true",
+    ),
+}
+#: What a tracker may answer to one context of several; an error says why it did not.
+Answered: TypeAlias = Prediction | Mapping[str, str] | TrackerError
 
 
 class ContractError(DstFuzzError):
@@ -69,31 +107,36 @@ class About:
     #: Another one whenever the same dialogue may get another answer.
     version: str | None = None
     slots: tuple[str, ...] = ()
-    #: That one request may hold, see `trackers.web.group`; ``None``: one, by `request_json` only.
+    #: That one request may hold; ``None``: one, in the form for one.
     dialogues: int | None = None
     #: Whether the same dialogue gets the same answer each time.
     repeatable: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return what a service answers to ``GET``."""
-        said = {
-            "name": self.name,
-            "version": self.version,
-            "slots": list(self.slots),
-            "dialogues": self.dialogues,
-        }
-        said = {key: value for key, value in said.items() if value}
-        return said if self.repeatable else {**said, "repeatable": False}
+        said = to_json(self)
+        if said.pop("repeatable"):
+            return {key: value for key, value in said.items() if value}
+        return {key: value for key, value in said.items() if value} | {"repeatable": False}
 
 
 def request_json(context: Context) -> dict[str, Any]:
     """Return the body of the request for a context."""
-    return {"version": VERSION, "dialogue": dialogue_json(context)}
+    return {"version": VERSION, "dialogue": _dialogue_json(context)}
 
 
-def dialogue_json(context: Context) -> list[dict[str, str]]:
-    """Return the dialogue so far, as requests hold it."""
+def group_json(contexts: Iterable[Context]) -> dict[str, Any]:
+    """Return the body of one request for several contexts."""
+    return {"version": VERSION, "dialogues": [_dialogue_json(context) for context in contexts]}
+
+
+def _dialogue_json(context: Context) -> list[dict[str, str]]:
     return [{"system": system, "user": user} for system, user in context.exchanges]
+
+
+def is_group(body: object) -> bool:
+    """Whether a request is of the form for several dialogues."""
+    return isinstance(body, Mapping) and "dialogues" in body
 
 
 def read_request(body: object) -> Context:
@@ -102,15 +145,31 @@ def read_request(body: object) -> Context:
     Raises:
         ContractError: it is no request, or one of another version.
     """
-    return read_dialogue(read_version(body).get("dialogue"), '"dialogue"')
+    return _dialogue(_of_this_version(body).get("dialogue"), '"dialogue"')
 
 
-def read_version(body: object) -> Mapping[str, object]:
-    """Return the keys of a request of this version of the contract.
+def read_group(body: object, most: int) -> list[Context]:
+    """Return the contexts that a request for several, at most ``most``, asks about.
 
     Raises:
-        ContractError: it is no object, or has another version.
+        ContractError: it is no such request, one of another version, or holds more.
     """
+    keys = _of_this_version(body)
+    dialogues = keys.get("dialogues")
+    if "dialogue" in keys:
+        raise ContractError('there are both "dialogue" and "dialogues"; send one of them')
+    if not isinstance(dialogues, list) or not dialogues:
+        raise ContractError(
+            f'"dialogues" is {describe(dialogues)}; it must be a list of at least one dialogue'
+        )
+    if len(dialogues) > most:
+        raise ContractError(
+            f'"dialogues" holds {len(dialogues)}; this service takes at most {most} at once'
+        )
+    return [_dialogue(part, f'"dialogues"[{place}]') for place, part in enumerate(dialogues)]
+
+
+def _of_this_version(body: object) -> Mapping[str, object]:
     if not isinstance(body, Mapping):
         raise ContractError(f'the request is {describe(body)}; write {{"dialogue": [...]}}')
     version = body.get("version", VERSION)
@@ -121,30 +180,20 @@ def read_version(body: object) -> Mapping[str, object]:
     return body
 
 
-def read_dialogue(dialogue: object, key: str) -> Context:
-    """Return the context of a dialogue as a request holds it.
-
-    Args:
-        dialogue: the JSON value.
-        key: where it stands in the request, for messages.
-
-    Raises:
-        ContractError: it is no list of exchanges.
-    """
+def _dialogue(dialogue: object, key: str) -> Context:
+    """Return the context of a dialogue that stands at ``key`` in a request."""
     if not isinstance(dialogue, list) or not dialogue:
         raise ContractError(
             f"{key} is {describe(dialogue)}; it must be a list of at least one {_EXCHANGE}"
         )
-    return Context(tuple(_exchange(part, f"{key}[{place}]") for place, part in enumerate(dialogue)))
-
-
-def _exchange(part: object, key: str) -> Exchange:
-    system, user = (
-        (part.get("system", ""), part.get("user")) if isinstance(part, Mapping) else (None, None)
-    )
-    if not isinstance(system, str) or not isinstance(user, str):
-        raise ContractError(f"{key} is {describe(part)}; it must be {_EXCHANGE}")
-    return Exchange(system, user)
+    exchanges = []
+    for place, part in enumerate(dialogue):
+        said = part if isinstance(part, Mapping) else {}
+        system, user = said.get("system", ""), said.get("user")
+        if not isinstance(system, str) or not isinstance(user, str):
+            raise ContractError(f"{key}[{place}] is {describe(part)}; it must be {_EXCHANGE}")
+        exchanges.append(Exchange(system, user))
+    return Context(tuple(exchanges))
 
 
 def answer_json(prediction: Prediction | Mapping[str, str]) -> dict[str, Any]:
@@ -157,6 +206,47 @@ def answer_json(prediction: Prediction | Mapping[str, str]) -> dict[str, Any]:
     return answer
 
 
+def answers_json(answers: Iterable[Answered]) -> dict[str, Any]:
+    """Return the body of the answer to a request for several contexts."""
+    return {
+        "answers": [
+            {"error": str(answer)} if isinstance(answer, TrackerError) else answer_json(answer)
+            for answer in answers
+        ]
+    }
+
+
+def read_answers(body: object, asked: int) -> list[Prediction | str]:
+    """Return the predictions that an answer to ``asked`` dialogues holds; a text says why not.
+
+    Raises:
+        ContractError: it is no such answer, or has more or fewer parts.
+    """
+    answers = body.get("answers") if isinstance(body, Mapping) else None
+    if not isinstance(answers, list):
+        raise ContractError(
+            f"answered with {_shown_without(body, 'answers')} to {asked} dialogues; it must be "
+            '{"answers": [{"state": {...}} or {"error": "why"}, ...]}'
+        )
+    if len(answers) != asked:
+        raise ContractError(
+            f'answered with {len(answers)} "answers" to {asked} dialogues; there must be one for '
+            "each, in the order of the dialogues"
+        )
+    return [_part(answer, place) for place, answer in enumerate(answers)]
+
+
+def _part(answer: object, place: int) -> Prediction | str:
+    if isinstance(answer, Mapping) and "state" not in answer and "error" in answer:
+        if isinstance(why := answer["error"], str):
+            return why
+        raise _wrong(why, f'as "error" of "answers"[{place}]', "it must be a text")
+    try:
+        return read_answer(answer)
+    except ContractError as error:
+        raise ContractError(f'in "answers"[{place}] {error}') from None
+
+
 def read_answer(body: object) -> Prediction:
     """Return the prediction that an answer holds.
 
@@ -167,8 +257,8 @@ def read_answer(body: object) -> Prediction:
     """
     if not isinstance(body, Mapping) or "state" not in body:
         raise ContractError(
-            f'answered with {shown_without(body, "state")}; it must be {{"state": {{"domain-slot": '
-            '"value"}}, with or without "distributions" or "impurities"'
+            f'answered with {_shown_without(body, "state")}; it must be {{"state": {{"domain-slot":'
+            ' "value"}}, with or without "distributions" or "impurities"'
         )
     for key in body:
         # A misspelt key would be taken for a tracker without probabilities.
@@ -177,12 +267,20 @@ def read_answer(body: object) -> Prediction:
             raise ContractError(f'answered with a key "{key}"; did it mean "{guess}"?')
     state = body["state"]
     if not isinstance(state, Mapping):
-        raise ContractError(
-            f'answered with {describe(state)} as "state"; it must be an object '
-            '{"domain-slot": "value"}'
-        )
+        raise _wrong(state, 'as "state"', 'it must be an object {"domain-slot": "value"}')
     texts = {slot: _value(slot, value) for slot, value in state.items() if value is not None}
     return _with_probabilities(BeliefState(texts), body)
+
+
+def _wrong(value: object, place: str, right: str) -> ContractError:
+    return ContractError(f"answered with {describe(value)} {place}; {right}")
+
+
+def _shown_without(body: object, key: str) -> str:
+    """Return the beginning of an answer that lacks a key, and which of its keys may be meant."""
+    keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
+    guess = nearest(key, keys)
+    return describe(body) + (f' (there is a key "{guess}")' if guess else "")
 
 
 def _value(slot: str, value: object) -> str:
@@ -190,18 +288,12 @@ def _value(slot: str, value: object) -> str:
     try:
         return value_text(slot, value)
     except DataError:
-        raise ContractError(
-            f'answered with {describe(value)} as the value of "{slot}"; values are texts, numbers, '
-            "true or false, or a list of alternatives of which the first counts, and a slot that "
-            "was not mentioned is null or left out"
+        raise _wrong(
+            value,
+            f'as the value of "{slot}"',
+            "values are texts, numbers, true or false, or a list of alternatives of which the "
+            "first counts, and a slot that was not mentioned is null or left out",
         ) from None
-
-
-def shown_without(body: object, key: str) -> str:
-    """Return the beginning of an answer that lacks a key, and which of its keys may be meant."""
-    keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
-    guess = nearest(key, keys)
-    return describe(body) + (f' (there is a key "{guess}")' if guess else "")
 
 
 def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Prediction:
@@ -209,49 +301,34 @@ def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Predi
     if distributions is not None and impurities is not None:
         raise ContractError('answered with both "distributions" and "impurities"; give one of them')
     if distributions is not None:
-        return Prediction.from_distributions(state, _distributions(distributions))
-    return Prediction(state, None if impurities is None else _impurities(impurities))
-
-
-def _distributions(value: object) -> dict[str, Sequence[Sequence[float]]]:
-    right = (
-        'it must be {"domain-slot": [[0.9, 0.1], ...]}, with numbers from 0 to 1 that add up to '
-        "at most 1 in each list"
-    )
-    if not isinstance(value, Mapping):
-        raise ContractError(f'answered with {describe(value)} as "distributions"; {right}')
-    for slot, parts in value.items():
-        if not isinstance(parts, list) or not all(map(_is_distribution, parts)):
-            raise ContractError(
-                f'answered with {describe(parts)} as "distributions" of "{slot}"; {right}'
-            )
-    return dict(value)
-
-
-def _is_distribution(part: object) -> bool:
-    return (
-        isinstance(part, list)
-        and len(part) > 0
-        and all(map(_is_share, part))
-        and math.fsum(part) <= 1.0 + _ROUNDING
-    )
-
-
-def _impurities(value: object) -> dict[str, float]:
+        right = (
+            'it must be {"domain-slot": [[0.9, 0.1], ...]}, with numbers from 0 to 1 that add up '
+            "to at most 1 in each list"
+        )
+        place = '"distributions" of'
+        found = _by_slot(distributions, "distributions", _DISTRIBUTIONS, f"as {place}", right)
+        for slot, parts in found.items():
+            if any(math.fsum(part) > 1.0 + _ROUNDING for part in parts):
+                raise _wrong(parts, f'as {place} "{slot}"', right)
+        return Prediction.from_distributions(state, found)
+    if impurities is None:
+        return Prediction(state)
     right = 'it must be {"domain-slot": number}, with numbers from 0 to 1'
+    found = _by_slot(impurities, "impurities", _IMPURITY, "as the impurity of", right)
+    return Prediction(state, {slot: max(0.0, share) for slot, share in found.items()})
+
+
+def _by_slot(value: object, key: str, kind: Any, place: str, right: str) -> dict[str, Any]:
+    """Return what an object has for each slot, as a type of `msgspec`."""
     if not isinstance(value, Mapping):
-        raise ContractError(f'answered with {describe(value)} as "impurities"; {right}')
-    for slot, share in value.items():
-        if not _is_share(share, below=_ROUNDING):
-            raise ContractError(
-                f'answered with {describe(share)} as the impurity of "{slot}"; {right}'
-            )
-    return {slot: max(0.0, float(share)) for slot, share in value.items()}
-
-
-def _is_share(value: object, below: float = 0.0) -> bool:
-    # True is a number to Python.
-    return type(value) in (int, float) and -below <= value <= 1.0  # type: ignore[operator]
+        raise _wrong(value, f'as "{key}"', right)
+    found = {}
+    for slot, part in value.items():
+        try:
+            found[slot] = msgspec.convert(part, kind)
+        except msgspec.ValidationError:
+            raise _wrong(part, f'{place} "{slot}"', right) from None
+    return found
 
 
 def read_about(body: object) -> About:
@@ -263,30 +340,14 @@ def read_about(body: object) -> About:
     Raises:
         ContractError: a key has a value of another shape.
     """
-    if not isinstance(body, Mapping):
-        return About()
-    name, version, slots = (body.get(key) for key in ("name", "version", "slots"))
-    for key, value in (("name", name), ("version", version)):
-        if value is not None and not isinstance(value, str):
-            raise ContractError(f'says that its "{key}" is {describe(value)}; write a text')
-    if slots is not None and not (
-        isinstance(slots, list) and all(isinstance(slot, str) for slot in slots)
-    ):
-        raise ContractError(
-            f'says that its "slots" are {describe(slots)}; write a list of texts, ["domain-slot"]'
-        )
-    dialogues = body.get("dialogues")
-    # True is a number to Python.
-    if dialogues is not None and (type(dialogues) is not int or dialogues < 1):
-        raise ContractError(
-            f'says that its "dialogues" are {describe(dialogues)}; write how many one request may '
-            "hold, a whole number from 1"
-        )
-    repeatable = body.get("repeatable")
-    if repeatable is not None and not isinstance(repeatable, bool):
-        raise ContractError(
-            f'says that its "repeatable" is {describe(repeatable)}; write false where the same '
-            "dialogue may get several answers, else true"
-        )
-    varies = repeatable is False
-    return About(name or None, version or None, tuple(slots or ()), dialogues, not varies)
+    said: dict[str, Any] = {}
+    for key, (kind, verb, right) in _ABOUT.items():
+        value = body.get(key) if isinstance(body, Mapping) else None
+        if value is not None:
+            try:
+                said[key] = msgspec.convert(value, kind)
+            except msgspec.ValidationError:
+                raise ContractError(
+                    f'says that its "{key}" {verb} {describe(value)}; write {right}'
+                ) from None
+    return About(**{key: value for key, value in said.items() if value != ""})

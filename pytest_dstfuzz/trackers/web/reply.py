@@ -1,15 +1,36 @@
-"""What a service answers, decompressed within bounds, and what it means when it does not."""
+"""What a service answers, decompressed within bounds; what follows where it does not."""
 
 from __future__ import annotations
 
 import json
+import math
+import random
+import threading
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.json_data import each_key_once
+from pytest_dstfuzz.printable import shortened
+
+#: Attempts where a service answers with something else: it may be an accident, as of a gateway
+#: that shows a page for a moment, but mostly it is what the service means to say.
+ONCE_MORE: Final = 2
+#: Statuses below 500 that say "later".
+_LATER: Final = (408, 425, 429)
+#: Statuses with which the service, or whoever stands before it, says that it cannot be had.
+AWAY: Final = (*_LATER, 502, 503, 504)
+#: Seconds: the longest wait before the second attempt; each further one doubles it.
+_FIRST: Final = 0.25
+_LONGEST: Final = 8.0
+#: However long a service asks to be left alone, it is asked again after so many seconds; where
+#: it asks for more than the second number, it is not: that is for another day.
+_LONGEST_WAIT: Final = 60.0
+_HOPELESS: Final = 600.0
 
 #: What requests say that they accept. A client asks for what it can bound: of a body that was
 #: compressed twice, thirteen kilobytes are eight gigabytes.
@@ -22,33 +43,50 @@ _TOO_LONG: Final = f"answered with a body of more than {LONGEST // 1024 // 1024}
 _WINDOWS: Final = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
 
 
-class BodyError(Exception):
-    """A body that cannot be read; the message is said of the service.
+class Failed(Exception):  # noqa: N818 - what came of an attempt
+    """An attempt gave no answer.
 
     Attributes:
-        passing: whether it may be an accident, so that the same is asked again.
+        what: happened, said of the service.
+        status: of its answer; ``None`` where it gave none.
+        text: body of its answer, without credentials.
+        after: seconds that the service asks to wait.
+        tries: how many attempts are made at most where this is what comes of them.
     """
 
-    def __init__(self, message: str, *, passing: bool = False) -> None:
-        super().__init__(message)
-        self.passing = passing
+    def __init__(
+        self,
+        what: str,
+        status: int | None = None,
+        text: str = "",
+        *,
+        after: float = 0.0,
+        tries: float = math.inf,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.status = status
+        self.text = text
+        self.after = after
+        self.tries = tries
+
+    @property
+    def away(self) -> bool:
+        """Whether nobody was there who could answer."""
+        return self.status is None or self.status in AWAY
 
 
 def read_body(parts: Iterable[bytes], headers: Mapping[str, str]) -> bytes:
-    """Return the body of an answer.
-
-    Args:
-        parts: of it, as they come.
-        headers: of the answer.
+    """Return the body of an answer, which comes in parts, as it was before it was compressed.
 
     Raises:
-        BodyError: it is longer than any answer, or not what the header says.
+        Failed: it is longer than any answer, or not what the header says.
     """
     content = bytearray()
     for part in parts:
         content += part
         if len(content) > LONGEST:
-            raise BodyError(_TOO_LONG)
+            raise Failed(_TOO_LONG, tries=1)
     return decompressed(bytes(content), headers.get("content-encoding", ""))
 
 
@@ -60,7 +98,7 @@ def decompressed(body: bytes, encodings: str) -> bytes:
         encodings: the header ``Content-Encoding``; ``""`` where there is none.
 
     Raises:
-        BodyError: it is too long, or one of its layers is; it is no such body, or its encoding
+        Failed: it is too long, or one of its layers is; it is no such body, or its encoding
             was not asked for.
     """
     names = [name.strip().lower() for name in encodings.split(",")]
@@ -68,7 +106,8 @@ def decompressed(body: bytes, encodings: str) -> bytes:
         if name in ("", "identity") or not body:
             continue
         if name not in _WINDOWS:
-            raise BodyError(f"answered with a body in the encoding {name[:20]!r}, not {ACCEPTED}")
+            what = f"answered with a body in the encoding {name[:20]!r}, not {ACCEPTED}"
+            raise Failed(what, tries=1)
         body = _inflated(body, name)
     return body
 
@@ -81,14 +120,15 @@ def _inflated(body: bytes, name: str) -> bytes:
         except zlib.error:
             continue
         if len(plain) > LONGEST:
-            raise BodyError(_TOO_LONG)
+            raise Failed(_TOO_LONG, tries=1)
         if inflater.eof:
             return plain
-    raise BodyError(f"answered with a body that is no {name}, or half of one", passing=True)
+    raise Failed(f"answered with a body that is no {name}, or half of one")
 
 
-#: Characters of a page that a message shows.
+#: Characters of a page, and of a refusal, that a message shows.
 _SHOWN = 60
+_SHOWN_REFUSAL = 120
 
 
 class ServiceError(TrackerError):
@@ -143,9 +183,8 @@ class Reply:
         Raises:
             MalformedReply: it is none: a page for people, or half of one perhaps.
         """
-        if self._is_page:
-            text = " ".join(self.text.split())
-            shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+        if self.content.lstrip()[:1] == b"<":  # HTML or XML
+            shown = shortened(" ".join(self.text.split()), _SHOWN)
             raise MalformedReply(
                 f"answered with a page for people ({shown}) where JSON is expected: is the "
                 "address that of the tracker itself?"
@@ -163,11 +202,6 @@ class Reply:
                 f"answered with a body that is no JSON ({error})", passing=True
             ) from None
 
-    @property
-    def _is_page(self) -> bool:
-        """Whether the body is HTML or XML."""
-        return self.content.lstrip()[:1] == b"<"
-
 
 _ONCE = each_key_once(
     lambda key: MalformedReply(f'answered with two values for the key "{key[:_SHOWN]}"')
@@ -176,3 +210,85 @@ _ONCE = each_key_once(
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no number of JSON")
+
+
+class Breaker:
+    """Counts the requests in a row that nobody answered, from all threads.
+
+    Any answer of a service that works begins the count anew. One that refuses a dialogue, or
+    fails on it (500), works.
+
+    Args:
+        most: requests that may fail so; 0 = any number.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._failed = 0
+        self._why = ""
+
+    def answered(self) -> None:
+        """Note that there was an answer."""
+        with self._lock:
+            self._failed = 0
+
+    def failed(self, what: str) -> None:
+        """Note what happened the last time to a request that no attempt got an answer to."""
+        with self._lock:
+            self._failed += 1
+            if self._failed == self._most and not self._why:
+                count = f"{self._most} request{'' if self._most == 1 else 's'} in a row"
+                self._why = f"nobody answered {count}, the last time it {what}"
+
+    @property
+    def opened(self) -> str:
+        """Why the service is taken for dead, or ``""``."""
+        return self._why
+
+
+def backoff(failures: int, jitter: random.Random) -> float:
+    """Draw the seconds to wait after so many failures before this one, with full jitter.
+
+    Uniform between 0 and a limit that doubles, so that requests which failed together
+    do not come back together.
+    """
+    # The exponent is bounded too: 2.0 ** 2000 is no float.
+    return jitter.uniform(0.0, min(_LONGEST, _FIRST * 2.0 ** min(failures, 16)))
+
+
+def retry_after(value: str, now: datetime | None = None) -> float:
+    """Return the seconds that the header ``Retry-After`` asks for (RFC 9110, 10.2.3).
+
+    That is 0 or more, and 0 for what is neither a number of seconds nor a date of HTTP.
+    """
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(value)
+        except (ValueError, OverflowError):
+            return 0.0
+        # HTTP's dates are in UTC, also where they do not say so.
+        date = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
+        seconds = (date - (now or datetime.now(UTC))).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
+
+
+def refusal(reply: Reply, phrase: str, text: str) -> Failed:
+    """Return what a status says that is no success.
+
+    Args:
+        reply: of the service.
+        phrase: beside the status.
+        text: of the reply, without credentials.
+    """
+    head = shortened(" ".join(text.split()), _SHOWN_REFUSAL)
+    what = " ".join(f"answered {reply.status} {phrase}".split()) + (f" ({head})" if head else "")
+    if reply.status < 500 and reply.status not in _LATER:
+        return Failed(what, reply.status, text, tries=1)
+    after = retry_after(reply.headers.get("retry-after", ""))
+    if after > _HOPELESS:
+        what += f" and wants to be left alone for {after:,.0f} s"
+        return Failed(what, reply.status, text, tries=1)
+    return Failed(what, reply.status, text, after=min(after, _LONGEST_WAIT))

@@ -24,11 +24,7 @@ _SCHEMES = re.compile(r"(?:Basic|Bearer|Digest|Token|ApiKey)\s+", re.IGNORECASE)
 
 
 class Secrets:
-    """Takes credentials out of texts, in whatever way a service or a library spells them.
-
-    Args:
-        values: the credentials.
-    """
+    """Takes credentials out of texts, in whatever way a service or a library spells them."""
 
     def __init__(self, values: Iterable[str]) -> None:
         forms = {form for value in values for form in _forms(value) if len(form) >= _SHORTEST}
@@ -70,10 +66,8 @@ class Secrets:
 def header_values(headers: Iterable[Header], *, signed: bool) -> dict[str, str]:
     """Return the headers as they are sent; variables of the environment are read now.
 
-    Args:
-        headers: what the user asked for.
-        signed: whether the address has credentials of its own: then the token of the
-            environment is not added.
+    Where the address is signed, by credentials of its own, the token of the environment is not
+    added.
 
     Raises:
         UserError: a variable is not set, or a value cannot be sent.
@@ -139,20 +133,8 @@ def _is_unmistakable(form: str) -> bool:
 
 def _forms(value: str) -> set[str]:
     """Return the spellings of a credential in addresses, JSON and Python."""
-    plain = unquote(value)
-    return {
-        value,
-        *(
-            form
-            for text in {value, plain}
-            for form in (
-                text,
-                quote(text),
-                quote(text, safe=""),
-                quote_plus(text),
-                json.dumps(text)[1:-1],
-                json.dumps(text, ensure_ascii=False)[1:-1],
-                repr(text)[1:-1],
-            )
-        ),
-    }
+    found: set[str] = set()
+    for text in (value, unquote(value)):
+        found |= {text, quote(text), quote(text, safe=""), quote_plus(text), repr(text)[1:-1]}
+        found |= {json.dumps(text, ensure_ascii=escaped)[1:-1] for escaped in (True, False)}
+    return found

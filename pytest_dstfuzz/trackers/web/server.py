@@ -14,10 +14,10 @@ import queue
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -28,10 +28,18 @@ from starlette.routing import Route
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
+from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction, describe_error
-from pytest_dstfuzz.trackers.web.contract import About, ContractError, answer_json, read_request
-from pytest_dstfuzz.trackers.web.group import Answered, answers_json, is_group, read_group
+from pytest_dstfuzz.trackers.web.contract import (
+    About,
+    Answered,
+    ContractError,
+    answer_json,
+    answers_json,
+    is_group,
+    read_group,
+    read_request,
+)
 
 #: How long a batch that has room waits for its next request, as a share of what the batch
 #: before took: where more callers are expected, and where all of them are there. A batch of
@@ -58,23 +66,15 @@ class _Request:
 
 
 class _Item(NamedTuple):
-    """One context of a request."""
+    """One context of a request, and its place there."""
 
     request: _Request
     place: int
-
-    @property
-    def context(self) -> Context:
-        return self.request.contexts[self.place]
+    context: Context
 
 
 class Batcher:
-    """Asks a tracker on behalf of many, the waiting ones together.
-
-    Args:
-        tracker: that is asked; from one thread only.
-        batch_size: contexts of one batch at most.
-    """
+    """Asks a tracker on behalf of many, the waiting ones together, from one thread only."""
 
     def __init__(self, tracker: Tracker, batch_size: int) -> None:
         self._tracker = tracker
@@ -127,7 +127,7 @@ class Batcher:
                 self._ended = True
             # A caller who has gone needs no answer.
             elif request.future.set_running_or_notify_cancel():
-                batch += [_Item(request, place) for place in range(len(request.contexts))]
+                batch += [_Item(request, *entry) for entry in enumerate(request.contexts)]
                 requests += 1
         self._left = batch[self._batch_size :]
         return batch[: self._batch_size], requests
@@ -147,17 +147,13 @@ class Batcher:
                 item.request.settle(item.place, _failure(error))
             return
         for item, answer in zip(batch, answers, strict=True):
-            item.request.settle(item.place, _checked(answer))
-
-
-def _checked(answer: object) -> Answered:
-    try:
-        # For its complaints alone: whoever asked normalises the state as its data wants it.
-        check_prediction(answer)
-    except TrackerError as error:
-        return _failure(error)
-    assert isinstance(answer, Prediction | Mapping)  # noqa: S101 - checked just now
-    return answer
+            try:
+                # For its complaints alone: whoever asked normalises the state as its data wants it.
+                check_prediction(answer)
+            except TrackerError as error:
+                item.request.settle(item.place, _failure(error))
+            else:
+                item.request.settle(item.place, cast("Answered", answer))
 
 
 def _failure(error: BaseException) -> TrackerError:
@@ -200,14 +196,11 @@ def make_app(
         _check_caller(request, token, own_names)
         try:
             body = await _body(request)
+            group = is_group(body)
+            contexts = read_group(body, batch_size) if group else [read_request(body)]
         except ClientDisconnect:
             # Nobody reads that.
             return Response(status_code=400)
-        except ContractError as error:
-            raise HTTPException(400, str(error)) from None
-        try:
-            group = is_group(body)
-            contexts = read_group(body, batch_size) if group else [read_request(body)]
         except ContractError as error:
             raise HTTPException(400, str(error)) from None
         answers = await asyncio.wrap_future(batcher.submit(contexts))
@@ -264,11 +257,7 @@ def make_server(app: Starlette) -> uvicorn.Server:
 
 
 async def _body(request: Request) -> Any:
-    """Return the JSON value of a request.
-
-    Raises:
-        ContractError: it is none.
-    """
+    """Return the JSON value of a request; a `ContractError` says that it is none."""
     content = bytearray()
     async for part in request.stream():
         content += part
@@ -281,12 +270,9 @@ async def _body(request: Request) -> Any:
 
 
 def _check_caller(request: Request, token: str, own: str) -> None:
-    """Refuse pages of browsers, and whoever has no token.
+    """Refuse pages of browsers, whoever has not the token, and other names than those of ``own``.
 
-    Args:
-        request: of the caller.
-        token: that is needed; ``""`` = none.
-        own: host whose names alone will do; ``""`` = any.
+    Where token or host are ``""``, none is needed and any will do.
     """
     # A browser says on behalf of which page it asks; nobody else does.
     if "origin" in request.headers:

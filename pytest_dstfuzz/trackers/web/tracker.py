@@ -17,11 +17,12 @@ from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web.contract import (
     About,
     ContractError,
+    group_json,
     read_about,
     read_answer,
+    read_answers,
     request_json,
 )
-from pytest_dstfuzz.trackers.web.group import group_json, read_answers
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 T = TypeVar("T")
@@ -79,8 +80,10 @@ class WebTracker:
         alone = [place for place in range(len(contexts)) if place not in answers]
         self._map(partial(self._alone, contexts), [[place] for place in alone], answers)
         # Where each was answered alone, it was not for one of them that the group was not.
-        if any(not _failed(group, answers) for group in groups if {*group} & {*alone}):
-            self._most = None
+        for group in groups:
+            failed = any(isinstance(answers[place], TrackerError) for place in group)
+            if {*group} & {*alone} and not failed:
+                self._most = None
         return [answers[place] for place in range(len(contexts))]
 
     def _groups(self, contexts: Sequence[Context], most: int) -> list[list[int]]:
@@ -98,19 +101,21 @@ class WebTracker:
         answers: dict[int, _Answer],
     ) -> None:
         """Add the answers to the contexts at some places; a group that fails adds none."""
+        found: Mapping[int, object] = {}
+        stop = None
         try:
-            found = self.transport.map([partial(ask, group) for group in groups])
+            found = dict(enumerate(self.transport.map([partial(ask, group) for group in groups])))
         except Interrupted as stopped:
-            _keep(stopped.answers, groups, answers)
-            raise Interrupted(answers) from None
-        _keep(dict(enumerate(found)), groups, answers)
+            found, stop = stopped.answers, Interrupted(answers)
+        for number, result in found.items():
+            if isinstance(result, list):
+                answers.update(zip(groups[number], result, strict=True))
+        if stop is not None:
+            raise stop
 
     def _together(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
         """Make one request for several contexts."""
-
-        def read(reply: Reply) -> list[Prediction | str]:
-            return _read(partial(read_answers, asked=len(places)), reply)
-
+        read = partial(_read, partial(read_answers, asked=len(places)))
         body = group_json(contexts[place] for place in places)
         found = self.transport.ask("POST", body=body, read=read, worth=len(places))
         return [self._failure(answer) if isinstance(answer, str) else answer for answer in found]
@@ -150,17 +155,7 @@ def create(
     data: DialogueSet,
     settings: Settings,  # noqa: ARG001 - what every adapter of an address is given
 ) -> WebTracker:
-    """Return the tracker behind an address; what ``--dst-model=http://...`` calls.
-
-    Args:
-        url: address of the service, ``http(s)://...``.
-        service: how it is asked.
-        data: the dialogues of the run.
-        settings: of the run.
-
-    Raises:
-        UserError: see `WebTracker`.
-    """
+    """Return the tracker behind an address; what ``--dst-model=http://...`` calls."""
     return WebTracker(Transport(url, service), data.ontology, data.normalisation)
 
 
@@ -170,18 +165,6 @@ def _read(read: Callable[[Any], T], reply: Reply) -> T:
         return read(reply.json())
     except ContractError as error:
         raise MalformedReply(str(error)) from None
-
-
-def _keep(
-    found: Mapping[int, object], groups: Sequence[list[int]], answers: dict[int, _Answer]
-) -> None:
-    for number, result in found.items():
-        if isinstance(result, list):
-            answers.update(zip(groups[number], result, strict=True))
-
-
-def _failed(places: Sequence[int], answers: Mapping[int, _Answer]) -> bool:
-    return any(isinstance(answers[place], TrackerError) for place in places)
 
 
 def _about(transport: Transport) -> About:

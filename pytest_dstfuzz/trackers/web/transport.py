@@ -35,23 +35,16 @@ from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted
 from pytest_dstfuzz.trackers.web.client import Attempts, make_client, masking, service_url
 from pytest_dstfuzz.trackers.web.reply import (
-    BodyError,
-    MalformedReply,
-    Reply,
-    ServiceError,
-    read_body,
-)
-from pytest_dstfuzz.trackers.web.retry import (
     AWAY,
-    LATER,
-    LONGEST_WAIT,
     ONCE_MORE,
     Breaker,
     Failed,
-    FailedAttempt,
+    MalformedReply,
+    Reply,
+    ServiceError,
     backoff,
-    retry_after,
-    worth_waiting,
+    read_body,
+    refusal,
 )
 from pytest_dstfuzz.trackers.web.secrets import Secrets, header_values, secrets_of
 
@@ -59,8 +52,6 @@ __all__ = ["MalformedReply", "Reply", "ServiceError", "Transport"]
 
 T = TypeVar("T")
 
-#: Characters of a body that a message shows.
-_SHOWN: Final = 120
 #: Seconds after which it is looked whether there is anything left to wait for.
 _LOOK: Final = 0.2
 
@@ -68,10 +59,8 @@ _LOOK: Final = 0.2
 class _Run(Generic[T]):
     """Jobs that are done by several threads.
 
-    Args:
-        jobs: to do.
-
     Attributes:
+        jobs: to do.
         places: of the jobs that no thread has taken.
         results: by place. The threads write them: an interrupt can come between the moment
             that another thread hands over a result and the one that this one keeps it.
@@ -165,7 +154,7 @@ class Transport:
                     reply = self._attempt(method, path, content, worth, again=number > 0)
                     return self._read(reply, read)
                 except Failed as error:
-                    failure = error.failure
+                    failure = error.with_traceback(None)
                 last = failure.what
                 self._refuse_if_over(last)
                 if number + 1 >= min(tries, failure.tries):
@@ -258,8 +247,7 @@ class Transport:
             Failed: there was no answer with a status below 300.
         """
         headers = {} if content is None else {"Content-Type": "application/json"}
-        timeout = self._service.timeout * worth
-        granted = min(timeout, self._service.deadline.left)
+        granted = min(self._service.timeout * worth, self._service.deadline.left)
         connecting = min(self._service.timeout, granted)
         started = time.monotonic()
         try:
@@ -276,14 +264,12 @@ class Transport:
             ):
                 body = read_body(response.iter_raw(), response.headers)
         except httpx.TimeoutException:
-            raise Failed(FailedAttempt(f"did not answer within {granted:.4g} s")) from None
+            raise Failed(f"did not answer within {granted:.4g} s") from None
         except (httpx.TransportError, OSError) as error:
-            why = str(error) or type(error).__name__
-            raise Failed(FailedAttempt(f"cannot be reached: {why}")) from None
-        except BodyError as error:
-            status = response.status_code
-            tries = math.inf if error.passing else 1
-            raise Failed(FailedAttempt(str(error), status, tries=tries)) from None
+            raise Failed(f"cannot be reached: {str(error) or type(error).__name__}") from None
+        except Failed as error:
+            error.status = response.status_code
+            raise
         finally:
             with self._lock:
                 self.requests += 1
@@ -293,7 +279,7 @@ class Transport:
         if reply.status not in AWAY:
             self._breaker.answered()
         if reply.status >= 300:
-            raise Failed(self._refusal(reply, response.reason_phrase))
+            raise refusal(reply, response.reason_phrase, self.secrets.redact(reply.text))
         return reply
 
     def _read(self, reply: Reply, read: Callable[[Reply], T]) -> T:
@@ -313,25 +299,9 @@ class Transport:
         except MalformedReply as error:
             what = str(error)
         tries = math.inf if passing else ONCE_MORE
-        raise Failed(FailedAttempt(what, reply.status, clean.text, tries=tries))
+        raise Failed(what, reply.status, clean.text, tries=tries)
 
-    def _refusal(self, reply: Reply, phrase: str) -> FailedAttempt:
-        """Return what a status says that is no success."""
-        text = self.secrets.redact(reply.text)
-        shown = " ".join(text.split())
-        head = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 3] + "..."
-        what = " ".join(f"answered {reply.status} {phrase}".split()) + (
-            f" ({head})" if head else ""
-        )
-        if reply.status < 500 and reply.status not in LATER:
-            return FailedAttempt(what, reply.status, text, tries=1)
-        after = retry_after(reply.headers.get("retry-after", ""))
-        if not worth_waiting(after):
-            what += f" and wants to be left alone for {after:,.0f} s"
-            return FailedAttempt(what, reply.status, text, tries=1)
-        return FailedAttempt(what, reply.status, text, min(after, LONGEST_WAIT))
-
-    def _error(self, failure: FailedAttempt, tries: int) -> ServiceError:
+    def _error(self, failure: Failed, tries: int) -> ServiceError:
         after = "" if tries == 1 else f" after {tries} tries"
         line = " ".join(f"the service at {self.address} {failure.what}{after}".split())
         return ServiceError(self.secrets.redact(line), failure.status, failure.text)

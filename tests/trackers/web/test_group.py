@@ -14,13 +14,14 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.trackers.web.contract import ContractError, request_json
-from pytest_dstfuzz.trackers.web.group import (
+from pytest_dstfuzz.trackers.web.contract import (
+    ContractError,
     answers_json,
     group_json,
     is_group,
     read_answers,
     read_group,
+    request_json,
 )
 
 

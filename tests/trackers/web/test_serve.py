@@ -27,8 +27,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet,
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, fingerprint_of
-from pytest_dstfuzz.trackers.web.contract import About
-from pytest_dstfuzz.trackers.web.group import group_json
+from pytest_dstfuzz.trackers.web.contract import About, group_json
 from pytest_dstfuzz.trackers.web.server import Batcher, address_of, listen, make_app, make_server
 
 DATA = DialogueSet("d", "test", ())

@@ -21,7 +21,7 @@ from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted
 from pytest_dstfuzz.trackers.web import transport as transport_module
-from pytest_dstfuzz.trackers.web.retry import backoff, retry_after
+from pytest_dstfuzz.trackers.web.reply import backoff, retry_after
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
