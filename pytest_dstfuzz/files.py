@@ -1,4 +1,4 @@
-"""Files that are written whole or left as they were, and a lock between their writers."""
+"""Files: read with one message, written whole or left as they were, locked between writers."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import json
 import os
 import re
 import time
+import tomllib
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.json_data import parse_json
 
 fcntl: ModuleType | None
 try:
@@ -26,6 +28,71 @@ _NAME = 50
 _SURROGATE = re.compile("[\ud800-\udfff]")
 #: Seconds between two attempts to lock.
 _PAUSE: Final = 0.02
+
+
+def read_text(path: Path, what: str = "") -> str:
+    """Return the text of a file in UTF-8, ``what`` saying in messages what it should be.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        # With the mark that spreadsheets and editors put at the start.
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        name = f"the {what} {path}" if what else path
+        raise DataError(f"cannot read {name}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path} is no {what or 'text'}: it is not UTF-8 text") from None
+
+
+def read_json(path: Path, what: str) -> Any:
+    """Return the JSON value in a file; see `read_text` and `parse_json`.
+
+    Raises:
+        DataError: it cannot be read, or is no sound JSON.
+    """
+    text = read_text(path, what)
+    try:
+        return parse_json(text)
+    except DataError as error:
+        raise DataError(f"{path} is no {what}: it {error}") from None
+
+
+def read_versioned(path: Path, what: str, key: str, known: int) -> dict[str, Any]:
+    """Return the JSON object in a file that says its version under a key.
+
+    Raises:
+        DataError: it cannot be read, says no version, or one later than the one that is known.
+    """
+    content = read_json(path, what)
+    version = content.get(key) if isinstance(content, dict) else None
+    if type(version) is not int:  # True is one too.
+        raise DataError(f"{path} is no {what}: it has no {key!r}")
+    if version > known:
+        raise DataError(
+            f"{path} has the {key.replace('_', ' ')} {version}, this package knows {known}: update "
+            "pytest-dstfuzz"
+        )
+    return dict(content)
+
+
+def read_table(path: Path, name: str) -> Any:
+    """Return a table of a TOML file, ``name`` in brackets; an empty one where there is none.
+
+    Raises:
+        DataError: the file cannot be read.
+    """
+    text = read_text(path)
+    try:
+        table: Any = tomllib.loads(text)
+    except ValueError as error:
+        raise DataError(f"{path} is no TOML: {error}") from None
+    except RecursionError:
+        raise DataError(f"{path} is nested too deeply to be read") from None
+    for part in name.strip("[]").split("."):
+        table = table.get(part, {}) if isinstance(table, Mapping) else table
+    return table
 
 
 def write_text(path: Path, text: str) -> None:

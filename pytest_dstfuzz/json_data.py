@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
+
+from pytest_dstfuzz.errors import DataError
 
 _Kind = TypeVar("_Kind")
 _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
@@ -16,6 +20,8 @@ _MISSING = re.compile(r"Object missing required field `(.+?)`")
 _NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "number"}
 _STEP = re.compile(r"([^.\[\]]+)(?!\])|\[(\d+)\]")
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")
+#: Characters of a key that a message shows.
+_SHOWN = 40
 
 
 def to_json(value: object) -> Any:
@@ -39,15 +45,12 @@ def from_json(kind: type[_Kind], data: object) -> _Kind:
 
 
 def each_key_once(
-    refuse: Callable[[str], Exception], *, equal_values: bool = True
+    refuse: Callable[[str], Exception],
 ) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
     """Return an ``object_pairs_hook`` of `json.loads` for objects without two values for a key.
 
     Of two it would not be known which is meant, and `json` takes the last without a word.
-
-    Args:
-        refuse: makes the error of a key.
-        equal_values: let a key stand there twice with equal values.
+    ``refuse`` makes the error of a key.
     """
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -55,12 +58,41 @@ def each_key_once(
         if len(values) < len(pairs):
             seen: dict[str, Any] = {}
             for key, value in pairs:
-                if key in seen and not (equal_values and seen[key] == value):
+                if key in seen and seen[key] != value:
                     raise refuse(key)
                 seen[key] = value
         return values
 
     return build
+
+
+_ONCE = each_key_once(
+    lambda key: DataError(f"has two values for the key {key[:_SHOWN]!r}: leave one out")
+)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise DataError(f"holds {text}, which is no value in JSON: leave it out, or write null")
+    return number
+
+
+def parse_json(text: str) -> Any:
+    """Return the value that a JSON text holds.
+
+    Raises:
+        DataError: it is no JSON, is nested too deeply, gives a key two different values, or
+            holds a number that JSON does not have; the message goes on from a name of the text.
+    """
+    try:
+        return json.loads(
+            text, object_pairs_hook=_ONCE, parse_constant=_finite, parse_float=_finite
+        )
+    except RecursionError:
+        raise DataError("is nested too deeply to be read") from None
+    except ValueError as error:  # Also numbers without end.
+        raise DataError(f"is not valid JSON, perhaps cut off: {error}") from None
 
 
 def _plain(value: object) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, get_args
 
 from pytest_dstfuzz.audit.decoys import KINDS
 from pytest_dstfuzz.audit.sample import AuditRow, Sample
@@ -16,7 +16,8 @@ from pytest_dstfuzz.campaign.intervals import FEWEST_DIALOGUES, interval_name, r
 #: What a judge may say: the perturbed dialogue asks for the same, as far as the slots go, or not.
 KEEPS: Final = "keeps"
 CHANGES: Final = "changes"
-VERDICTS: Final = (KEEPS, CHANGES)
+Verdict = Literal["keeps", "changes"]
+VERDICTS: Final = get_args(Verdict)
 #: Quantile of the normal distribution for 95 %.
 _Z: Final = 1.959964
 

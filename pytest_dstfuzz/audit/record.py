@@ -7,7 +7,6 @@ One object: ``schema_version``, ``sample`` (how it was drawn, its ``fingerprint`
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any, Final
 
 from pytest_dstfuzz.audit.figures import (
     VERDICTS,
+    Judgements,
+    Verdict,
     agreement_lines,
     agreements,
     precision,
@@ -23,8 +24,8 @@ from pytest_dstfuzz.audit.figures import (
 from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample, draw_sample
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import write_text
-from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.files import read_versioned, write_json
+from pytest_dstfuzz.json_data import from_json, to_json
 
 _SCHEMA_VERSION: Final = 1
 
@@ -36,9 +37,9 @@ class Audit:
     sample: Sample
     path: Path
     #: Judge -> id of a row -> verdict.
-    judges: dict[str, dict[str, str]] = field(default_factory=dict)
+    judges: dict[str, Judgements] = field(default_factory=dict)
 
-    def verdicts(self, judge: str) -> dict[str, str]:
+    def verdicts(self, judge: str) -> Judgements:
         """Return the verdicts of a judge so far, to read."""
         return self.judges.get(judge, {})
 
@@ -65,8 +66,8 @@ class Audit:
                 )
         if self.path.exists():
             known = _read(self.path)
-            if known["fingerprint"] == self.sample.fingerprint:
-                self.judges.update(known["judges"])
+            if known.sample.fingerprint == self.sample.fingerprint:
+                self.judges.update(known.judges)
         merged = {**self.verdicts(judge), **verdicts}
         # By id: the file does not depend on the order of the answers.
         self.judges[judge] = {
@@ -80,7 +81,7 @@ class Audit:
         Raises:
             UserError: it cannot be written.
         """
-        write_text(self.path, json.dumps(self.to_json(), ensure_ascii=False, indent=1) + "\n")
+        write_json(self.path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of the file."""
@@ -128,36 +129,34 @@ def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, int]
         DataError: the file is no audit.
         UserError: it has judgements of another sample, or no such sample can be drawn.
     """
-    known = _read(path) if path.exists() else None
-    draw = Draw(**{**(known["draw"] if known else {}), **given})
-    sample = draw_sample(turns, draw)
-    judges: dict[str, dict[str, str]] = known["judges"] if known else {}
-    if known and judges and sample.fingerprint != known["fingerprint"]:
-        was = ", ".join(f"{name.replace('_', '-')} {n}" for name, n in known["draw"].items())
+    known = _read(path) if path.exists() else _Kept(_Drawn(), {})
+    was_drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}
+    sample = draw_sample(turns, Draw(**{**was_drawn, **given}))
+    if known.judges and sample.fingerprint != known.sample.fingerprint:
+        was = ", ".join(f"{name.replace('_', '-')} {n}" for name, n in was_drawn.items())
         raise UserError(
             f"{path} holds judgements of another sample ({was}): draw it in the same way from "
             "the same report, or move that file away to begin anew"
         )
-    return Audit(sample, path, judges)
+    return Audit(sample, path, {**known.judges})
 
 
-def _read(path: Path) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Drawn(Draw):
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What an audit goes on with; all else in its file follows from it."""
+
+    sample: _Drawn
+    judges: dict[str, dict[str, Verdict]]
+
+
+def _read(path: Path) -> _Kept:
+    content = read_versioned(path, "audit", "schema_version", _SCHEMA_VERSION)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        version = content["schema_version"]
-        if version != _SCHEMA_VERSION:
-            raise DataError(f"{path} has the schema version {version}, not {_SCHEMA_VERSION}")
-        sample, judges = content["sample"], content["judges"]
-        found = {
-            "draw": {item.name: int(sample[item.name]) for item in fields(Draw)},
-            "fingerprint": sample["fingerprint"],
-            "judges": {name: dict(given) for name, given in judges.items()},
-        }
-        whole = {verdict for given in found["judges"].values() for verdict in given.values()}
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataError(f"{path} is no audit: {type(error).__name__} {error}") from None
-    if whole - set(VERDICTS):
-        raise DataError(f"{path} is no audit: {min(whole - set(VERDICTS))!r} is no verdict")
-    return found
+        return from_json(_Kept, content)
+    except ValueError as error:
+        raise DataError(f"{path} is no audit: {error}") from None

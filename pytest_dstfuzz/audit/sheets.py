@@ -19,7 +19,8 @@ from typing import Any
 
 from pytest_dstfuzz.audit.sample import Sample
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.files import read_text, write_text
+from pytest_dstfuzz.json_data import from_json, parse_json
 from pytest_dstfuzz.report.edits import visible
 
 _COLUMNS = ("id", "earlier", "system", "clean", "perturbed", "changes", "sample", "verdict")
@@ -87,15 +88,8 @@ def _worth_keeping(path: Path) -> str:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    suffix = _suffix(path)
-    try:
-        # With the mark that spreadsheets put at the start of their CSV.
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"cannot read {path}: it is not UTF-8 text") from None
-    return (_csv_rows if suffix == ".csv" else _json_rows)(path, text)
+    rows = _csv_rows if _suffix(path) == ".csv" else _json_rows
+    return rows(path, read_text(path, "sheet"))
 
 
 def _suffix(path: Path) -> str:
@@ -158,9 +152,8 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            yield number, from_json(dict[str, Any], parse_json(line))
+        except DataError as error:
+            raise DataError(f"{path}, line {number} {error}") from None
         except ValueError as error:
-            raise DataError(f"{path}, line {number}: not JSON ({error})") from None
-        if not isinstance(row, dict):
-            raise DataError(f"{path}, line {number}: must be an object")
-        yield number, row
+            raise DataError(f"{path}, line {number}: {error}") from None

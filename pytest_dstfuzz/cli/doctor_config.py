@@ -10,13 +10,14 @@ import configparser
 import os
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.config import MASK, masked, masked_words
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.files import read_table, read_text
 
 #: In the order in which pytest looks at them in each folder; the first two since pytest 9.
 _FILES = (
@@ -51,11 +52,12 @@ def find_config(folder: Path, problems: list[str]) -> dict[str, Any]:
                 continue
             try:
                 keys = _keys(path)
-            except (OSError, ValueError, configparser.Error) as error:
-                # The message may repeat a line of the file.
-                where = re.search(r"\(at [^()]*\)$", str(error))
-                at = f" {where[0]}" if where else ""
-                problems.append(abbreviated(f"{path} cannot be read: {type(error).__name__}{at}"))
+            except DataError as error:
+                problems.append(abbreviated(str(error)))
+                continue
+            except configparser.Error as error:
+                # Its message may repeat a line of the file.
+                problems.append(abbreviated(f"{path} cannot be read: {type(error).__name__}"))
                 continue
             if keys is not None:
                 settings = {
@@ -78,15 +80,13 @@ def _files_of_this_pytest() -> tuple[str, ...]:
 
 def _keys(path: Path) -> Mapping[str, Any] | None:
     """Return the keys of pytest in a file; ``None`` where pytest goes on to the next."""
-    text = path.read_text(encoding="utf-8-sig")
     if path.suffix == ".toml":
-        tables = tomllib.loads(text)
         if path.name != "pyproject.toml":
-            return dict(tables.get("pytest", {}))
-        table = tables.get("tool", {}).get("pytest")
-        return None if table is None else {**table, **table.get("ini_options", {})}
+            return dict(read_table(path, "[pytest]"))
+        table = read_table(path, "[tool.pytest]")
+        return {**table, **table.get("ini_options", {})} if table else None
     parser = configparser.ConfigParser(interpolation=None, strict=False)
-    parser.read_string(text)
+    parser.read_string(read_text(path))
     section = "tool:pytest" if path.name == "setup.cfg" else "pytest"
     if parser.has_section(section):
         return dict(parser.items(section))
@@ -96,15 +96,11 @@ def _keys(path: Path) -> Mapping[str, Any] | None:
 def _table(path: Path, problems: list[str]) -> Any:
     """Return ``[tool.dstfuzz]`` of a ``pyproject.toml``, masked."""
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        problem = abbreviated(f"{path} cannot be read: {type(error).__name__}")
-        if not any(told.startswith(problem) for told in problems):
+        return _shown("", read_table(path, "[tool.dstfuzz]") if path.exists() else {})
+    except DataError as error:
+        if (problem := abbreviated(str(error))) not in problems:
             problems.append(problem)
         return {}
-    return _shown("", tables.get("tool", {}).get("dstfuzz", {}))
 
 
 def _of_ours(addopts: object) -> list[str]:

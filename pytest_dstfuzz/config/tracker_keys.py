@@ -9,7 +9,6 @@ They are given as ``--dst-tracker KEY=VALUE``, or in a table of ``pyproject.toml
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Final
 from pytest_dstfuzz.config import parsers
 from pytest_dstfuzz.config.parsers import Option, Value
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import read_table
 
 TABLE: Final = "[tool.dstfuzz.tracker]"
 
@@ -100,31 +100,6 @@ SERVICE: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS if item.kind
 def keys_of(kinds: tuple[str, ...]) -> str:
     """Return the keys of some kinds of address as users write them, with commas between."""
     return ", ".join(item.flag for item in TRACKER_KEYS if item.kinds == kinds)
-
-
-def read_table(path: Path, name: str) -> object:
-    """Return a table of a TOML file; an empty one where there is none.
-
-    Args:
-        path: the file.
-        name: of the table, in brackets.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except ValueError as error:  # UnicodeDecodeError and TOMLDecodeError are both.
-        raise UserError(f"{path} is no TOML: {error}") from None
-    except RecursionError:
-        raise UserError(f"{path} is nested too deeply to be read") from None
-    table: object = content
-    for part in name.strip("[]").split("."):
-        if isinstance(table, Mapping):
-            table = table.get(part, {})
-    return table
 
 
 def table_keys(path: Path) -> dict[str, str]:

@@ -25,7 +25,6 @@ The same campaign gives the same bytes. Its keys:
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -33,8 +32,9 @@ import msgspec
 
 from pytest_dstfuzz.campaign.results import Cause, VariantOutcome
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.files import read_versioned
 from pytest_dstfuzz.gate.baseline import Baseline, ComparedVariant, TurnOutcomes
-from pytest_dstfuzz.json_data import each_key_once, from_json
+from pytest_dstfuzz.json_data import from_json
 
 BASELINE_VERSION: Final = 2
 _VALUES: Final = ("plain", "digests")
@@ -65,29 +65,15 @@ def read_baseline(path: Path) -> Baseline:
     Raises:
         DataError: the file is missing, no baseline, damaged, or one of another version.
     """
-    try:
-        content = _parsed(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
+        raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
+    content = read_versioned(path, "baseline", "baseline_version", BASELINE_VERSION)
+    if content["baseline_version"] < BASELINE_VERSION:
         raise DataError(
-            f"there is no baseline {path}: write one with --dst-update-baseline"
-        ) from None
-    except OSError as error:
-        raise DataError(f"cannot read the baseline {path}: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no baseline, or a truncated one: {error}") from None
-    version = content.get("baseline_version") if isinstance(content, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise DataError(f"{path} is no baseline: it has no 'baseline_version'")
-    if version > BASELINE_VERSION:
-        raise DataError(
-            f"{path} has the version {version}, this package knows {BASELINE_VERSION}: update "
-            "pytest-dstfuzz"
-        )
-    if version < BASELINE_VERSION:
-        raise DataError(
-            f"{path} has the version {version}, of an earlier pytest-dstfuzz: it does not say what "
-            "the build answered to the clean turns, so nothing can be compared with it. Write a "
-            "new one with --dst-update-baseline, on the build that it is of"
+            f"{path} has the version {content['baseline_version']}, of an earlier pytest-dstfuzz: "
+            "it does not say what the build answered to the clean turns, so nothing can be "
+            "compared with it. Write a new one with --dst-update-baseline, on the build that it "
+            "is of"
         )
     try:
         return _baseline(from_json(_File, content))
@@ -116,20 +102,6 @@ def _outcome_json(outcome: ComparedVariant) -> list[Any]:
     slots = [list(outcome.changed), list(outcome.carried)]
     return [outcome.digest, outcome.outcome, outcome.cause, *slots]
 
-
-def _parsed(text: str) -> Any:
-    """Parse JSON without numbers that are none, and without keys that hide one another."""
-    return json.loads(text, parse_float=_finite, parse_constant=_finite, object_pairs_hook=_ONCE)
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is no number that a baseline can hold")
-    return number
-
-
-_ONCE = each_key_once(lambda key: ValueError(f"the key {key!r} is there twice"), equal_values=False)
 
 _Number = Annotated[int, msgspec.Meta(ge=0)]
 

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pytest_dstfuzz.config import rates
-from pytest_dstfuzz.config.tracker_keys import read_table
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.transformations import transformation_names
 
 Kind = Literal["domain", "slot", "transformation"]
@@ -74,6 +74,15 @@ class Gates:
     def given(self) -> bool:
         """Whether there is any limit."""
         return any(limits != Limits() for limits in (self.whole, *self.parts.values()))
+
+    @property
+    def without_baseline(self) -> Gates:
+        """The limits that a run without a baseline has: the others decide nothing there."""
+
+        def own(limits: Limits) -> Limits:
+            return replace(limits, max_regression=None, max_clean_drift=None)
+
+        return Gates(own(self.whole), {part: own(limits) for part, limits in self.parts.items()})
 
     @property
     def of_violations(self) -> bool:

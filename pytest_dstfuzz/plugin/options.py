@@ -137,7 +137,7 @@ def read_settings(config: pytest.Config) -> Settings:
     _warn_of_old_names(config)
     settings = build_settings(values)
     _refuse_without_baseline(config, settings.gate)
-    if "fail_on" not in values and table_of(config).of_violations:
+    if "fail_on" not in values and gates_of(config, settings).of_violations:
         settings = settings.replace_options(fail_on="gate")
     if "search" in values:
         return settings
@@ -180,24 +180,17 @@ def _pyproject(config: pytest.Config) -> Path:
     return folder / "pyproject.toml"
 
 
-def table_of(config: pytest.Config) -> Gates:
-    """Return the limits of the table ``[tool.dstfuzz.gates]`` but for those that are off."""
-    path = _pyproject(config)
-    gates = read_gates(path) if path.is_file() else Gates()
-    names = (item.name for item in fields(Limits))
-    off = dict.fromkeys(name for name in names if _is_off(config, name))
-    return replace(gates, whole=replace(gates.whole, **off))
-
-
 def gates_of(config: pytest.Config, settings: Settings) -> Gates:
-    """Return the limits of a session: options go before the table."""
-    table = table_of(config)
+    """Return the limits of a session: options go before the table ``[tool.dstfuzz.gates]``."""
+    path = _pyproject(config)
+    table = read_gates(path) if path.is_file() else Gates()
     given = {
         name: value
         for name in (item.name for item in fields(Limits))
-        if (value := settings.option(name)) is not None
+        if (value := settings.option(name)) is not None or _is_off(config, name)
     }
-    return replace(table, whole=replace(table.whole, **given))
+    gates = replace(table, whole=replace(table.whole, **given))
+    return gates if settings.gate.baseline is not None else gates.without_baseline
 
 
 def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> None:

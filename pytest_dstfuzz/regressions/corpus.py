@@ -13,9 +13,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from pytest_dstfuzz.dialogue.readers.checks import parse_json
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
-from pytest_dstfuzz.files import locked, write_text
+from pytest_dstfuzz.files import locked, read_text, write_text
+from pytest_dstfuzz.json_data import parse_json
 from pytest_dstfuzz.regressions.regression import Regression
 
 #: Where corpora are, seen from the root of a project.
@@ -44,13 +44,8 @@ def read_corpus(path: Path) -> Corpus:
     Raises:
         DataError: the file cannot be read, or one of its lines is no violation.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read the regressions {path}: {error}") from None
     found = []
+    lines = read_text(path, "regressions").split("\n") if path.exists() else []
     for number, line in enumerate(lines, start=1):
         if line.startswith(_MERGE_MARKS):
             raise DataError(

@@ -10,7 +10,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.ledger import ledger
@@ -19,7 +19,7 @@ from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import causes, vetoes
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
@@ -158,22 +158,7 @@ def read_report(path: Path) -> dict[str, Any]:
     Raises:
         DataError: the file is missing, no report, damaged, or one of a newer version.
     """
-    try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot read the report {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is no report: it is not UTF-8 text") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is no report, or a truncated one: {error}") from None
-    version = report.get("schema_version") if isinstance(report, dict) else None
-    if not isinstance(version, int) or isinstance(version, bool):
-        raise DataError(f"{path} is no report: it has no 'schema_version'")
-    if version > SCHEMA_VERSION:
-        raise DataError(
-            f"{path} has the schema version {version}, this package knows {SCHEMA_VERSION}: "
-            "update pytest-dstfuzz"
-        )
+    report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION)
     missing = [
         name
         for name, kind in (("summary", dict), ("settings", dict), ("turns", list))
@@ -186,7 +171,7 @@ def read_report(path: Path) -> dict[str, Any]:
     if found := problems(report, schema, schema, complete=False):
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")
-    return cast("dict[str, Any]", report)
+    return report
 
 
 def report_turns(report: Mapping[str, Any]) -> tuple[TurnResult, ...]:

@@ -140,7 +140,7 @@ BAD = [
     (
         "a.jsonl",
         line(users=["a"], states=[{"s": 1}]).replace("1}", "1e999}"),
-        r"line 1, state 0: the value of slot 's' is no number \(inf\)",
+        r"line 1 holds 1e999, which is no value in JSON",
     ),
     ("a.jsonl", '{"turns": []}', r"line 1: 'dialogue_id' must be a string, found nothing"),
     ("a.jsonl", line(turns=[]), r"dialogue a has no turns"),
@@ -191,7 +191,7 @@ def test_bad_data_is_one_clear_message(
         ('{"a": ' * 100_000, "nested too deeply"),
         ('{"pizza-size": ["big"], "pizza-size": ["small"]}', "two values for the key 'pizza-size'"),
         ('{"pizza-size": [NaN]}', "holds NaN"),
-        ('{"pizza-size": [1e999]}', "is no number"),
+        ('{"pizza-size": [1e999]}', "holds 1e999"),
     ],
 )
 def test_bad_ontology_of_ones_own(

@@ -486,6 +486,24 @@ def test_the_table_judges_parts_with_and_without_a_baseline(known: pytest.Pytest
     assert [each["verdict"] for each in gate(known)["findings"]] == ["regression"]
 
 
+@pytest.mark.parametrize(
+    "limits",
+    [
+        "[tool.dstfuzz.gates]\nmax-regression = '2pp'\nmax-clean-drift = '1%'\n",
+        "[tool.dstfuzz.gates.slot.hotel-name]\nmax-regression = '1pp'\n",
+        "dst_max_regression = '2pp'\n",
+    ],
+)
+def test_limits_of_a_comparison_let_nothing_pass_without_a_baseline(
+    known: pytest.Pytester, limits: str
+) -> None:
+    table(known.path, limits)
+    result = known.runpytest_inprocess("--dst-model=mybot:broken", *OPTIONS)
+    assert result.ret == 1
+    assert result.parseoutcomes()["failed"]
+    assert run(known, "steady").ret == 0
+
+
 def test_options_go_before_the_table(known: pytest.Pytester) -> None:
     table(known.path, "[tool.dstfuzz.gates]\nmax-regression = '100pp'\nmax-failure-rate = '100%'\n")
     assert run(known, "broken").ret == 0

@@ -79,7 +79,7 @@ def test_a_table_in_the_place_of_another_type(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"must be a table, not 'strict'"):
         read(tmp_path, "[tool]\ndstfuzz = 'strict'\n")
     (tmp_path / "pyproject.toml").write_bytes(b"\xff")
-    with pytest.raises(UserError, match="is no TOML"):
+    with pytest.raises(UserError, match="not UTF-8"):
         read_gates(tmp_path / "pyproject.toml")
     with pytest.raises(UserError, match="cannot read"):
         read_gates(tmp_path / "nowhere.toml")

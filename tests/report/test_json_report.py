@@ -177,9 +177,9 @@ def test_an_existing_report_survives(results: list[TurnResult], tmp_path: Path) 
     [
         (None, "cannot read the report .*: No such file"),
         (b"\xff\xfe", "not UTF-8"),
-        (b"", "no report, or a truncated one"),
-        (b'{"schema_version": 1, "summ', "no report, or a truncated one"),
-        (b"[" * 100_000, "no report, or a truncated one"),
+        (b"", "is no report: it is not valid JSON, perhaps cut off"),
+        (b'{"schema_version": 1, "summ', "not valid JSON, perhaps cut off"),
+        (b"[" * 100_000, "is no report: it is nested too deeply"),
         (b"[]", "no 'schema_version'"),
         (b'{"schema_version": "1"}', "no 'schema_version'"),
         (b'{"schema_version": 2}', "update pytest-dstfuzz"),

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text, parse_json
+from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.json_data import parse_json
 
 #: The forms of a dialogue.
 _FORMS: Final = ("turns", "utterances", "users")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pytest_dstfuzz.dialogue.readers.checks import parse_json
 from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.json_data import parse_json
 
 #: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
 SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt")
