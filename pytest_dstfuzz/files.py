@@ -144,27 +144,30 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise _unwritable(path, error) from None
 
 
-def check_apart(written: Mapping[str, Path], read: Mapping[str, Path]) -> None:
+def check_apart(
+    written: Mapping[str, str | Path | None], read: Mapping[str, str | Path | None]
+) -> None:
     """Refuse to write a file that is read, or that is written for something else too.
 
     Links of either kind are followed: what counts is the file.
 
     Args:
-        written: what is going to be written, by what it is called in a message.
+        written: what is going to be written, by what it is called in a message; ``None``: nothing.
         read: likewise what is read.
 
     Raises:
         UserError: two of them are one file, and one of the two is going to be written.
     """
-    names = list(written)
-    for number, name in enumerate(names):
-        others = {**{other: written[other] for other in names[:number]}, **read}
-        for other, path in others.items():
-            if _same(written[name], path):
+    known = {name: Path(path) for name, path in read.items() if path is not None}
+    paths = {name: Path(path) for name, path in written.items() if path is not None}
+    for name, target in paths.items():
+        for other, path in known.items():
+            if _same(target, path):
                 raise UserError(
                     f"{name} and {other} are one file, {path}: what is in it would be lost; give "
                     "one of them another path"
                 )
+        known[name] = target
 
 
 def _same(one: Path, other: Path) -> bool:

@@ -1,6 +1,6 @@
 """Internal: The command ``dstfuzz``: accuracy, data sets, training and experiments.
 
-A command's modules are loaded when it runs, so that help and mistakes are quick.
+What a command needs is loaded when it runs, so that help and mistakes are quick.
 """
 
 from __future__ import annotations
@@ -9,30 +9,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from types import ModuleType
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.cli import (
-    audit,
-    check_tracker,
-    doctor,
-    evaluate,
-    experiment,
-    fetch,
-    report,
-    serve,
-    train,
-    train_agent,
-)
-from pytest_dstfuzz.cli.regressions import (
-    RegressionCommand,
-    accept,
-    promote,
-    regressions,
-    retire,
-)
-from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.errors import DstFuzzError, unknown_name
+from pytest_dstfuzz.cli import doctor, regressions, reports, trackers, training
+from pytest_dstfuzz.cli.command import Command
+from pytest_dstfuzz.config.command_line import Parser, one_of
+from pytest_dstfuzz.errors import DstFuzzError
 
 #: Mistakes of the user, and whatever else ends a command on purpose.
 EXIT_ERROR = 2
@@ -41,23 +23,8 @@ EXIT_FAULT = 3
 #: By convention 128 + the number of the signal.
 EXIT_INTERRUPTED = 130
 
-#: Each has ``run``, ``SUMMARY`` (what it does) and ``KEPT`` (what an interrupt leaves).
-COMMANDS: dict[str, ModuleType | RegressionCommand] = {
-    "evaluate": evaluate,
-    "check-tracker": check_tracker,
-    "serve": serve,
-    "fetch": fetch,
-    "train-tracker": train,
-    "train-agent": train_agent,
-    "experiment": experiment,
-    "report": report,
-    "regressions": regressions,
-    "accept": accept,
-    "retire": retire,
-    "promote": promote,
-    "audit": audit,
-    "doctor": doctor,
-}
+_MODULES = (trackers, training, reports, regressions, doctor)
+COMMANDS: dict[str, Command] = {one.name: one for module in _MODULES for one in module.COMMANDS}
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         accuracy on the shipped dialogues
   dstfuzz fetch multiwoz21                               real dialogues to test with
@@ -75,8 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kept = "nothing was begun"
     try:
         command = _command(words)
-        kept = str(command.KEPT)
-        status: int = command.run(words[1:])
+        kept = command.kept
+        status = command.run(words[1:])
         sys.stdout.flush()
     except DstFuzzError as error:
         print(f"dstfuzz: error: {error}", file=sys.stderr)
@@ -99,20 +66,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _command(words: Sequence[str]) -> ModuleType | RegressionCommand:
-    """Return the module of the command that is named first; help and version end here."""
-    listed = "\n".join(f"  {name:<14} {module.SUMMARY}" for name, module in COMMANDS.items())
+def _command(words: Sequence[str]) -> Command:
+    """Return the command that is named first; help and version end here."""
+    listed = "\n".join(f"  {name:<14} {command.summary}" for name, command in COMMANDS.items())
     parser = Parser(
         "dstfuzz",
         "Robustness tests of dialogue state trackers; the tests themselves are run by pytest.\n\n"
         f"commands:\n{listed}",
         _EXAMPLES,
     )
-    parser.add_argument("command", metavar="COMMAND", nargs="?", help="one of those above")
+    parser.add_argument(
+        "command",
+        metavar="COMMAND",
+        nargs="?",
+        type=one_of("command", COMMANDS),
+        help="one of those above",
+    )
     parser.option("--version", action="version", version=f"dstfuzz {__version__}", help="show it")
     name = parser.parse_all(words[:1]).command
     if name is None:
         parser.error(f"a command is missing: {', '.join(COMMANDS)}")
-    if name not in COMMANDS:
-        raise unknown_name("command", name, COMMANDS)
     return COMMANDS[name]

@@ -14,27 +14,22 @@ import os
 import platform
 import re
 import sys
+from argparse import Namespace
 from base64 import urlsafe_b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz import __version__
+from pytest_dstfuzz.cli.command import Command, print_page
 from pytest_dstfuzz.cli.doctor_config import abbreviated, find_config
 from pytest_dstfuzz.config.command_line import Parser
 
-SUMMARY = "print versions, paths and what is registered, for an issue; no secrets"
-KEPT = "nothing was kept"
 EXIT_PROBLEMS = 1
 
 _NAME = "pytest-dstfuzz"
-_EXAMPLES = """\
-  dstfuzz doctor                 to be pasted into an issue
-  dstfuzz doctor --json          the same for a program
-It exits with 0 when nothing is wrong, with 1 when something is (the last lines say what), and
-with 2 when the command line is not understood."""
 #: Extras of those who work on the package itself.
 _NOT_FOR_USERS = ("test", "dev", "bench", "docs", "all")
 #: ``torch>=2.4; extra == "trade"``, as metadata spell it; brackets are extras of the package.
@@ -54,18 +49,13 @@ _SHIPPED = (
 )
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Print what there is to know; 1 when something is wrong."""
-    parser = Parser(
-        "dstfuzz doctor",
-        "Print versions, paths, settings of the configuration file and what is registered.\n"
-        "Tokens, values of headers and of the environment are left out: paste it into an issue.",
-        _EXAMPLES,
-    )
+def _options(parser: Parser) -> None:
     parser.option("--json", action="store_true", help="print it as JSON")
-    as_json = parser.parse_all(arguments).json
+
+
+def _doctor(given: Namespace) -> int:
     found = examine(Path.cwd())
-    if as_json:
+    if given.json:
         print(json.dumps(found, indent=2))
     else:
         from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415 - only to print
@@ -74,8 +64,7 @@ def run(arguments: Sequence[str]) -> int:
         page = TerminalPage(sys.maxsize, sys.stdout.encoding or "utf-8")
         for head, text in _lines(found):
             page.field(head, text)
-        for line in page.lines:
-            print(line.text)
+        print_page(page)
     return EXIT_PROBLEMS if found["problems"] else 0
 
 
@@ -267,3 +256,21 @@ def _lines(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "", "problems" if found["problems"] else "no problem found"
     for problem in found["problems"]:
         yield "  - ", problem
+
+
+COMMANDS = (
+    Command(
+        "doctor",
+        "print versions, paths and what is registered, for an issue; no secrets",
+        "nothing was kept",
+        """\
+  dstfuzz doctor                 to be pasted into an issue
+  dstfuzz doctor --json          the same for a program
+It exits with 0 when nothing is wrong, with 1 when something is (the last lines say what), and
+with 2 when the command line is not understood.""",
+        _options,
+        _doctor,
+        about="Print versions, paths, settings of the configuration file and what is registered.\n"
+        "Tokens, values of headers and of the environment are left out: paste it into an issue.",
+    ),
+)

@@ -6,15 +6,14 @@ those that are fixed, ``promote`` writes plain pytest tests of them.
 
 from __future__ import annotations
 
-import shutil
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_dstfuzz.cli.command import Command, print_page, terminal_page
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
@@ -27,48 +26,21 @@ if TYPE_CHECKING:
 _STATES = ("open", "accepted")
 
 
-@dataclass
-class RegressionCommand:
-    """One of the commands."""
-
-    name: str
-    #: What it does, and what an interrupt leaves; named as in the modules of the other commands.
-    SUMMARY: str
-    KEPT: str
-    examples: str
-    #: Adds the options that only this command has.
-    options: Callable[[Parser], None]
-    work: Callable[[Namespace], None]
-
-    def run(self, arguments: Sequence[str]) -> int:
-        """Run the command with the arguments that follow its name."""
-        parser = Parser(
-            f"dstfuzz {self.name}", f"{self.SUMMARY[0].upper()}{self.SUMMARY[1:]}.", self.examples
-        )
-        self.options(parser)
-        parser.option(
-            "--regressions",
-            type=Path,
-            metavar="PATH",
-            default=Path(".dstfuzz", "regressions"),
-            help="folder of remembered violations (default: .dstfuzz/regressions)",
-        )
-        self.work(parser.parse_all(arguments))
-        return 0
-
-
-def _ids(parser: Parser, count: str = "+") -> None:
-    parser.add_argument("ids", metavar="ID", nargs=count, help="of a violation, or its start")
-
-
 def _list_options(parser: Parser) -> None:
     _ids(parser, "*")
     parser.option("--status", choices=_STATES, help="only those that are open, or accepted")
+    _folder(parser)
 
 
 def _accept_options(parser: Parser) -> None:
     parser.add_argument("id", metavar="ID", help="of the violation, or its start")
     parser.option("--reason", metavar="TEXT", required=True, help="why it may stay")
+    _folder(parser)
+
+
+def _retire_options(parser: Parser) -> None:
+    _ids(parser)
+    _folder(parser)
 
 
 def _promote_options(parser: Parser) -> None:
@@ -76,11 +48,21 @@ def _promote_options(parser: Parser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help="add it to this file, or make the file"
     )
+    _folder(parser)
 
 
-def _list(given: Namespace) -> None:
-    for line in _lines(given):
-        print(line)
+def _ids(parser: Parser, count: str = "+") -> None:
+    parser.add_argument("ids", metavar="ID", nargs=count, help="of a violation, or its start")
+
+
+def _folder(parser: Parser) -> None:
+    parser.option(
+        "--regressions",
+        type=Path,
+        metavar="PATH",
+        default=Path(".dstfuzz", "regressions"),
+        help="folder of remembered violations (default: .dstfuzz/regressions)",
+    )
 
 
 def _accept(given: Namespace) -> None:
@@ -139,11 +121,8 @@ def _add(output: Path, chosen: Sequence[Regression]) -> None:
         write_text(output, text)
 
 
-def _lines(given: Namespace) -> list[str]:
-    # Imported late: help and mistakes in the command line should not wait for it.
-    from pytest_dstfuzz.report.page import TerminalPage  # noqa: PLC0415
-
-    page = TerminalPage(shutil.get_terminal_size((100, 24)).columns, sys.stdout.encoding or "utf-8")
+def _list(given: Namespace) -> None:
+    page = terminal_page()
     corpora = _read_corpora(given.regressions)
     wanted = (
         _find_ids(corpora, given.ids)
@@ -158,7 +137,7 @@ def _lines(given: Namespace) -> list[str]:
         page.line(f"{path}: {len(entries) - accepted} open, {accepted} accepted")
         for entry in shown:
             _show(page, entry, whole=bool(given.ids))
-    return [line.text for line in page.lines]
+    print_page(page)
 
 
 def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
@@ -201,42 +180,44 @@ def _find_ids(corpora: Mapping[Path, Corpus], starts: Sequence[str]) -> dict[Pat
     return {path: ids for path, ids in found.items() if ids}
 
 
-regressions = RegressionCommand(
-    "regressions",
-    "list the remembered violations, or show some of them",
-    "nothing is written",
-    """\
+COMMANDS = (
+    Command(
+        "regressions",
+        "list the remembered violations, or show some of them",
+        "nothing is written",
+        """\
   dstfuzz regressions                                    all of them, a line each
   dstfuzz regressions --status open                      those that fail the build
   dstfuzz regressions 3f2a                               what was said at one, and what changed""",
-    _list_options,
-    _list,
-)
-accept = RegressionCommand(
-    "accept",
-    "keep a remembered violation from failing the build, for a reason",
-    "the regressions are as they were",
-    """\
+        _list_options,
+        _list,
+    ),
+    Command(
+        "accept",
+        "keep a remembered violation from failing the build, for a reason",
+        "the regressions are as they were",
+        """\
   dstfuzz accept 3f2a9c0b1d --reason 'nobody types this to our bot'""",
-    _accept_options,
-    _accept,
-)
-retire = RegressionCommand(
-    "retire",
-    "remove remembered violations that are fixed",
-    "those named before are retired, the others are as they were",
-    """\
+        _accept_options,
+        _accept,
+    ),
+    Command(
+        "retire",
+        "remove remembered violations that are fixed",
+        "those named before are retired, the others are as they were",
+        """\
   dstfuzz retire 3f2a9c0b1d 77aa01c2de                   as pytest names those that are fixed""",
-    _ids,
-    _retire,
-)
-promote = RegressionCommand(
-    "promote",
-    "write a plain pytest test of a remembered violation",
-    "files that were there are as they were",
-    """\
+        _retire_options,
+        _retire,
+    ),
+    Command(
+        "promote",
+        "write a plain pytest test of a remembered violation",
+        "files that were there are as they were",
+        """\
   dstfuzz promote 3f2a9c0b1d                             prints the test
   dstfuzz promote 3f2a 77aa -o tests/test_students.py    adds two tests to a file, or makes it""",
-    _promote_options,
-    _promote,
+        _promote_options,
+        _promote,
+    ),
 )

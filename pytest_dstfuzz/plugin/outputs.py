@@ -59,11 +59,10 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
         read["the policy of --dst-search"] = settings.variant.search.partition(":")[2] or None
     (written if settings.gate.update_baseline else read)["--dst-baseline"] = settings.gate.baseline
     (written if settings.output.remember else read)["the file of regressions"] = memory.path
-    paths = {name: Path(path) for name, path in written.items() if path is not None}
-    check_apart(paths, {name: Path(path) for name, path in read.items() if path is not None})
-    if any(path.expanduser().exists() for path in paths.values()):
+    check_apart(written, read)
+    if any(path is not None and Path(path).expanduser().exists() for path in written.values()):
         for file in data_files(settings.data.data):
-            check_apart(paths, {"a file of --dst-data": file})
+            check_apart(written, {"a file of --dst-data": file})
     for output in (settings.output.report, settings.output.html, memory.written):
         if output is not None:
             check_writable(Path(output))

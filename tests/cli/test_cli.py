@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import __version__, cli
-from pytest_dstfuzz.cli import evaluate, experiment, fetch, train
-from pytest_dstfuzz.cli.progress import ProgressLine
+from pytest_dstfuzz.cli import training
+from pytest_dstfuzz.cli.command import ProgressLine
 from pytest_dstfuzz.dialogue import fetch as datasets
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
@@ -190,17 +190,17 @@ def test_an_interrupt_says_what_was_kept(
 
     monkeypatch.setattr(cli.COMMANDS[name], "run", interrupted)
     assert cli.main([name]) == 130
-    assert capsys.readouterr().err == f"\ndstfuzz: interrupted; {cli.COMMANDS[name].KEPT}\n"
+    assert capsys.readouterr().err == f"\ndstfuzz: interrupted; {cli.COMMANDS[name].kept}\n"
 
 
-@pytest.mark.parametrize("name", list(train.TRAININGS))
+@pytest.mark.parametrize("name", list(training.TRAININGS))
 def test_every_setting_of_a_training_is_an_option(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     with pytest.raises(SystemExit):
         cli.main(["train-tracker", name, "--help"])
     shown = capsys.readouterr().out
-    for field in dataclasses.fields(train.TRAININGS[name].config):
+    for field in dataclasses.fields(training.TRAININGS[name].config):
         assert f"--{field.name.replace('_', '-')} " in shown
 
 
@@ -245,7 +245,7 @@ def test_training_without_torch_names_the_extra(
     assert 'pip install "pytest-dstfuzz[trade]"' in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", list(experiment.EXPERIMENTS))
+@pytest.mark.parametrize("name", list(training.EXPERIMENTS))
 def test_every_experiment_has_its_own_help(capsys: pytest.CaptureFixture[str], name: str) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main(["experiment", name, "--help"])
@@ -291,6 +291,6 @@ def test_progress_elsewhere_is_a_line_now_and_then(
 
 
 def test_commands_describe_themselves() -> None:
-    assert all(module.SUMMARY and module.KEPT for module in (evaluate, fetch, train, experiment))
+    assert all(command.summary and command.kept for command in cli.COMMANDS.values())
     with pytest.raises(UserError):
-        experiment.run(["--nothing"])
+        cli.COMMANDS["experiment"].run(["--nothing"])

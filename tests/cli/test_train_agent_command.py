@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz import cli
-from pytest_dstfuzz.cli import train_agent
+from pytest_dstfuzz.cli import training as cli_training
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.training.reward import REWARDS
 
@@ -88,8 +88,8 @@ def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_names_are_those_that_there_are() -> None:
-    assert set(train_agent.ORDERS) == set(ORDERS)
-    assert set(train_agent.REWARDS) == set(REWARDS)
+    assert set(cli_training.ORDERS) == set(ORDERS)
+    assert set(cli_training.REWARDS) == set(REWARDS)
 
 
 def test_a_run_and_its_continuation(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 import pytest_dstfuzz
 from pytest_dstfuzz.cli import COMMANDS, main
-from pytest_dstfuzz.cli.experiment import EXPERIMENTS
+from pytest_dstfuzz.cli.training import EXPERIMENTS
 from pytest_dstfuzz.config import OPTIONS, Option, Settings
 from pytest_dstfuzz.config.parsers import PARTS
 from pytest_dstfuzz.gate import verdict

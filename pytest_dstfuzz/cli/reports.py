@@ -1,0 +1,138 @@
+"""Commands about a report: report makes pages of it, audit lets people judge its violations."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from pytest_dstfuzz.cli.command import Command, wants_colour
+from pytest_dstfuzz.config.command_line import Parser, whole_number
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.printable import printable
+
+_DRAW = ("violations", "per_dialogue", "decoys", "seed")
+
+
+def _report_options(parser: Parser) -> None:
+    parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
+    parser.option("--html", type=Path, metavar="PATH", help="write the page to this file")
+    parser.option("--markdown", type=Path, metavar="PATH", help="write the summary to this file")
+
+
+def _report(given: Namespace) -> None:
+    if given.html is None and given.markdown is None:
+        raise UserError(
+            "nothing to write: give --html PATH, --markdown PATH, or both (see dstfuzz report "
+            "--help)"
+        )
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.files import check_apart, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.report.github import markdown_text  # noqa: PLC0415
+    from pytest_dstfuzz.report.html import check_installed, write_html  # noqa: PLC0415
+    from pytest_dstfuzz.report.json_report import read_report  # noqa: PLC0415
+
+    if given.html is not None:
+        check_installed()
+    written = {"--html": given.html, "--markdown": given.markdown}
+    check_apart(written, {"the report": given.report})
+    report = read_report(given.report)
+    if given.html is not None:
+        write_html(given.html, report)
+        print(printable(str(given.html)))
+    if given.markdown is not None:
+        write_text(given.markdown, markdown_text(report))
+        print(printable(str(given.markdown)))
+
+
+def _audit_options(parser: Parser) -> None:
+    parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
+    number = whole_number
+    parser.value("--violations", number(1), "N", help="to judge, at most (default: 200)")
+    parser.value(
+        "--per-dialogue", number(1), "N", help="violations of one dialogue, at most (default: 1)"
+    )
+    parser.value("--decoys", number(0), "N", help="changes of meaning among them (default: 0)")
+    parser.value("--seed", number(0), "N", help="seed of the sample (default: 0)")
+    parser.option("--judge", metavar="NAME", default="judge", help="who judges (default: judge)")
+    parser.option("--sheet", type=Path, metavar="PATH", help="write a sheet, .csv or .jsonl")
+    parser.option("--html", type=Path, metavar="PATH", help="write a page to judge in")
+    parser.option(
+        "--judgements", type=Path, metavar="PATH", help="take in a sheet, or what the page exported"
+    )
+
+
+def _audit(given: Namespace) -> None:
+    if not given.judge.strip():
+        raise UserError("--judge needs a name (see dstfuzz audit --help)")
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.audit.record import open_audit  # noqa: PLC0415
+    from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet  # noqa: PLC0415
+    from pytest_dstfuzz.files import check_apart  # noqa: PLC0415
+    from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
+
+    record = given.report.with_suffix(".audit.json")
+    check_apart(
+        {"--sheet": given.sheet, "--html": given.html, "the file of the audit": record},
+        {"the report": given.report, "--judgements": given.judgements},
+    )
+    draw = {name: value for name in _DRAW if (value := getattr(given, name)) is not None}
+    report = read_report(given.report)
+    if report["settings"].get("redact"):
+        raise UserError(f"{given.report} was written with --dst-redact: there is nothing to read")
+    turns = report_turns(report)
+    audit = open_audit(record, turns, draw)
+    audit.save()
+    sample = audit.sample
+    decoys = len(sample.rows) - sample.violations
+    hidden = f" and {decoys} decoys" if decoys else ""
+    said = f"{sample.violations} violations{hidden}, seed {sample.draw.seed}; {audit.path}"
+    print(printable(said))
+    if given.judgements is not None:
+        audit.say(given.judge, read_judgements(given.judgements, sample))
+    if given.sheet is not None:
+        write_sheet(given.sheet, sample, given.judge)
+        print(printable(str(given.sheet)))
+    if given.html is not None:
+        from pytest_dstfuzz.audit.page import write_page  # noqa: PLC0415 - needs jinja2
+
+        write_page(given.html, audit, given.judge)
+        print(printable(str(given.html)))
+    elsewhere = (given.judgements, given.sheet, given.html) != (None, None, None)
+    if not elsewhere:
+        from pytest_dstfuzz.audit.session import judge_rows, key_reader  # noqa: PLC0415 - as above
+
+        keys = key_reader(sys.stdin)
+        judge_rows(audit, given.judge, sys.stdout, keys, colour=wants_colour())
+    if not elsewhere or given.judgements is not None:
+        print(printable("\n".join(audit.lines(given.judge))))
+
+
+COMMANDS = (
+    Command(
+        "report",
+        "a page, or a summary in Markdown, from a JSON report",
+        "files that were there are as they were",
+        """\
+  pytest --dst-model=trade --dst-report=report.json      writes the JSON report
+  dstfuzz report report.json --html report.html          a page that opens anywhere
+  dstfuzz report report.json --markdown summary.md       as in a job summary""",
+        _report_options,
+        _report,
+        about="Make a page, or a summary in Markdown, from a JSON report.",
+    ),
+    Command(
+        "audit",
+        "judge whether violations keep the meaning; precision and agreement",
+        "every answer is kept, and the same command goes on from there",
+        """\
+  dstfuzz audit report.json                              judge 200 violations, a key each
+  dstfuzz audit report.json --decoys 40 --judge anna     changes of meaning hidden among them
+  dstfuzz audit report.json --judge ben                  a second judge: the same, in another order
+  dstfuzz audit report.json --judge ben --sheet ben.csv  to fill in elsewhere
+  dstfuzz audit report.json --judge ben --judgements ben.csv
+Verdicts and figures are written to report.audit.json, beside the report.""",
+        _audit_options,
+        _audit,
+    ),
+)

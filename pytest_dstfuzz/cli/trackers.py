@@ -1,0 +1,310 @@
+"""Commands about a tracker, and the data for it: evaluate, check-tracker, serve, fetch."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from pytest_dstfuzz.cli.command import (
+    Command,
+    ProgressLine,
+    given_settings,
+    print_page,
+    terminal_page,
+)
+from pytest_dstfuzz.config import ADAPTER, Settings, parse_option
+from pytest_dstfuzz.config.command_line import Parser, one_of
+from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.dialogue.choose import LAYOUTS
+from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
+from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.printable import printable
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+    from pytest_dstfuzz.report.page import Style
+    from pytest_dstfuzz.trackers.conformance import Conformance
+
+EXIT_FAILED = 1
+
+_ASKED = ("model", "checkpoint", "data", "split", "domains", "slots", "device", "batch_size")
+_EVALUATED = (*_ASKED, "preflight_seconds", *ADAPTER)
+_CHECKED = (*_ASKED, "repeatable", *ADAPTER)
+_SERVED = ("model", "checkpoint", "device", "batch_size")
+#: Status of a finding -> how the table shows it.
+_SHOWN: dict[str, tuple[str, Style]] = {
+    "passed": ("ok", "good"),
+    "failed": ("FAIL", "bad"),
+    "warned": ("warn", "warning"),
+    "skipped": ("-", "dim"),
+}
+#: What is said where everybody may ask.
+_OPEN = (
+    "dstfuzz: warning: whoever reaches {host} can ask the tracker: --token-env NAME answers only "
+    "those who send the token in that environment variable"
+)
+
+
+def _dialogues(settings: Settings, turns: int | None = None, **read: str | None) -> DialogueSet:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
+
+    how = settings.data
+    data = with_slots(load_dialogues(how.data, how.split, **read), how.slots)
+    return sample_set(data, turns, settings.variant.seed, how.domains)
+
+
+def _evaluate_options(parser: Parser) -> None:
+    parser.shared(*_EVALUATED, required=("model",))
+    parser.value(
+        "--layout",
+        one_of("layout", LAYOUTS),
+        "NAME",
+        help=f"read the data in this layout: {', '.join(LAYOUTS)} (default: the first of them "
+        "that holds the split)",
+    )
+    parser.value(
+        "--normalisation",
+        check_normalisation,
+        "NAME",
+        help=f"compare values in this form: {', '.join(NORMALISATIONS)} (default: plain for JSON "
+        "Lines, else multiwoz; multiwoz-codes leaves all values but codes as the labels have them)",
+    )
+    parser.option("--json", action="store_true", help="print the figures as JSON")
+
+
+def _evaluate(given: Namespace) -> None:
+    # Imported late, as above.
+    from pytest_dstfuzz.trackers.deadline import Deadline  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.preflight import bounded, preflight  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
+
+    settings = given_settings(given, _EVALUATED)
+    data = _dialogues(settings, layout=given.layout, normalisation=given.normalisation)
+    deadline = Deadline()
+    with bounded(deadline, settings.budget.preflight_seconds):
+        tracker = tracker_for(settings, data, deadline=deadline)
+        contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
+        preflight(tracker, contexts, ontology=data.ontology, deadline=deadline)
+    with closing(ProgressLine("turns predicted")) as progress:
+        evaluation = evaluate(tracker, data, settings.tracker.batch_size, progress)
+    lines = [f"tracker               {settings.tracker.model}", *evaluation.lines()]
+    shown = [json.dumps(evaluation.to_json(), indent=2)] if given.json else lines
+    print(printable("\n".join(shown)))
+
+
+def _check_options(parser: Parser) -> None:
+    parser.shared(*_CHECKED, required=("model",))
+    parser.value(
+        "--turns",
+        lambda text: parse_option("turns", text, "--turns"),
+        "N|all",
+        help="turns to ask for, of dialogues drawn by seed (default: all)",
+    )
+    parser.option("--json", action="store_true", help="print findings and figures as JSON")
+
+
+def _check(given: Namespace) -> int:
+    # Imported late, as above.
+    from pytest_dstfuzz.trackers.conformance import check_tracker  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.tracker import notes_of  # noqa: PLC0415
+
+    settings = given_settings(given, _CHECKED)
+    data, how = _dialogues(settings, given.turns), settings.tracker
+    tracker = tracker_for(settings, data)
+    with closing(ProgressLine("contexts asked for")) as progress:
+        found = check_tracker(
+            tracker,
+            data,
+            how.batch_size,
+            lambda asked: progress(asked, None),
+            repeatable=how.repeatable,
+        )
+    about = {
+        "tracker": str(how.model),
+        "data": data.name,
+        "split": data.split,
+        "dialogues": len(data.dialogues),
+        "turns": data.turn_count(),
+        "notes": [*data.notes, *notes_of(tracker)],
+    }
+    if given.json:
+        print(json.dumps({**about, **found.to_json()}, indent=2))
+    else:
+        _print_findings(about, found)
+    return 0 if found.passed else EXIT_FAILED
+
+
+def _print_findings(about: dict[str, Any], found: Conformance) -> None:
+    page = terminal_page()
+    where = "{data}, split {split}: {dialogues} dialogues, {turns} turns".format_map(about)
+    page.field("tracker      ", about["tracker"])
+    page.field("data         ", where)
+    for note in about["notes"]:
+        page.field("note         ", note)
+    page.gap()
+    for finding in found.findings:
+        word, style = _SHOWN[finding.status]
+        page.field(f"  {word:<5} {finding.check:<15} ", finding.message, style)
+        if finding.advice and finding.status != "passed":
+            page.field(" " * 24, finding.advice)
+    page.gap()
+    rates = "   ".join(f"{size}: {rate:,.1f}" for size, rate in found.throughput.items())
+    if rates:
+        page.field("contexts a second by batch size   ", rates)
+    if accuracy := found.evaluation:
+        joint = percent(accuracy.joint_goal_accuracy)
+        labelled = " with labels" if accuracy.unlabelled else ""
+        of = f"{accuracy.turns} turns{labelled}"
+        page.field("joint goal accuracy               ", f"{joint} of {of}")
+        page.field("slot accuracy                     ", percent(accuracy.slot_accuracy))
+    page.field("contexts asked for                ", f"{found.asked:,}")
+    page.gap()
+    page.line(found.headline(), "good" if found.passed else "bad")
+    print_page(page)
+
+
+def _serve_options(parser: Parser) -> None:
+    parser.shared(*_SERVED, required=("model",))
+    host, port = "127.0.0.1", 8765
+    parser.value("--host", str, "HOST", default=host, help=f"to listen on (default: {host})")
+    parser.value(
+        "--port", _port, "PORT", default=port, help=f"0 takes a free one (default: {port})"
+    )
+    parser.value(
+        "--token-env",
+        str,
+        "NAME",
+        help="answer only those who send the bearer token in this environment variable; "
+        "pytest sends that in DSTFUZZ_TOKEN",
+    )
+
+
+def _serve(given: Namespace) -> None:
+    name: str = given.model
+    if "://" in name:
+        raise UserError(f"{name} is a service already: test it with pytest --dst-model={name}")
+    token = _token(given.token_env)
+    with needs_extra("dstfuzz serve", "serve", "starlette", "uvicorn"):
+        from pytest_dstfuzz.trackers.web.contract import About  # noqa: PLC0415 - needs the extra
+        from pytest_dstfuzz.trackers.web.server import (  # noqa: PLC0415 - needs the extra
+            address_of,
+            is_loopback,
+            listen,
+            make_app,
+            make_server,
+        )
+    # Imported late, as above.
+    from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.tracker import fingerprint_of, is_repeatable  # noqa: PLC0415
+
+    how = {key: value for key in _SERVED[1:] if (value := getattr(given, key)) is not None}
+    with listen(given.host, given.port) as listening:
+        tracker = resolve_tracker(name, **how)
+        about = About(name, fingerprint_of(tracker), repeatable=is_repeatable(tracker))
+        batch_size = how.get("batch_size", Settings().tracker.batch_size)
+        app = make_app(tracker, about, batch_size=batch_size, token=token, host=given.host)
+        if not (token or is_loopback(given.host)):
+            print(_OPEN.format(host=given.host), file=sys.stderr, flush=True)
+        print(f"{name} answers at {address_of(listening)} (Ctrl-C ends it)", flush=True)
+        make_server(app).run(sockets=[listening])
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
+        raise ValueError("must be a whole number from 0 to 65535")
+    return int(text)
+
+
+def _token(variable: str | None) -> str:
+    if variable is None:
+        return ""
+    token = os.environ.get(variable, "").strip()
+    if not token:
+        raise UserError(f"--token-env: the environment variable {variable!r} is not set")
+    return token
+
+
+def _fetch_options(parser: Parser) -> None:
+    from pytest_dstfuzz.dialogue.fetch import DATASETS  # noqa: PLC0415 - other commands are quick
+
+    parser.add_argument("name", metavar="NAME", help=f"one of {', '.join(sorted(DATASETS))}")
+
+
+def _fetch(given: Namespace) -> None:
+    from pytest_dstfuzz.dialogue.fetch import fetch  # noqa: PLC0415 - as above
+
+    shown: dict[str, ProgressLine] = {}
+
+    def progress(file: str, received: int, size: int | None) -> None:
+        shown.setdefault(file, ProgressLine(f"bytes of {file}"))(received, size)
+
+    try:
+        folder = fetch(given.name, progress=progress)
+    finally:
+        for line in shown.values():
+            line.close()
+    print(folder)
+
+
+COMMANDS = (
+    Command(
+        "evaluate",
+        "joint goal accuracy, slot accuracy and figures by domain of a tracker",
+        "nothing was kept",
+        """\
+  dstfuzz evaluate --model trade                         on the shipped dialogues
+  dstfuzz evaluate --model trade --data multiwoz21 --split val
+  dstfuzz evaluate --model trade --data MultiWOZ_2.1 --layout original
+  dstfuzz evaluate --model mybot.tracker:track --data conversations.jsonl --json""",
+        _evaluate_options,
+        _evaluate,
+        about="Print joint goal accuracy, slot accuracy and figures by domain of a tracker.",
+    ),
+    Command(
+        "check-tracker",
+        "check that a tracker can be tested, and say what is wrong with it",
+        "nothing was kept",
+        """\
+  dstfuzz check-tracker --model my_bot:track             on the shipped dialogues
+  dstfuzz check-tracker --model my_bot:track --data conversations.jsonl
+  dstfuzz check-tracker --model http://localhost:8000 --turns 100 --json
+It exits with 0 when all checks passed (a warning is no failure), with 1 when one failed, and
+with 2 when the tracker cannot be made.""",
+        _check_options,
+        _check,
+        about="Ask a tracker for clean and odd dialogues, alone, in batches and in other orders,\n"
+        "and print what is wrong with its answers, and what to do about it.",
+    ),
+    Command(
+        "serve",
+        "answer for a tracker over HTTP, so that it can be tested from elsewhere",
+        "every request that had come was answered",
+        """\
+  dstfuzz serve --model trade --device cuda --host 0.0.0.0 --token-env SERVE_TOKEN
+  dstfuzz serve --model mybot.tracker:track --port 9000
+  pytest --dst-model=http://127.0.0.1:9000               tests what answers there""",
+        _serve_options,
+        _serve,
+    ),
+    Command(
+        "fetch",
+        "download a MultiWOZ version, verified, into the cache folder",
+        "what was downloaded is kept, and the same command goes on from there",
+        """\
+  dstfuzz fetch multiwoz21
+  pytest --dst-model=trade --dst-data=multiwoz21         uses what was fetched""",
+        _fetch_options,
+        _fetch,
+        about="Download a named data set from where it is published. The cache folder is\n"
+        "$DSTFUZZ_CACHE, or else 'dstfuzz' in the user's cache folder.",
+    ),
+)
