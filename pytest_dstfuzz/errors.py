@@ -114,12 +114,7 @@ def message_of(error: BaseException) -> str:
 
 
 def moved(old: str, *homes: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a module whose names have moved.
-
-    Args:
-        old: name of that module.
-        homes: modules that have the names now; the first one that has a name is the one to use.
-    """
+    """Return the ``__getattr__`` of a module whose names have moved to the first home with them."""
 
     def find(name: str) -> object:
         modules = [] if name.startswith("__") else map(importlib.import_module, homes)

@@ -31,11 +31,7 @@ _PAUSE: Final = 0.02
 
 
 def read_text(path: Path, what: str = "") -> str:
-    """Return the text of a file in UTF-8, ``what`` saying in messages what it should be.
-
-    Raises:
-        DataError: it cannot be read.
-    """
+    """Return the text of a file in UTF-8, ``what`` saying in messages what it should be."""
     try:
         # With the mark that spreadsheets and editors put at the start.
         return path.read_text(encoding="utf-8-sig")
@@ -47,11 +43,7 @@ def read_text(path: Path, what: str = "") -> str:
 
 
 def read_json(path: Path, what: str) -> Any:
-    """Return the JSON value in a file; see `read_text` and `parse_json`.
-
-    Raises:
-        DataError: it cannot be read, or is no sound JSON.
-    """
+    """Return the JSON value in a file; see `read_text` and `parse_json`."""
     text = read_text(path, what)
     try:
         return parse_json(text)
@@ -60,11 +52,7 @@ def read_json(path: Path, what: str) -> Any:
 
 
 def read_versioned(path: Path, what: str, key: str, known: int) -> dict[str, Any]:
-    """Return the JSON object in a file that says its version under a key.
-
-    Raises:
-        DataError: it cannot be read, says no version, or one later than the one that is known.
-    """
+    """Return the JSON object in a file that says its version under a key."""
     content = read_json(path, what)
     version = content.get(key) if isinstance(content, dict) else None
     if type(version) is not int:  # True is one too.
@@ -78,11 +66,7 @@ def read_versioned(path: Path, what: str, key: str, known: int) -> dict[str, Any
 
 
 def read_table(path: Path, name: str) -> Any:
-    """Return a table of a TOML file, ``name`` in brackets; an empty one where there is none.
-
-    Raises:
-        DataError: the file cannot be read.
-    """
+    """Return a table of a TOML file, ``name`` in brackets; an empty one where there is none."""
     text = read_text(path)
     try:
         table: Any = tomllib.loads(text)
@@ -99,9 +83,6 @@ def write_text(path: Path, text: str) -> None:
     r"""Write ``text`` as UTF-8, atomically; folders that are missing are made.
 
     A lone surrogate, which UTF-8 does not have, is written as ``\udXXX``, as JSON spells it.
-
-    Raises:
-        UserError: the path cannot be written.
     """
     write_bytes(
         path,
@@ -110,11 +91,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a value as JSON, indented by one blank, atomically.
-
-    Raises:
-        UserError: the path cannot be written.
-    """
+    """Write a value as JSON, indented by one blank, atomically."""
     write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
 
 
@@ -123,9 +100,6 @@ def write_bytes(path: Path, content: bytes) -> None:
 
     It goes to a new file in the same folder, which then takes the place of ``path``:
     whatever fails, a file that was there keeps its content. A link stays one.
-
-    Raises:
-        UserError: the path cannot be written.
     """
     target = _target(path)
     draft = _draft(target.parent, target)
@@ -149,14 +123,8 @@ def check_apart(
 ) -> None:
     """Refuse to write a file that is read, or that is written for something else too.
 
-    Links of either kind are followed: what counts is the file.
-
-    Args:
-        written: what is going to be written, by what it is called in a message; ``None``: nothing.
-        read: likewise what is read.
-
-    Raises:
-        UserError: two of them are one file, and one of the two is going to be written.
+    Links of either kind are followed: what counts is the file. Both map what messages call a
+    file to its path; ``None`` is nothing.
     """
     known = {name: Path(path) for name, path in read.items() if path is not None}
     paths = {name: Path(path) for name, path in written.items() if path is not None}
@@ -180,11 +148,7 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def check_writable(path: Path) -> None:
-    """Find out before a long run whether its report can be written; leaves no trace.
-
-    Raises:
-        UserError: the path cannot be written.
-    """
+    """Find out before a long run whether its report can be written; leaves no trace."""
     target = _target(path)
     folder = next(parent for parent in target.parents if parent.exists())
     draft = _draft(folder, target)
@@ -223,18 +187,12 @@ def _unwritable(path: Path, error: Exception) -> UserError:
 
 @contextmanager
 def locked(path: Path, wait: float = 60.0) -> Iterator[None]:
-    """Hold the lock of a file while it is read, changed and written.
+    """Hold the lock of a file while it is read, changed and written; its folder is made.
 
     The folder is what is locked, since the file itself is replaced when it is written, and
     nothing is left behind, also by a process that is killed. Where folders cannot be locked
     (Windows, some network file systems) a file ``.NAME.lock`` beside it stands for the lock.
-
-    Args:
-        path: the file; its folder is made where it is missing.
-        wait: seconds to wait for another process.
-
-    Raises:
-        UserError: another process holds it all that time, or the folder cannot be written.
+    After ``wait`` seconds it is an error.
     """
     target = path.expanduser().resolve()
     try:

@@ -79,11 +79,9 @@ def _finite(text: str) -> float:
 
 
 def parse_json(text: str) -> Any:
-    """Return the value that a JSON text holds.
+    """Return the value that a JSON text holds: one for each key, all of them JSON's.
 
-    Raises:
-        DataError: it is no JSON, is nested too deeply, gives a key two different values, or
-            holds a number that JSON does not have; the message goes on from a name of the text.
+    The message of a `DataError` goes on from a name of the text: "is nested too deeply ...".
     """
     try:
         return json.loads(

@@ -18,13 +18,10 @@ T = TypeVar("T")
 
 
 class Registry(Generic[T]):
-    """The things of one kind.
+    """The things of one kind, by name.
 
-    Args:
-        kind: what one of them is, as messages call it.
-        group: of the entry points.
-        shipped: name -> thing.
-        families: what else may be written in the place of a name, for messages.
+    ``kind`` is what messages call one of them, ``group`` that of the entry points, ``families``
+    what else may be written in the place of a name.
     """
 
     def __init__(
@@ -56,14 +53,8 @@ class Registry(Generic[T]):
     def check_shape(self, thing: object, where: str, method: str, answer: str) -> None:
         """Refuse what is none of the kind: it needs a name of its own, and a method.
 
-        Args:
-            thing: somebody else's.
-            where: it comes from, as the message begins.
-            method: name and arguments of the method, such as ``turn(task)``.
-            answer: what the method returns.
-
-        Raises:
-            UserError: it lacks one of them, or has the name of one that ships.
+        ``where`` it comes from begins the message; ``method``, such as ``turn(task)``, and its
+        ``answer`` say what would be right.
         """
         name, called = getattr(thing, "name", None), method.partition("(")[0]
         lacks = [] if isinstance(name, str) and name.strip() else ["a name"]
@@ -77,11 +68,7 @@ class Registry(Generic[T]):
         self.refuse_shipped(str(name), where)
 
     def refuse_shipped(self, name: str, where: str = "") -> None:
-        """Refuse the name of one that ships for somebody else's: reports tell them by it.
-
-        Raises:
-            UserError: one that ships has this name.
-        """
+        """Refuse the name of one that ships for somebody else's: reports tell them by it."""
         if name in (*self._shipped, *self._families):
             said = f"{where}: " if where else ""
             raise UserError(
@@ -94,11 +81,7 @@ class Registry(Generic[T]):
         return self._registered.get(name)
 
     def find(self, name: str) -> T:
-        """Return the thing of a name.
-
-        Raises:
-            UserError: there is none, or the package that brings it cannot be loaded.
-        """
+        """Return the thing of a name."""
         for known in (self._shipped, self._registered):
             if name in known:
                 return known[name]
@@ -124,11 +107,7 @@ class Registry(Generic[T]):
 
 @contextmanager
 def blamed(who: str) -> Iterator[None]:
-    """Turn an exception of somebody else's code into one message that says where it was raised.
-
-    Raises:
-        UserError: the code raised.
-    """
+    """Turn an exception of somebody else's code into one message that says where it was raised."""
     try:
         yield
     except DstFuzzError:

@@ -264,9 +264,6 @@ def select(names: tuple[str, ...] = ()) -> Selection:
 
     Args:
         names: see above; hyphens stand for underscores.
-
-    Raises:
-        UserError: an unknown name, or one whose registration is broken.
     """
     chosen: dict[str, set[str]] = {}
     for given in names or (ALL,):
@@ -293,11 +290,7 @@ def transformation_names() -> tuple[str, ...]:
 
 
 def find_transformation(name: str) -> Transformation:
-    """Return a transformation by its name: a shipped, a registered or an installed one.
-
-    Raises:
-        UserError: there is none, or it cannot be loaded.
-    """
+    """Return a transformation by its name: a shipped, a registered or an installed one."""
     found = _TRANSFORMATIONS.find(name)
     if not isinstance(found, Transformation) or found.name != name:
         raise UserError(f"the transformation {name!r} of an installed package is {found!r}")
@@ -307,11 +300,7 @@ def find_transformation(name: str) -> Transformation:
 
 
 def find_operator(transformation: str, name: str) -> Operator:
-    """Return an operator by the names of its transformation and its own.
-
-    Raises:
-        UserError: there is none, it cannot be loaded, or its kind is not for that transformation.
-    """
+    """Return an operator by the names of its transformation and its own."""
     label, about = f"{transformation}/{name}", find_transformation(transformation)
     if label not in _OPERATORS:
         names = _FUNCTIONS.names
@@ -335,11 +324,7 @@ def find_operator(transformation: str, name: str) -> Operator:
 
 
 def of_word_level(name: str) -> bool:
-    """Say whether the edits of the transformation ``name`` are of word level.
-
-    Raises:
-        UserError: there is none of that name.
-    """
+    """Say whether the edits of the transformation ``name`` are of word level."""
     known = _WORD_LEVEL.get(name)
     return find_transformation(name).level == "word" if known is None else known
 

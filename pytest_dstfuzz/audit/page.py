@@ -19,11 +19,7 @@ with needs_extra("the page of an audit", "report", "jinja2", "markupsafe"):
 
 
 def write_page(path: Path, audit: Audit, judge: str) -> None:
-    """Write the page of one judge; a file that is there already survives any failure.
-
-    Raises:
-        UserError: the path cannot be written.
-    """
+    """Write the page of one judge; a file that is there already survives any failure."""
     write_text(path, page_text(audit, judge))
 
 

@@ -52,10 +52,6 @@ class Audit:
         """Take in verdicts of a judge, in the place of earlier ones, and write the file.
 
         What another judge has said meanwhile, in another process, is taken over from the file.
-
-        Raises:
-            DataError: a row that the sample does not have, or no such verdict.
-            UserError: the file cannot be written.
         """
         for name, verdict in verdicts.items():
             if name not in self.sample.by_id:
@@ -76,11 +72,7 @@ class Audit:
         self.save()
 
     def save(self) -> None:
-        """Write the file: from then on the sample is the same without naming how it is drawn.
-
-        Raises:
-            UserError: it cannot be written.
-        """
+        """Write the file: from then on the sample is the same without naming how it is drawn."""
         write_json(self.path, self.to_json())
 
     def to_json(self) -> dict[str, Any]:
@@ -124,10 +116,6 @@ def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, int]
     """Draw the sample of an audit; where its file is there, go on with it.
 
     ``given`` are fields of `Draw` that the user chose; others are those of the file, or defaults.
-
-    Raises:
-        DataError: the file is no audit.
-        UserError: it has judgements of another sample, or no such sample can be drawn.
     """
     known = _read(path) if path.exists() else _Kept(_Drawn(), {})
     was_drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}

@@ -138,9 +138,6 @@ def draw_sample(turns: Sequence[TurnResult], draw: Draw) -> Sample:
     The order of ``turns`` does not matter. Fewer violations are taken where the dialogues
     do not have so many. Decoys come from dialogues that gave no violation while these
     last, and carry about as many edits.
-
-    Raises:
-        UserError: the turns hold no violation, or give no occasion for so many decoys.
     """
     turns = sorted(turns, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
     drawn = _draw_violations(turns, draw)

@@ -28,14 +28,8 @@ def judge_rows(
     """Ask for a verdict on every row that the judge has none for.
 
     Each answer is written before the next row is shown. Rows that are skipped stay without
-    a verdict, and are asked for when the audit is taken up again.
-
-    Args:
-        audit: the sample and the verdicts so far.
-        judge: who answers.
-        out: where the rows are shown.
-        read_key: returns the next key; ``""`` at the end of the input.
-        colour: put ANSI colours on the edits as well; they are marked without it too.
+    a verdict, and are asked for when the audit is taken up again. ``read_key`` returns the next
+    key, ``""`` at the end of the input; edits are marked without ``colour`` too.
     """
     rows = audit.sample.order(judge)
     place = _next(audit, judge, rows, 0)

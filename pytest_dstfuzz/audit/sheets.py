@@ -30,12 +30,7 @@ _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "'")
 
 
 def write_sheet(path: Path, sample: Sample, judge: str) -> None:
-    """Write the sheet of a judge, in the judge's order.
-
-    Raises:
-        UserError: a name that ends with neither ``.csv`` nor ``.jsonl``, a path that
-            cannot be written, or a file that was filled in: judgements are never written over.
-    """
+    """Write the sheet of a judge, in the judge's order; never over judgements."""
     if path.exists() and (why := _worth_keeping(path)):
         raise UserError(
             f"{path} {why}: take its judgements in with --judgements {path}, or give the new "
@@ -54,13 +49,7 @@ def write_sheet(path: Path, sample: Sample, judge: str) -> None:
 
 
 def read_judgements(path: Path, sample: Sample) -> dict[str, str]:
-    """Read the verdicts of one judge, by the id of the row; those left empty are left out.
-
-    Raises:
-        DataError: the file cannot be read, a line is broken, a row is there twice, or they
-            are judgements of another sample.
-        UserError: a name that ends with neither ``.csv`` nor ``.jsonl``.
-    """
+    """Read the verdicts of one judge, by the id of the row; those left empty are left out."""
     found: dict[str, str] = {}
     for number, row in _rows(path):
         name, verdict = row.get("id"), row.get("verdict")

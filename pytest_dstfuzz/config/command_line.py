@@ -19,10 +19,7 @@ from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 class Parser(argparse.ArgumentParser):
     """A parser that raises its errors instead of printing its usage and ending the process.
 
-    Args:
-        prog: the command as the user types it.
-        description: what it does.
-        examples: command lines, one a line; none when empty.
+    ``prog`` is the command as the user types it, ``examples`` are command lines, one a line.
     """
 
     def __init__(self, prog: str, description: str, examples: str = "") -> None:
@@ -93,11 +90,7 @@ class Parser(argparse.ArgumentParser):
         return read
 
     def parse_all(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """Parse ``arguments``.
-
-        Raises:
-            UserError: one of them is unknown, missing, or has a value it does not take.
-        """
+        """Parse ``arguments``."""
         namespace, unknown = self.parse_known_args(arguments)
         if unknown:
             flag = unknown[0].partition("=")[0]

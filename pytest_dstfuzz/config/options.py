@@ -334,11 +334,7 @@ MARKER_NAMES: tuple[str, ...] = names_of("test")
 
 
 def option(name: str) -> Option:
-    """Return the option called ``name``, as settings spell it.
-
-    Raises:
-        UserError: there is none; the message has the nearest one.
-    """
+    """Return the option called ``name``, as settings spell it, or raise with the nearest one."""
     try:
         return BY_NAME[name]
     except KeyError:
@@ -346,16 +342,7 @@ def option(name: str) -> Option:
 
 
 def parse_option(name: str, value: str, shown_as: str) -> Any:
-    """Parse the text of one option.
-
-    Args:
-        name: of the option.
-        value: what the user wrote.
-        shown_as: how the user spelled the option, for the message.
-
-    Raises:
-        UserError: the value is not one that the option takes.
-    """
+    """Parse the text of one option; messages call the option as the user spelled it."""
     try:
         return option(name).value.parse(value)
     except UserError as error:

@@ -95,8 +95,7 @@ class Option(NamedTuple):
     def text_of(self, value: object) -> str | None:
         """Spell a value of Python or TOML as the option would be written, for the one parser.
 
-        Returns:
-            The text, or ``None`` where the option takes no value of that type.
+        ``None`` where the option takes no value of that type.
         """
         if isinstance(value, bool):
             # True is an int to Python, but it is no number of variants.

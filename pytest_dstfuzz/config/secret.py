@@ -96,11 +96,7 @@ class Header:
 
     @classmethod
     def parse(cls, text: str) -> Header:
-        """Read ``Name: value``.
-
-        Raises:
-            UserError: it is none; the message does not repeat what may be a secret.
-        """
+        """Read ``Name: value``; no message repeats what may be a secret."""
         name, colon, value = (part.strip() for part in text.partition(":"))
         if not colon or not value or not _NAME.fullmatch(name):
             raise UserError("a header is written 'Name: value', in quotes, such as 'X-Team: bots'")
@@ -124,11 +120,7 @@ class OwnKey:
         return f"{self.name}={_shown_value(self.value)}"
 
     def read(self) -> str:
-        """Return the value, from the environment where it names a variable of it.
-
-        Raises:
-            UserError: there is no such variable.
-        """
+        """Return the value, from the environment where it names a variable of it."""
         if not _IN_ENVIRONMENT.fullmatch(self.value):
             return self.value
         try:
@@ -141,11 +133,7 @@ class OwnKey:
 
 
 def masked_words(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line without what a report must not tell.
-
-    Args:
-        words: of pytest or ``dstfuzz``, as the shell gives them.
-    """
+    """Return the words of a shell's command line without what a report must not tell."""
     shown: list[str] = []
     before = ""
     for word in words:

@@ -194,11 +194,7 @@ class Settings:
 
 
 def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Settings:
-    """Return ``base`` (or the defaults) with the parsed values of ``given`` put in.
-
-    Raises:
-        UserError: values that contradict each other.
-    """
+    """Return ``base`` (or the defaults) with the parsed values of ``given`` put in."""
     if "tracker" in given:
         given = {**split_keys(given["tracker"], "tracker"), **given}
         given["tracker"] = tuple(key for key in given["tracker"] if key.name not in KEYS)
@@ -227,12 +223,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
 def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
     """Return the values of those keys of a tracker that the option table has.
 
-    Args:
-        keys: of which the last of a name counts; of one that may be repeated, all.
-        shown_as: how the user gave them, for messages.
-
-    Raises:
-        UserError: a value is none that the key takes.
+    The last of a name counts; of one that may be repeated, all.
     """
     texts: dict[str, str] = {}
     for key in keys:
@@ -243,11 +234,7 @@ def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
 
 
 def python_value(name: str, value: object) -> Any:
-    """Return a value of Python as an option holds it; a text is read as on a command line.
-
-    Raises:
-        UserError: an unknown option, or a value that it does not take.
-    """
+    """Return a value of Python as an option holds it; a text is read as on a command line."""
     item = option(name)
     if value is None and name in _may_be_none():
         return None
@@ -291,17 +278,10 @@ def _with(settings: Settings, values: Mapping[str, Any]) -> Settings:
 
 
 def check_variant(settings: VariantSettings, where: str = "") -> None:
-    """Refuse the number of a variant that there is not.
+    """Refuse the number of a variant that there is not; ``where`` says who gave what.
 
     The number and how many there are may come from a session and from one of its tests,
     and only then do they have to agree when that test is run.
-
-    Args:
-        settings: those in use.
-        where: who gave what, for the message.
-
-    Raises:
-        UserError: there are not so many variants.
     """
     if settings.variant is not None and settings.variant >= settings.variants:
         raise UserError(
@@ -319,11 +299,7 @@ def settings_json(settings: Settings) -> dict[str, Any]:
 
 
 def settings_of_json(values: Mapping[str, Any]) -> Settings:
-    """Return the settings that `settings_json` wrote; those of other versions are left out.
-
-    Raises:
-        DataError: a value is of the wrong kind.
-    """
+    """Return the settings that `settings_json` wrote; those of other versions are left out."""
     defaults = Settings().options()
     kept: dict[str, Any] = {}
     for written, value in values.items():

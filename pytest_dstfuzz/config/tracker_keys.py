@@ -103,11 +103,7 @@ def keys_of(kinds: tuple[str, ...]) -> str:
 
 
 def table_keys(path: Path) -> dict[str, str]:
-    """Return the keys of the table ``[tool.dstfuzz.tracker]``, each with its value as text.
-
-    Raises:
-        UserError: the file cannot be read, or a value is of a type that no key takes.
-    """
+    """Return the keys of the table ``[tool.dstfuzz.tracker]``, each with its value as text."""
     table = read_table(path, TABLE)
     if not isinstance(table, Mapping):
         raise UserError(f"{path}: {TABLE} must be a table")

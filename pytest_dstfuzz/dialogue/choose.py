@@ -145,12 +145,7 @@ class SplitFiles:
 def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
     """Look at every file of ``source``; beside a single file, at its neighbours too.
 
-    Args:
-        source: a folder, file or zip.
-        lists: another one, of which only the lists of dialogue ids are taken.
-
-    Raises:
-        DataError: nothing there is readable as dialogues.
+    Of ``lists``, another folder, only the lists of dialogue ids are taken.
     """
     files = list_files(source)
     single = source.is_file() and source.suffix.lower() != ".zip"
@@ -169,16 +164,7 @@ def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
 
 
 def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
-    """Choose layout and files of ``split``; the first of ``LAYOUTS`` that holds it.
-
-    Args:
-        files: what the source holds.
-        split: canonical name of a split.
-        layout: take this layout and no other.
-
-    Raises:
-        DataError: the source does not hold the split (in that layout).
-    """
+    """Choose the files of a split, in one layout or else the first of `LAYOUTS` that holds it."""
     candidates = LAYOUTS if layout is None else (layout,)
     choices = [choice for name in candidates if (choice := _of_layout(files, split, name))]
     if not choices:

@@ -30,17 +30,8 @@ def download(url: str, target: Path, blob_id: str, progress: Progress | None = N
     """Bring ``url`` to ``target``, unless it is there already with the right content.
 
     What has arrived is kept in ``<target>.part``, so that a broken transfer goes on where
-    it stopped; the file appears under its own name only when it is whole and verified.
-
-    Args:
-        url: ``http`` or ``https``.
-        target: the file to make; its folders are made too.
-        blob_id: SHA-1 of ``blob <size>`` + NUL + content, as git names the file.
-        progress: told after every chunk.
-
-    Raises:
-        DataError: the transfer failed, the content is another, an archive is not safe, or
-            the file cannot be written.
+    it stopped; the file appears under its own name only when it is whole and verified by
+    ``blob_id``, SHA-1 of ``blob <size>`` + NUL + content, as git names it.
     """
     if not url.startswith(("http://", "https://")):
         raise DataError(f"cannot download {url!r}: only http and https are supported")
@@ -66,11 +57,7 @@ def git_blob_id(path: Path) -> str:
 
 
 def check_archive(path: Path) -> None:
-    """Refuse a zip that is broken, or whose members climb out of its folder or are links.
-
-    Raises:
-        DataError: says which member.
-    """
+    """Refuse a zip that is broken, or whose members climb out of its folder or are links."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -274,24 +261,11 @@ def fetch(
     progress: Progress | None = None,
     datasets: Mapping[str, Dataset] = DATASETS,
 ) -> Path:
-    """Download the data set ``name`` into the cache, as far as it is not there yet.
+    """Download the data set ``name`` as far as it is not there yet, and return its folder.
 
     Archives stay packed: the readers read them as they are. A data set that is published
-    without lists of its splits brings the one with the lists along.
-
-    Args:
-        name: one of ``datasets``.
-        cache_dir: where data sets are kept; by default ``cache_folder()``.
-        base_url: where the repositories' raw files are served.
-        progress: told the file's name, bytes so far, and all bytes where known.
-        datasets: the data sets to choose from.
-
-    Returns:
-        The folder of the data set.
-
-    Raises:
-        UserError: no data set has that name.
-        DataError: a file cannot be fetched, or is not the one that was published.
+    without lists of its splits brings the one with the lists along. ``base_url`` is where the
+    repositories' raw files are served.
     """
     if name not in datasets:
         raise unknown_name("data set", name, datasets)

@@ -46,9 +46,6 @@ def locate(source: str | Path) -> Location:
     """Return where ``source`` lies and the short name of the data set.
 
     An existing path wins over a data set of the same name in the cache.
-
-    Raises:
-        DataError: nothing is there; the message says what to do.
     """
     text = os.fspath(source)
     if text == SAMPLE:
@@ -154,11 +151,7 @@ def load_dialogues(
 
 
 def data_files(source: str | Path) -> tuple[Path, ...]:
-    """Return the files of ``source`` that hold dialogues, ontologies or lists of dialogue ids.
-
-    Raises:
-        DataError: nothing is there, or nothing that is readable as dialogues.
-    """
+    """Return the files of ``source`` that hold dialogues, ontologies or lists of dialogue ids."""
     path = locate(source).path
     # Of a single file also the ontology and the lists that lie beside it.
     files = tuple(file.path for _, file in catalogue(path).files)

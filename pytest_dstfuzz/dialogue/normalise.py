@@ -83,15 +83,7 @@ def normalise_state(state: Mapping[str, object], normalisation: str) -> BeliefSt
 
     Labels of every reader and predictions of every tracker go through here, so that
     they can be compared. Where two spellings of one slot have a value, the later wins.
-
-    Args:
-        state: slot -> value; a value is a string, a number, a boolean, ``None``
-            (absent) or a list of alternatives, of which the first counts.
-        normalisation: one of ``NORMALISATIONS``.
-
-    Raises:
-        UserError: no normalisation has that name.
-        DataError: a slot or a value is of another type.
+    For values see `value_text`.
     """
     check_normalisation(normalisation)
     values: dict[str, str] = {}
@@ -133,13 +125,7 @@ def normalise_slot(slot: str, normalisation: str) -> str | None:
 
 @lru_cache(maxsize=65536)
 def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
-    """Return the canonical form of ``value``, or ``None`` where it means absence.
-
-    Args:
-        slot: a canonical slot name (``plain`` does not look at it).
-        value: as the data or a tracker writes it.
-        normalisation: one of ``NORMALISATIONS``.
-    """
+    """Return the canonical form of a value of a canonical slot; ``None`` where it means absence."""
     text = _clean(value)
     kind = multiwoz.slot_kind(slot)
     if normalisation == "plain" or (normalisation == "multiwoz-codes" and kind not in _CODED):
@@ -161,13 +147,8 @@ def normalise_value(slot: str, value: str, normalisation: str) -> str | None:
 def value_text(slot: str, value: object) -> str:
     """Return a raw value as a text, as trackers and services may give them.
 
-    Args:
-        slot: that has it, for the message.
-        value: a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a
-            list of alternatives, of which the first counts.
-
-    Raises:
-        DataError: it is something else, or NaN, infinite or of more than 100 digits.
+    It is a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a list of
+    alternatives, of which the first counts; NaN, infinite or beyond 100 digits is an error.
     """
     if isinstance(value, list | tuple):
         value = value[0] if value else None

@@ -16,11 +16,7 @@ _Pairs = Iterable[tuple[str, object]]
 
 
 def read_ontology(file: SourceFile, normalisation: str) -> Ontology:
-    """Read ``slot -> list of values``, or the ``schema.json`` of MultiWOZ 2.2.
-
-    Raises:
-        DataError: another structure; the message names the field.
-    """
+    """Read ``slot -> list of values``, or the ``schema.json`` of MultiWOZ 2.2."""
     parsed = file.json()
     pairs = (
         _of_schema(parsed, file.place)
@@ -102,14 +98,8 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
     """Return a data set that has the named slots and no others, as by an ontology.
 
     Values that are known of them stay known. Labels of other slots are left out: what is not
-    asked for can be neither right nor wrong.
-
-    Args:
-        data: the data set.
-        names: of slots, in any spelling that its normalisation knows; none = as it is.
-
-    Raises:
-        UserError: a name that a complete ontology of the data does not have.
+    asked for can be neither right nor wrong. Names may have any spelling that the normalisation
+    of the data knows; without any it stays as it is.
     """
     if not names:
         return data

@@ -24,21 +24,12 @@ def sample_turns(
     The last dialogue drawn is cut: its first turns are kept, so that exactly ``count``
     turns result (all there are, where there are fewer). The same seed draws the same
     dialogues first, whatever the count, wherever the data lies, and whichever other
-    dialogues are there: each has a rank that its id and the seed alone decide.
-
-    Args:
-        dialogues: the data set.
-        count: number of turns, at least 1; ``None`` takes all.
-        seed: seed of the run.
-        domains: keep only dialogues whose labels name a slot of at least one of these
-            domains (the part of a slot's name before the first ``-``).
+    dialogues are there: each has a rank that its id and the seed alone decide. With
+    ``domains``, only dialogues count whose labels name a slot of one of them (the part of a
+    slot's name before the first ``-``).
 
     Returns:
         Pairs of a dialogue and the index of its last turn that is tested.
-
-    Raises:
-        UserError: a count below 1, or an unknown domain.
-        DataError: domains were asked of data without labels, or no dialogue has them.
     """
     if count is not None and count < 1:
         raise UserError(f"the number of turns must be at least 1 or 'all', found {count}")

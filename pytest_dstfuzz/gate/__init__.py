@@ -11,10 +11,6 @@ from pytest_dstfuzz.errors import MissingExtraError
 
 
 def require_statistics() -> None:
-    """Make sure that two builds can be compared; loads nothing.
-
-    Raises:
-        MissingExtraError: scipy is not installed.
-    """
+    """Make sure that two builds can be compared; loads nothing."""
     if find_spec("scipy") is None:
         raise MissingExtraError("comparing with a baseline", "report", "scipy")

@@ -123,13 +123,8 @@ def campaign_identity(
     """Return all that decides which variants any dialogue gets, as plain JSON values.
 
     Not the dialogues themselves, nor their ontology, which may grow with them: each turn has a
-    key and each variant a digest, and only what is equal is compared.
-
-    Args:
-        settings: of the session.
-        data: the data set.
-        lexicon: fingerprint of the words that variants were made with.
-        policy: fingerprint of the agent's policy that chose them, or ``""``.
+    key and each variant a digest, and only what is equal is compared. The words that variants
+    were made with and the agent's policy, if any, are given by their fingerprints.
     """
     options = settings_json(settings)
     # Not how many: of turns, domains and variants that only one build has, the others can

@@ -60,11 +60,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Read a baseline.
-
-    Raises:
-        DataError: the file is missing, no baseline, damaged, or one of another version.
-    """
+    """Read a baseline."""
     if not path.exists():
         raise DataError(f"there is no baseline {path}: write one with --dst-update-baseline")
     content = read_versioned(path, "baseline", "baseline_version", BASELINE_VERSION)

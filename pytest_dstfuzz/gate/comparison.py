@@ -51,16 +51,6 @@ def compare(
     The whole session is judged at 95 %. Parts share another 5 % among them (Bonferroni), so
     that limits for thirty slots do not make a false alarm of every run. Clean answers do not
     depend on how variants are made, so they are compared even where variants cannot be.
-
-    Args:
-        baseline: of the earlier build.
-        groups: all results of the run.
-        campaign: `baseline.campaign_identity` of the run.
-        contents: of the data that was tested.
-        gates: its limits; the whole session has one in any case.
-        seed: of the session; all draws derive from it.
-        disagreement: see `judge_drift`.
-        hidden: keep values of slots out of what is returned.
     """
     pairing = pair_up(baseline, groups, contents)
     drift = clean_drift(pairing.clean, pairing.silenced)

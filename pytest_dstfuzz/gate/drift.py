@@ -109,15 +109,11 @@ def clean_drift(pairs: Sequence[CleanPair], silenced: int = 0) -> Drift:
 def judge_drift(
     drift: Drift, limit: float, disagreement: float = 0.0, unanswered: int = 0
 ) -> LimitFinding:
-    """Judge a change of the clean answers.
+    """Judge a change of the clean answers by the share of the compared turns that may change.
 
-    Args:
-        drift: of the run.
-        limit: share of the compared turns that may change.
-        disagreement: chance that two answers of this build to one clean turn differ; it
-            excuses nothing, but is told.
-        unanswered: turns that both builds have and one of them did not answer, those that
-            were silenced included.
+    ``disagreement``, the chance that two answers of this build to one clean turn differ,
+    excuses nothing, but is told; so are ``unanswered``, the turns that both builds have and one
+    of them did not answer, those that were silenced included.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
     if not drift.turns:

@@ -120,12 +120,7 @@ def _judge_figures(session: Session, gates: Gates) -> list[LimitFinding]:
 
 
 def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
-    """Return why the figures of a session mean nothing, one sentence each.
-
-    Args:
-        results: all turns of the session.
-        ended: why the session ended early, if it did.
-    """
+    """Return why the figures of a session mean nothing, one sentence each."""
     outcomes = Counter(result.outcome for result in results)
     if not any(outcomes[outcome] for outcome in _TESTED):
         what = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
@@ -142,13 +137,7 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
 
 
 def cut_short(results: Sequence[TurnResult], missing: int, ended: str) -> str:
-    """Say that a session ended before all was tested, or return ``""``.
-
-    Args:
-        results: all turns of the session.
-        missing: selected turns that have no result at all.
-        ended: why the session ended early, if it did.
-    """
+    """Say that a session ended before all was tested, or return ``""``."""
     done = sum(result.outcome != "skipped" for result in results)
     selected = len(results) + missing
     if not ended or done == selected:
@@ -166,10 +155,7 @@ def one_answer(results: Sequence[TurnResult]) -> str:
     """Say that a tracker gives one clean answer to everything, or return ``""``.
 
     Nothing can break it then, and nothing that is found says anything. Fewer turns than
-    `LEAST_TELLING` may well have one answer.
-
-    Args:
-        results: turns that one tracker was asked about; those that several tests share count once.
+    `LEAST_TELLING` may well have one answer. Turns that several tests share count once.
     """
     found = {result.id: result.clean_state for result in results if result.outcome != "skipped"}
     states = [state for state in found.values() if state is not None]

@@ -102,11 +102,7 @@ _WHOLE: Final[Mapping[str, Callable[[str], float]]] = {
 
 
 def read_gates(path: Path) -> Gates:
-    """Read the table ``[tool.dstfuzz.gates]`` of a ``pyproject.toml``; without one, no limits.
-
-    Raises:
-        UserError: the file cannot be read, or a name or a value in the table is wrong.
-    """
+    """Read the table ``[tool.dstfuzz.gates]`` of a ``pyproject.toml``; without one, no limits."""
     table = read_table(path, _TABLE)
     try:
         return _gates(table)
@@ -115,11 +111,7 @@ def read_gates(path: Path) -> Gates:
 
 
 def check_names(gates: Gates, slots: Sequence[str]) -> None:
-    """Refuse limits of domains and slots that are not among all ``slots`` of the data.
-
-    Raises:
-        UserError: an unknown name, with the nearest one that there is.
-    """
+    """Refuse limits of domains and slots that are not among all ``slots`` of the data."""
     domains = {slot.partition("-")[0] for slot in slots if "-" in slot}
     valid: dict[Kind, set[str]] = {"domain": domains, "slot": set(slots)}
     for part in gates.parts:

@@ -74,10 +74,7 @@ def interval(
 ) -> tuple[float, float] | None:
     """Return the interval of the difference; ``None`` with too few dialogues for one.
 
-    Args:
-        paired: the two builds.
-        rng: source of the subsets; not used where all of them are taken.
-        level: coverage, between 0 and 1.
+    ``rng`` is not used where all subsets are taken.
     """
     count = len(paired.variants)
     if count < fewest_dialogues(level):
@@ -118,19 +115,11 @@ def dialogues_needed(paired: Paired, margin: float, level: float = LEVEL) -> int
 
     A difference above the margin is decided once its interval lies above 0 and the difference
     seen is above the margin, any other once its interval lies below the margin. The number
-    takes the difference that was seen as the true one. That the spread of few dialogues is
-    itself uncertain is taken into account by the noncentral t distribution, as Abramowitz and
-    Stegun 26.7.10 approximate it; and that changes are skewed by aiming at `_AIM`. How often
-    the numbers advised decide: ``tests/gate/gate_simulation.md``.
-
-    Args:
-        paired: the two builds, at least two dialogues.
-        margin: difference that is still allowed.
-        level: coverage of the interval.
-
-    Returns:
-        At least `fewest_dialogues`; ``None`` where the difference is the margin, which no
-        number of dialogues decides.
+    takes the difference that was seen as the true one. That the spread of few dialogues (two at
+    least) is itself uncertain is taken into account by the noncentral t distribution, as
+    Abramowitz and Stegun 26.7.10 approximate it; and that changes are skewed by aiming at `_AIM`.
+    How often the numbers advised decide: ``tests/gate/gate_simulation.md``. ``None`` where the
+    difference is the margin, which no number of dialogues decides.
     """
     seen = paired.difference
     if seen == margin:

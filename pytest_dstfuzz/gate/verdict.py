@@ -85,12 +85,7 @@ class Judgement:
         return "inconclusive" if "inconclusive" in found or self.not_compared else "pass"
 
     def exit_status(self, *, compared: bool, inconclusive_fails: bool) -> int:
-        """Return the exit status that the verdict asks for.
-
-        Args:
-            compared: whether a baseline was given. Without one every failure is a 1.
-            inconclusive_fails: whether it is a failure not to know.
-        """
+        """Return the exit status of the verdict; without a baseline every failure is a 1."""
         statuses: dict[Verdict, int] = {
             "pass": PASSED,
             "drift": DRIFT,
@@ -118,14 +113,9 @@ def judge_rate(
     interval: Sequence[float] | None = None,
     name: str = "95 % interval",
 ) -> LimitFinding:
-    """Judge a failure rate by its limit.
+    """Judge a failure rate by its limit; without a valid variant there is no rate.
 
-    Args:
-        part: what the rate is of.
-        limit: highest rate that is allowed.
-        rate: violations over valid variants; ``None`` without a valid variant.
-        interval: of the rate, 95 %; parts have none.
-        name: what the interval is called.
+    Parts have no interval; ``name`` is what it is called.
     """
     gate: Gate = "max-failure-rate"
     if rate is None:
@@ -169,14 +159,8 @@ def judge_difference(
 
     ``regression`` where its interval lies above 0 and the difference above the margin,
     ``pass`` where its interval lies below the margin (a bound at the margin is not above
-    it), otherwise ``inconclusive``.
-
-    Args:
-        part: what the rates are of.
-        margin: highest rise that is allowed.
-        difference: failure rate of this build, less that of the baseline.
-        interval: of the difference; ``None`` with too few dialogues for one.
-        needed: how many dialogues would decide.
+    it), otherwise ``inconclusive``, with the number of dialogues that would decide. With too
+    few dialogues there is no interval.
     """
     verdict: Verdict = "inconclusive"
     if interval is not None and interval[0] > 0 and over(difference, margin):

@@ -30,13 +30,7 @@ def read(
 ) -> Iterator[Dialogue]:
     """Yield the dialogues of ``file``, one per line; blank lines are skipped.
 
-    Args:
-        file: the file.
-        normalisation: of slots and values.
-        tell: told what the user should know about how the lines were taken.
-
-    Raises:
-        DataError: a line that is no JSON or no dialogue; the message has its number.
+    ``tell`` is told what the user should know about how the lines were taken.
     """
     alternating: list[Dialogue] = []
     # Not splitlines: an utterance may hold separators that JSON does not escape.

@@ -20,9 +20,6 @@ def read_original(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
     """Yield the dialogues of ``file`` in its order, texts exactly as they stand there.
 
     A last user turn without a system turn behind it has no label.
-
-    Raises:
-        DataError: another structure; the message names the dialogue and the field.
     """
     for raw_id, raw in as_object(file.json(), file.place, "the file").items():
         dialogue_id = strip_json(raw_id)
@@ -66,11 +63,7 @@ def _labels(metadata: object, place: str, where: str, normalisation: str) -> Bel
 
 
 def read_sharded(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
-    """Yield the dialogues of one shard; of several values of a slot the first is taken.
-
-    Raises:
-        DataError: another structure; the message names the dialogue and the field.
-    """
+    """Yield the dialogues of one shard; of several values of a slot the first is taken."""
     for number, raw in enumerate(as_list(file.json(), file.place, "the file")):
         entry = as_object(raw, file.place, f"entry {number}")
         raw_id = as_text(entry.get("dialogue_id"), file.place, f"entry {number}: 'dialogue_id'")

@@ -49,11 +49,7 @@ class SourceFile:
         return self._read(size).decode("utf-8-sig", errors="replace")
 
     def text(self) -> str:
-        """Return the whole text.
-
-        Raises:
-            DataError: unreadable, or not UTF-8.
-        """
+        """Return the whole text."""
         content = self._read(-1)
         try:
             return content.decode("utf-8-sig")
@@ -65,11 +61,7 @@ class SourceFile:
             ) from None
 
     def json(self) -> object:
-        """Return the parsed JSON.
-
-        Raises:
-            DataError: unreadable, empty, truncated or no sound JSON; see `parse_json`.
-        """
+        """Return the parsed JSON."""
         text = self.text()
         if not text.strip():
             raise DataError(f"{self.place} is empty")
@@ -103,14 +95,7 @@ _ZIP_ERRORS: Final = (
 
 
 def list_files(source: Path) -> tuple[SourceFile, ...]:
-    """Return the files under ``source`` that may hold dialogues, sorted by name.
-
-    Args:
-        source: a folder (searched four levels deep), a file, or a zip.
-
-    Raises:
-        DataError: no such path, a broken zip, no fitting file, or too many files.
-    """
+    """Return the files of a folder, file or zip that may hold dialogues, sorted by name."""
     if not source.exists():
         raise DataError(f"no such file or folder: {source}")
     if source.is_dir():

@@ -23,11 +23,7 @@ class _Row(NamedTuple):
 
 
 def read_tsv(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
-    """Yield the dialogues of a TSV with a header line, one line a turn.
-
-    Raises:
-        DataError: a wrong header or column count, or turns out of order; with the line.
-    """
+    """Yield the dialogues of a TSV with a header line, one line a turn."""
     for dialogue_id, group in groupby(_rows(file, normalisation), key=lambda row: row.dialogue):
         rows = list(group)
         for expected, row in enumerate(rows):
@@ -67,11 +63,7 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
 
 
 def read_json(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
-    """Yield the dialogues of a ``*_dials.json``: a list with ``dialogue_idx`` and ``dialogue``.
-
-    Raises:
-        DataError: another structure; the message names the dialogue and the field.
-    """
+    """Yield the dialogues of a ``*_dials.json``: a list with ``dialogue_idx`` and ``dialogue``."""
     for number, item in enumerate(as_list(file.json(), file.place, "the file")):
         entry = as_object(item, file.place, f"entry {number}")
         raw_id = as_text(entry.get("dialogue_idx"), file.place, f"entry {number}: 'dialogue_idx'")
