@@ -18,6 +18,7 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
+from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction
 
 #: Raised when what is kept changes its form.
@@ -122,8 +123,7 @@ class PredictionCache:
                 continue
             try:
                 measured = measure()
-                value = None if measured is None else measured.to_json()
-                self._store.put({key: _bytes(value)}, owner=self._owner)
+                self._store.put({key: _bytes(to_json(measured))}, owner=self._owner)
                 return measured
             finally:
                 self.release()

@@ -14,6 +14,7 @@ from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.report.redact import KEPT_BACK
@@ -136,8 +137,8 @@ class TrackerPool:
         """Return what this process found out, as values that can be sent to another one."""
         usage, measured = self.budget.usage, [one for _, one in self._measured.values() if one]
         return {
-            "usage": None if usage is None else usage.to_json(),
-            "disagreement": sum(measured[1:], measured[0]).to_json() if measured else None,
+            "usage": to_json(usage),
+            "disagreement": to_json(sum(measured[1:], measured[0])) if measured else None,
             "gone": self.budget.stopped,
             "notes": self._notes(),
             "asked": self.budget.calls,
@@ -162,8 +163,8 @@ class TrackerPool:
 def total(processes: Iterable[Mapping[str, Any]]) -> tuple[Usage | None, Disagreement | None]:
     """Add up the facts of several processes."""
     facts = list(processes)
-    used = [usage for one in facts if (usage := _usage(one)) is not None]
-    measured = [found for one in facts if (found := _disagreement(one)) is not None]
+    used = [Usage(**found) for one in facts if (found := one.get("usage"))]
+    measured = [Disagreement(**found) for one in facts if (found := one.get("disagreement"))]
     return (
         sum(used[1:], used[0]) if used else None,
         sum(measured[1:], measured[0]) if measured else None,
@@ -193,7 +194,7 @@ def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) ->
         seconds = settings.max_seconds - (ends - time.time())
     if workers:
         calls, tokens, cost = settings.max_calls, settings.max_tokens, settings.max_cost
-        before = _usage(given) or Usage()
+        before = Usage(**(given.get("usage") or {}))
         settings = replace(
             settings,
             max_calls=calls and max(1, calls // workers),
@@ -201,13 +202,3 @@ def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) ->
             max_cost=cost and max(0.0, (cost - (before.cost or 0.0)) / workers),
         )
     return Budget(settings, spent_seconds=seconds)
-
-
-def _usage(facts: Mapping[str, Any]) -> Usage | None:
-    found = facts.get("usage")
-    return None if found is None else Usage(**found)
-
-
-def _disagreement(facts: Mapping[str, Any]) -> Disagreement | None:
-    found = facts.get("disagreement")
-    return None if found is None else Disagreement(**found)

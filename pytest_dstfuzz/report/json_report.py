@@ -20,6 +20,7 @@ from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
+from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import causes, vetoes
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
@@ -127,8 +128,8 @@ def build_report(
             "python": platform.python_version(),
             "platform": platform.platform(),
             "contexts": {"asked": info.asked, "recalled": info.recalled},
-            "usage": None if info.usage is None else info.usage.to_json(),
-            "disagreement": None if info.disagreement is None else info.disagreement.to_json(),
+            "usage": to_json(info.usage),
+            "disagreement": to_json(info.disagreement),
             "notes": list(info.notes),
         },
     }

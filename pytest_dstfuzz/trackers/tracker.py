@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Protocol, runtime_checkable
+from dataclasses import dataclass
+from typing import Final, Protocol, runtime_checkable
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import message_of
@@ -115,10 +115,6 @@ class Usage:
             sum(costs) if costs else None,
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return asdict(self)
-
 
 @runtime_checkable
 class Metered(Protocol):
@@ -165,10 +161,6 @@ class Disagreement:
         return Disagreement(
             self.contexts + other.contexts, self.answers, self.differed + other.differed
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary."""
-        return asdict(self)
 
 
 def is_repeatable(tracker: object, said: bool | None = None) -> bool:

@@ -87,7 +87,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "tokenizers": ("trackers/simpletod",),
     "nltk": ("perturb/lexicon/word_sources",),
     "gensim": ("perturb/lexicon/word_sources", "trackers/trade"),
-    "jellyfish": ("perturb/rates",),
+    "jellyfish": ("perturb/rates", "trackers/conformance/values"),
     "httpx": ("trackers/web/",),
     "httpcore": ("trackers/web/client",),
     "starlette": ("trackers/web/server",),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, Final, Literal, NamedTuple
 
+from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 
 #: ``warned`` is no failure; ``skipped`` says nothing about the tracker.
@@ -23,6 +25,21 @@ class CheckOutcome(NamedTuple):
     advice: str = ""
 
 
+passed: Final = partial(CheckOutcome, "passed")
+failed: Final = partial(CheckOutcome, "failed")
+warned: Final = partial(CheckOutcome, "warned")
+skipped: Final = partial(CheckOutcome, "skipped")
+
+#: Of what a check finds several of, so many are shown.
+_SHOWN: Final = 3
+
+
+def first_few(texts: Sequence[str], sign: str = "; ") -> str:
+    """Return some of what a check found, with a sign between, and how many more there are."""
+    more = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
+    return sign.join([*texts[:_SHOWN], *more])
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The outcome of one check of a tracker."""
@@ -34,12 +51,8 @@ class Finding:
 
     def to_json(self) -> dict[str, str]:
         """Return a plain dictionary."""
-        return {
-            "check": self.check,
-            "status": self.status,
-            "message": self.message,
-            "advice": self.advice,
-        }
+        found: dict[str, str] = to_json(self)
+        return found
 
     def __str__(self) -> str:
         return f"{self.check}: {self.message}" + (f"\n  {self.advice}" if self.advice else "")

@@ -7,23 +7,16 @@ from dataclasses import dataclass, replace
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DstFuzzError, UserError
-from pytest_dstfuzz.trackers.conformance.contract import (
-    batch_sizes,
-    clean_turns,
-    eval_mode,
-    input_kept,
-    odd_utterances,
-    own_states,
+from pytest_dstfuzz.trackers.conformance import checks, values
+from pytest_dstfuzz.trackers.conformance.findings import (
+    CheckOutcome,
+    Conformance,
+    Finding,
+    passed,
+    skipped,
+    warned,
 )
-from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome, Conformance, Finding
 from pytest_dstfuzz.trackers.conformance.probe import TrackerProbe
-from pytest_dstfuzz.trackers.conformance.repeating import (
-    batch_alone,
-    batch_order,
-    deterministic,
-    memory,
-)
-from pytest_dstfuzz.trackers.conformance.values import slots, values
 from pytest_dstfuzz.trackers.evaluate import Evaluation, score
 from pytest_dstfuzz.trackers.tracker import Tracker
 
@@ -45,18 +38,18 @@ def accuracy(probe: TrackerProbe) -> CheckOutcome:
     states = {answer.prediction.state for answer in probe.answers.values()}
     turns = f"{len(probe.answers)} turns"
     if not any(states):
-        return CheckOutcome("warned", f"the tracker predicts no slot at any of {turns}", _READS)
+        return warned(f"the tracker predicts no slot at any of {turns}", _READS)
     if len(states) == 1 and len(probe.answers) > 1:
-        return CheckOutcome("warned", f"the tracker says the same to all of {turns}", _READS)
+        return warned(f"the tracker says the same to all of {turns}", _READS)
     found = evaluation(probe)
     if found is None:
         why = "some turns have no answer" if _has_labels(probe) else "the data has no labels"
-        return CheckOutcome("skipped", f"{why}; {len(states)} different states at {turns}")
+        return skipped(f"{why}; {len(states)} different states at {turns}")
     of = f"{found.turns} turns"
     if found.unlabelled:
         of = f"the {of} that have labels ({found.unlabelled} have none)"
     right = f"{found.right} of {of} are right"
-    return CheckOutcome("passed", right) if found.right else CheckOutcome("warned", right, _READS)
+    return passed(right) if found.right else warned(right, _READS)
 
 
 def _has_labels(probe: TrackerProbe) -> bool:
@@ -82,31 +75,27 @@ _CHANCE = (*_OBJECTS, "eval-mode", "deterministic")
 #: All checks. Of a tracker that answers at random other checks fail too: a failure that an
 #: earlier one explains is not counted again.
 CHECKS = (
-    Check("eval-mode", eval_mode, unanswered=True),
-    Check("clean-turns", clean_turns, unanswered=True),
-    Check("batch-sizes", batch_sizes),
-    Check("input-kept", input_kept, _BATCHES),
-    Check("own-states", own_states, (*_BATCHES, "input-kept")),
-    Check("deterministic", deterministic, (*_OBJECTS, "eval-mode")),
-    Check("batch-order", batch_order, _CHANCE),
-    Check("memory", memory, (*_CHANCE, "batch-order")),
-    Check("batch-alone", batch_alone, (*_CHANCE, "batch-order", "memory")),
-    Check("odd-utterances", odd_utterances, (*_BATCHES, "input-kept")),
-    Check("slots", slots),
-    Check("values", values),
+    Check("eval-mode", checks.eval_mode, unanswered=True),
+    Check("clean-turns", checks.clean_turns, unanswered=True),
+    Check("batch-sizes", checks.batch_sizes),
+    Check("input-kept", checks.input_kept, _BATCHES),
+    Check("own-states", checks.own_states, (*_BATCHES, "input-kept")),
+    Check("deterministic", checks.deterministic, (*_OBJECTS, "eval-mode")),
+    Check("batch-order", checks.batch_order, _CHANCE),
+    Check("memory", checks.memory, (*_CHANCE, "batch-order")),
+    Check("batch-alone", checks.batch_alone, (*_CHANCE, "batch-order", "memory")),
+    Check("odd-utterances", checks.odd_utterances, (*_BATCHES, "input-kept")),
+    Check("slots", values.slots),
+    Check("values", values.values),
     Check("accuracy", accuracy),
 )
-
-
-def _quiet(_: int) -> None:
-    """Show no progress."""
 
 
 def check_tracker(
     tracker: Tracker,
     data: DialogueSet,
     batch_size: int = 64,
-    progress: Callable[[int], None] = _quiet,
+    progress: Callable[[int], None] = lambda _: None,
     *,
     repeatable: bool | None = None,
 ) -> Conformance:
@@ -131,13 +120,8 @@ def check_tracker(
     findings: list[Finding] = []
     for check in CHECKS:
         findings.append(_judged(check, probe, findings))
-    answered = bool(probe.answers)
-    return Conformance(
-        tuple(findings),
-        probe.throughput() if answered else {},
-        evaluation(probe) if answered else None,
-        probe.asked,
-    )
+    rates = probe.throughput() if probe.answers else {}
+    return Conformance(tuple(findings), rates, evaluation(probe), probe.asked)
 
 
 def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Finding:
@@ -147,7 +131,8 @@ def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Fin
     try:
         finding = Finding(check.name, *check.run(probe))
     except DstFuzzError as error:
-        finding = Finding(check.name, "failed", f"the tracker failed: {error}", _FAILED)
+        advice = "It answered the same contexts before: look for what is not the same each time."
+        finding = Finding(check.name, "failed", f"the tracker failed: {error}", advice)
     # A tracker that warns of chance need not be deterministic: all the same it explains.
     found = {earlier.check for earlier in before if earlier.status in ("failed", "warned")}
     cause = next((name for name in check.explained_by if name in found), None)
@@ -155,6 +140,3 @@ def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Fin
         message = f"not judged: what {cause} found explains it"
         return replace(finding, status="skipped", message=message, advice="")
     return finding
-
-
-_FAILED = "It answered the same contexts before: look for what is not the same each time."

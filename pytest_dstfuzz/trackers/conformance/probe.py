@@ -50,15 +50,7 @@ class Sized(NamedTuple):
 
 
 class TrackerProbe:
-    """Asks a tracker, and remembers what it said.
-
-    Args:
-        tracker: the tracker to be checked.
-        data: the dialogues to ask with.
-        batch_size: that of a run; it is tried beside ``SIZES``.
-        progress: told how many contexts were asked for.
-        repeatable: what the user says of the tracker, see `is_repeatable`.
-    """
+    """Asks a tracker, and remembers what it said; for the arguments, see `check_tracker`."""
 
     def __init__(
         self,
@@ -93,11 +85,7 @@ class TrackerProbe:
         return check_prediction(answer, normalisation=self.data.normalisation)
 
     def ask(self, turns: Sequence[ProbeTurn]) -> list[Prediction]:
-        """Return the answers to turns that are asked for in one batch.
-
-        Raises:
-            TrackerError: the tracker failed.
-        """
+        """Return the answers to turns that are asked for in one batch."""
         # A list of its own: a tracker may do to it what it likes.
         return [self.checked(answer) for answer in self.raw([turn.context for turn in turns])]
 
@@ -119,7 +107,7 @@ class TrackerProbe:
 
     def _survey(self, batch: list[Context]) -> list[Answer | DstFuzzError]:
         try:
-            return [self._answer(raw) for raw in self.raw(list(batch))]
+            return list(map(self._answer, self.raw(list(batch))))
         except DstFuzzError as error:
             if len(batch) == 1:
                 return [error]
@@ -147,11 +135,12 @@ class TrackerProbe:
         by_dialogue: dict[str, list[int]] = {}
         for place in self.answers:
             by_dialogue.setdefault(self.turns[place].dialogue, []).append(place)
-        rich = sorted(by_dialogue.values(), key=self._variety, reverse=True)[:_DIALOGUES]
-        return [self.turns[place] for places in rich for place in spread(places, _TURNS)]
 
-    def _variety(self, places: Sequence[int]) -> int:
-        return len({self.answers[place].prediction.state for place in places})
+        def variety(places: list[int]) -> int:
+            return len({self.answers[place].prediction.state for place in places})
+
+        rich = sorted(by_dialogue.values(), key=variety, reverse=True)[:_DIALOGUES]
+        return [self.turns[place] for places in rich for place in spread(places, _TURNS)]
 
     @cached_property
     def few_alone(self) -> list[Prediction]:

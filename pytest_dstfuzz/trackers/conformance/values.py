@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+import jellyfish
+
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_value
-from pytest_dstfuzz.trackers.conformance.findings import CheckOutcome
+from pytest_dstfuzz.trackers.conformance.findings import (
+    CheckOutcome,
+    failed,
+    first_few,
+    passed,
+    skipped,
+    warned,
+)
 from pytest_dstfuzz.trackers.conformance.probe import TrackerProbe
 from pytest_dstfuzz.trackers.validation import unknown_slot
 
@@ -15,33 +24,28 @@ from pytest_dstfuzz.trackers.validation import unknown_slot
 _LETTERS = 5
 #: A value that is misspelt in one dialogue alone was probably copied from a typing error.
 _SYSTEMATIC = 2
-_SHOWN = 3
 
 
 def slots(probe: TrackerProbe) -> CheckOutcome:
     """Every slot of an answer is one that the data has."""
     ontology = probe.data.ontology
     if ontology is None or not ontology.complete:
-        return CheckOutcome("skipped", "the data does not say which slots there are")
+        return skipped("the data does not say which slots there are")
     named = sorted({slot for a in probe.answers.values() for slot in a.prediction.state})
     problems = [problem for slot in named if (problem := unknown_slot({slot: ""}, ontology))]
     if problems:
-        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
-        return CheckOutcome(
-            "failed",
-            f"the tracker returns {'; '.join(problems[:_SHOWN])}{more}",
+        return failed(
+            f"the tracker returns {first_few(problems)}",
             "Name slots as the data does, or give the data an ontology with yours.",
         )
-    return CheckOutcome(
-        "passed", f"{len(named)} slots, all known ({len(ontology.slots)} there are)"
-    )
+    return passed(f"{len(named)} slots, all known ({len(ontology.slots)} there are)")
 
 
 def values(probe: TrackerProbe) -> CheckOutcome:
     """No value is a known one in another spelling."""
     ontology = probe.data.ontology
     if ontology is None:
-        return CheckOutcome("skipped", "the data knows no values")
+        return skipped("the data knows no values")
     found = list(_misspelt(probe, ontology))
     predicted = {(s, v) for a in probe.answers.values() for s, v in a.prediction.state.items()}
     # A tracker that also writes it as it should be copies what users mistype.
@@ -55,24 +59,22 @@ def values(probe: TrackerProbe) -> CheckOutcome:
         "value, and so as wrong."
     )
     if often:
-        return CheckOutcome(
-            "failed", f"values in a spelling of their own: {_listed(often)}", advice
+        return failed(
+            f"values in a spelling of their own: {first_few([str(item) for item in often])}", advice
         )
     if found:
-        return CheckOutcome(
-            "warned",
-            f"now and then a value is misspelt: {_listed(found)}",
+        return warned(
+            f"now and then a value is misspelt: {first_few([str(item) for item in found])}",
             "It counts as wrong. Where it is copied from a typing error of the user, that is how "
             "the tracker is, and nothing is wrong with its adapter.",
         )
     if rewritten := list(dict.fromkeys(_rewritten(probe))):
-        return CheckOutcome(
-            "warned",
+        return warned(
             "values are read in the spelling of the data, so nothing is lost: "
-            f"{_and_more(rewritten)}",
+            f"{first_few(rewritten)}",
             "Nothing has to be done.",
         )
-    return CheckOutcome("passed", f"{len(predicted)} values, none a known one in another spelling")
+    return passed(f"{len(predicted)} values, none a known one in another spelling")
 
 
 class _Misspelt(NamedTuple):
@@ -124,14 +126,7 @@ def _alike(one: str, other: str) -> bool:
         return True
     if min(len(one), len(other)) < _LETTERS or not (one + other).isalpha():
         return False
-    shorter, longer = sorted((one, other), key=len)
-    at = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), -1)
-    if at < 0:
-        return len(longer) == len(shorter) + 1
-    if len(shorter) < len(longer):
-        return shorter[at:] == longer[at + 1 :]
-    swapped = one[at : at + 2] == other[at : at + 2][::-1] and one[at + 2 :] == other[at + 2 :]
-    return swapped or one[at + 1 :] == other[at + 1 :]
+    return int(jellyfish.damerau_levenshtein_distance(one, other)) == 1
 
 
 def _rewritten(probe: TrackerProbe) -> Iterator[str]:
@@ -143,12 +138,3 @@ def _rewritten(probe: TrackerProbe) -> Iterator[str]:
             read = None if name is None else normalise_value(name, value, rules)
             if name is not None and read is not None and (name, read) != (slot, value):
                 yield f"{slot} {value!r} as {name} {read!r}"
-
-
-def _listed(found: list[_Misspelt]) -> str:
-    return _and_more([str(item) for item in found])
-
-
-def _and_more(texts: list[str]) -> str:
-    more = f"; and {len(texts) - _SHOWN} more" if len(texts) > _SHOWN else ""
-    return "; ".join(texts[:_SHOWN]) + more
