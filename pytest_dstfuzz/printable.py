@@ -8,6 +8,7 @@ the texts of failed tests, the summary, and what the commands print.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 #: Controls but for line ends and tabs (C0, DEL, C1), those that turn the direction of writing,
@@ -42,6 +43,12 @@ def without_commands(text: str) -> str:
 def shortened(text: str, most: int) -> str:
     """Return the beginning of a text, of so many characters at most, as messages show it."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Return names with commas between, so many at most, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _code(char: str) -> str:

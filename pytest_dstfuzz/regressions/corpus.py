@@ -7,7 +7,7 @@ file, merges what it has to say, and writes it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Final
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.files import locked, read_text, write_text
 from pytest_dstfuzz.json_data import parse_json
+from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.regressions.regression import Regression
 
 #: Where corpora are, seen from the root of a project.
@@ -123,23 +124,19 @@ def full_id(known: Iterable[str], start: str) -> str:
     found = [name for name in names if start and name.startswith(start)]
     if len(found) > 1 and start not in found:
         raise UserError(
-            f"{start!r} is the start of {len(found)} regressions, give more of it: {_listed(found)}"
+            f"{start!r} is the start of {len(found)} regressions, give more of it: "
+            f"{listed(found, _MOST_NAMES)}"
         )
     if not found:
         if len(names) <= _MOST_NAMES:
             raise unknown_name("regression", start, names)
         guess = nearest(start, names)
         hint = f" Did you mean {guess!r}?" if guess else ""
+        valid = listed(names, _MOST_NAMES)
         raise UserError(
-            f"unknown regression {start!r}.{hint} Valid: {_listed(names)} (dstfuzz regressions "
-            "lists them)."
+            f"unknown regression {start!r}.{hint} Valid: {valid} (dstfuzz regressions lists them)."
         )
     return found[0]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def _merged(found: Iterable[Regression]) -> Corpus:

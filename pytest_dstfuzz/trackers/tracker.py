@@ -116,19 +116,6 @@ class Usage:
         )
 
 
-@runtime_checkable
-class Metered(Protocol):
-    """A tracker whose answers are counted in tokens; in addition to `Tracker`.
-
-    A tracker of a user may have an attribute of that name for something else: see `usage_of`.
-    """
-
-    @property
-    def usage(self) -> Usage:
-        """What all answers so far took, those of a preflight included."""
-        ...
-
-
 def declared(thing: object, name: str, default: object = None) -> object:
     """Return an attribute that a tracker may have; the default where it cannot be read.
 
@@ -141,7 +128,10 @@ def declared(thing: object, name: str, default: object = None) -> object:
 
 
 def usage_of(tracker: object) -> Usage | None:
-    """Return what a tracker counts as its usage; ``None`` where it counts nothing."""
+    """Return what all answers of a tracker took, those of a preflight included.
+
+    It counts them in its attribute ``usage``; ``None`` where it counts nothing.
+    """
     usage = declared(tracker, "usage")
     # An attribute of that name may be anything in a tracker that is not ours.
     return usage if isinstance(usage, Usage) else None

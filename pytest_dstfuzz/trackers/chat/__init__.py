@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.trackers.chat.prompt import Prompt, answer_formats, prompt_slots
-from pytest_dstfuzz.trackers.chat.tracker import ChatTracker, Meter, model_name
+from pytest_dstfuzz.trackers.chat.tracker import ChatTracker, model_name
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.web.transport import Transport
 
@@ -35,7 +35,7 @@ def create(
     ontology = data.ontology
     # Where only some turns have labels, those are not all slots, and no schema may say so.
     others = not data.says_slots
-    prompt = Prompt.load(settings.tracker.prompt, ontology, others=others)
+    prompt = Prompt(settings.tracker.prompt, ontology, others=others)
     slots = [] if others else [slot.name for slot in prompt_slots(ontology)]
     transport = Transport(_with_path(url), service)
     return ChatTracker(
@@ -44,7 +44,7 @@ def create(
         prompt=prompt,
         formats=answer_formats(slots),
         normalisation=data.normalisation,
-        meter=Meter(settings.tracker.prices),
+        prices=settings.tracker.prices,
     )
 
 

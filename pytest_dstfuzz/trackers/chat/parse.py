@@ -12,7 +12,7 @@ from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.json_data import each_key_once
 
 #: What a model thought aloud before its answer, where the service leaves it in.
-_THOUGHTS = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _OPENING = re.compile(r"[\[{]")
 #: Words in braces, which are no JSON and not meant to be.
 _WORDS = re.compile(r"""\{[^{}"':]*\}""")
@@ -36,7 +36,7 @@ def parse_answer(text: str, normalisation: str) -> BeliefState:
     Raises:
         NoStateError: it holds no belief state, or not one alone.
     """
-    found = _the_object(_after_thoughts(text))
+    found = _the_object(_THOUGHTS.sub("", text, count=1))
     for slot, value in found.items():
         if isinstance(value, dict | list):
             kind = "an object" if isinstance(value, dict) else "a list"
@@ -68,11 +68,6 @@ def _the_object(text: str) -> dict[str, Any]:
     if not found:
         raise NoStateError("it holds no JSON object")
     return found[0]
-
-
-def _after_thoughts(text: str) -> str:
-    thoughts = _THOUGHTS.match(text)
-    return text[thoughts.end() :] if thoughts else text
 
 
 def _no_number(name: str) -> float:

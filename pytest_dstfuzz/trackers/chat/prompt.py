@@ -24,6 +24,7 @@ Below it, how the answer may be asked for: by a JSON Schema, as any JSON object,
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,46 +61,23 @@ class Prompt:
     """Makes the text of a request.
 
     Args:
-        source: the template.
-        name: the file it is from, for messages.
+        path: of the file with the template; ``None`` = the default one.
         ontology: the slots of the data; ``None`` where they are not known.
         others: whether there may be more slots.
 
     Raises:
-        UserError: the template cannot be read or filled in; the message names file and line.
+        UserError: there is no such file, it is not UTF-8, the template cannot be read or filled
+            in (the message names file and line), or no slot is known that the default one could
+            ask for.
     """
 
     def __init__(
-        self, source: str, name: str, ontology: Ontology | None, *, others: bool = False
+        self, path: str | None, ontology: Ontology | None, *, others: bool = False
     ) -> None:
-        # No HTML is made here, so nothing is to be escaped.
-        environment = ImmutableSandboxedEnvironment(
-            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
-        )
-        self._name = name
-        try:
-            self._template = environment.from_string(source)
-        except TemplateSyntaxError as error:
-            raise UserError(f"{name}:{error.lineno}: {error.message}") from None
         self._slots = prompt_slots(ontology)
         self._others = others
         self._example = _example(self._slots)
-        if self.render(_TRIAL) == self.render(
-            Context((*_TRIAL.exchanges[:1], Exchange("", "No.")))
-        ):
-            raise UserError(
-                f"{name}: the prompt is the same for every dialogue: use exchanges, or user"
-            )
-
-    @classmethod
-    def load(cls, path: str | None, ontology: Ontology | None, *, others: bool = False) -> Prompt:
-        """Read a template from a file, or the default one.
-
-        Raises:
-            UserError: there is no such file, it is not UTF-8, it is no template, or no slot is
-                known that the default one could ask for.
-        """
-        if path is None and not prompt_slots(ontology):
+        if path is None and not self._slots:
             # A model that is told of no slots invents other names at every turn.
             raise UserError(
                 "neither labels nor an ontology say which slots the chat model is to keep: name "
@@ -107,21 +85,27 @@ class Prompt:
                 "<data>.ontology.json beside the data, or in a prompt of your own "
                 "(--dst-tracker prompt=FILE)"
             )
-        place = DEFAULT_PROMPT if path is None else Path(path)
+        self._name = place = DEFAULT_PROMPT if path is None else Path(path)
+        # No HTML is made here, so nothing is to be escaped.
+        environment = ImmutableSandboxedEnvironment(
+            undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+        )
         try:
-            source = place.read_text(encoding="utf-8")
+            self._template = environment.from_string(place.read_text(encoding="utf-8"))
         except OSError as error:
             raise UserError(f"cannot read the prompt {place}: {error.strerror or error}") from None
         except UnicodeDecodeError:
             raise UserError(f"the prompt {place} is not UTF-8 text") from None
-        return cls(source, str(place), ontology, others=others)
+        except TemplateSyntaxError as error:
+            raise UserError(f"{place}:{error.lineno}: {error.message}") from None
+        first = _TRIAL.exchanges[0]
+        if self.render(_TRIAL) == self.render(Context((first, Exchange("", "No.")))):
+            raise UserError(
+                f"{place}: the prompt is the same for every dialogue: use exchanges, or user"
+            )
 
     def render(self, context: Context) -> str:
-        """Return the text for one context.
-
-        Raises:
-            UserError: the template fails on it; the message names file and line.
-        """
+        """Return the text for one context; where the template fails, the message says where."""
         try:
             return self._template.render(
                 exchanges=context.exchanges,
@@ -166,44 +150,31 @@ def _example(slots: Sequence[PromptSlot]) -> str:
 
 def _line(error: BaseException) -> int:
     """Return the line of the template at which an exception was raised, from 1."""
-    line, trace = 1, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == _INNER_NAME:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+    walk = traceback.walk_tb(error.__traceback__)
+    lines = [line for frame, line in walk if frame.f_code.co_filename == _INNER_NAME]
+    return lines[-1] if lines else 1
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerFormat:
-    """One way to ask for JSON: what goes into a request under ``response_format``."""
+def answer_formats(slots: Sequence[str]) -> tuple[dict[str, Any] | None, ...]:
+    """Return the ways to ask for a belief state, the strictest first.
 
-    name: str
-    #: ``None`` = the prompt alone asks for JSON.
-    response_format: dict[str, Any] | None
+    Each is what goes into a request under ``response_format``; ``None``: the prompt alone asks
+    for JSON.
 
-
-def state_schema(slots: Sequence[str]) -> dict[str, Any]:
-    """Return the JSON Schema of a belief state, as the strict mode of OpenAI's API wants it.
-
-    There every property is required and no other is allowed, so a slot that was not mentioned
-    is null. Values are free: a tracker may name a restaurant that no ontology lists.
+    Args:
+        slots: of the data; where none are known there is no schema to ask for.
     """
-    return {
+    by_words = {"type": "json_object"}, None
+    if not slots:
+        return by_words
+    # As the strict mode of OpenAI's API wants it: there every property is required and no other
+    # is allowed, so a slot that was not mentioned is null. Values are free: a tracker may name a
+    # restaurant that no ontology lists.
+    schema = {
         "type": "object",
         "properties": {slot: {"type": ["string", "null"]} for slot in slots},
         "required": list(slots),
         "additionalProperties": False,
     }
-
-
-def answer_formats(slots: Sequence[str]) -> tuple[AnswerFormat, ...]:
-    """Return the ways to ask for a belief state, the strictest first.
-
-    Args:
-        slots: of the data; where none are known there is no schema to ask for.
-    """
-    schema = {"name": "belief_state", "strict": True, "schema": state_schema(slots)}
-    by_schema = AnswerFormat("json_schema", {"type": "json_schema", "json_schema": schema})
-    by_words = AnswerFormat("json_object", {"type": "json_object"}), AnswerFormat("prompt", None)
-    return (by_schema, *by_words) if slots else by_words
+    named = {"name": "belief_state", "strict": True, "schema": schema}
+    return ({"type": "json_schema", "json_schema": named}, *by_words)

@@ -4,62 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.printable import shortened
 from pytest_dstfuzz.trackers.chat.parse import NoStateError, parse_answer
-from pytest_dstfuzz.trackers.chat.prompt import AnswerFormat, Prompt
+from pytest_dstfuzz.trackers.chat.prompt import Prompt
 from pytest_dstfuzz.trackers.tracker import Prediction, Usage
 from pytest_dstfuzz.trackers.validation import describe
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
-
-
-class Meter:
-    """Adds up tokens, and what they cost.
-
-    Args:
-        prices: money for a million tokens of prompts, and of answers; ``None`` = not known.
-    """
-
-    def __init__(self, prices: tuple[float, float] | None = None) -> None:
-        self._prices = prices
-        self._lock = threading.Lock()
-        self._answers = self._uncounted = self._prompt = self._completion = 0
-
-    def add(self, counts: object) -> None:
-        """Count one answer.
-
-        Args:
-            counts: its ``usage`` (``prompt_tokens``, ``completion_tokens``); anything else is
-                an answer for which the service gave no counts.
-        """
-        prompt, completion = _tokens(counts, "prompt_tokens"), _tokens(counts, "completion_tokens")
-        with self._lock:
-            self._answers += 1
-            if prompt is None or completion is None:
-                self._uncounted += 1
-            else:
-                self._prompt += prompt
-                self._completion += completion
-
-    @property
-    def usage(self) -> Usage:
-        """What was counted so far."""
-        with self._lock:
-            cost = None
-            if self._prices is not None:
-                per_prompt, per_answer = self._prices
-                cost = (self._prompt * per_prompt + self._completion * per_answer) / 1e6
-            return Usage(self._answers, self._uncounted, self._prompt, self._completion, cost)
-
-
-def _tokens(counts: object, name: str) -> int | None:
-    value = counts.get(name) if isinstance(counts, Mapping) else None
-    # True is an int to Python, but it is no number of tokens.
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
 
 #: Names of models that a message lists.
 _LISTED: Final = 10
@@ -117,7 +73,7 @@ class ChatTracker:
         prompt: what the model is told.
         formats: ways to ask for JSON, the strictest first, the prompt alone last.
         normalisation: of the data; what slots and values are brought to.
-        meter: counts what answers take.
+        prices: money for a million tokens of prompts, and of answers; ``None`` = not known.
     """
 
     #: At temperature 0 too, services answer the same question now so and now so.
@@ -131,23 +87,29 @@ class ChatTracker:
         transport: Transport,
         model: str,
         prompt: Prompt,
-        formats: Sequence[AnswerFormat],
+        formats: Sequence[dict[str, Any] | None],
         normalisation: str,
-        meter: Meter,
+        prices: tuple[float, float] | None = None,
     ) -> None:
         self._transport = transport
         self._model = model
         self._prompt = prompt
         self._formats = tuple(formats)
         self._normalisation = normalisation
-        self._meter = meter
+        self._prices = prices
+        self._used = Usage()
         self._lock = threading.Lock()
         self._place = 0
 
     @property
     def usage(self) -> Usage:
         """What all answers so far took."""
-        return self._meter.usage
+        used = self._used
+        if self._prices is None:
+            return used
+        per_prompt, per_answer = self._prices
+        cost = (used.prompt_tokens * per_prompt + used.completion_tokens * per_answer) / 1e6
+        return replace(used, cost=cost)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Return a prediction, or why there is none, for each context."""
@@ -158,7 +120,7 @@ class ChatTracker:
         body = {"model": self._model, "messages": [message], "temperature": 0}
         while True:
             place = self._place
-            wanted = self._formats[place].response_format
+            wanted = self._formats[place]
             extra = {} if wanted is None else {"response_format": wanted}
             try:
                 usage, choice = self._transport.ask(
@@ -170,7 +132,8 @@ class ChatTracker:
                 with self._lock:
                     self._place = max(self._place, place + 1)
             else:
-                self._meter.add(usage)
+                with self._lock:
+                    self._used += usage
                 return Prediction(self._state(choice))
 
     def _state(self, choice: Mapping[str, Any]) -> BeliefState:
@@ -193,15 +156,14 @@ class ChatTracker:
             return parse_answer(text, self._normalisation)
         except NoStateError as error:
             # Masked before it is cut: half a credential would not be found.
-            head = " ".join(redact(text).split())
-            shown = head if len(head) <= _SHOWN else head[: _SHOWN - 3] + "..."
+            shown = shortened(" ".join(redact(text).split()), _SHOWN)
             raise TrackerError(
                 f"the model's answer is no belief state: {redact(str(error))}; it begins with "
                 f"{shown!r}"
             ) from None
 
 
-def _completion(reply: Reply) -> tuple[object, Mapping[str, Any]]:
+def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     """Return what a chat completion took, and its first choice."""
     body = reply.json()
     choices = body.get("choices") if isinstance(body, Mapping) else None
@@ -213,7 +175,17 @@ def _completion(reply: Reply) -> tuple[object, Mapping[str, Any]]:
             f"answered with no chat completion, {describe(body)}: it has no choices[0].message",
             passing=passing,
         )
-    return body.get("usage"), choice
+    return _counted(body.get("usage")), choice
+
+
+def _counted(counts: object) -> Usage:
+    """Return what one answer took: its ``usage``; anything else gives no counts."""
+    found = counts if isinstance(counts, Mapping) else {}
+    prompt, completion = found.get("prompt_tokens"), found.get("completion_tokens")
+    # True is an int to Python, but it is no number of tokens.
+    if type(prompt) is type(completion) is int and min(prompt, completion) >= 0:
+        return Usage(1, 0, prompt, completion)
+    return Usage(1, 1)
 
 
 def _refuses_format(error: ServiceError) -> bool:

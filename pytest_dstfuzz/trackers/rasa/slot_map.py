@@ -29,6 +29,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
+from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.trackers.validation import describe, unknown_slot
 
 #: How messages name the option.
@@ -94,14 +95,14 @@ class SlotMap:
         if not self.complete:
             return (
                 f"the data does not say which slots there are, so all {len(self.places)} of the "
-                f"bot are compared: {_listed(sorted(self.places))}; a slot map, an ontology or the "
-                "option slots (--dst-slots) chooses some"
+                f"bot are compared: {listed(sorted(self.places), _SHOWN)}; a slot map, an ontology "
+                "or the option slots (--dst-slots) chooses some"
             )
         if not ignored:
             return ""
         return (
             f"of the bot's slots, {len(self.places)} are compared and {len(ignored)} ignored, "
-            f"as they are no slots of the data: {_listed(ignored)}"
+            f"as they are no slots of the data: {listed(ignored, _SHOWN)}"
         )
 
     def to_json(self) -> dict[str, object]:
@@ -110,22 +111,17 @@ class SlotMap:
 
 
 def slot_map(path: str | None, slots: Iterable[str], data: DialogueSet) -> SlotMap:
-    """Return the map that a file says, or that of equal names.
-
-    Args:
-        path: of the file; ``None`` = by name.
-        slots: those of the bot.
-        data: what its slots are mapped to.
+    """Return the map from slots of the bot to those of the data: that of a file, or by name.
 
     Raises:
         UserError: the file is wrong, or no slot of the bot is one of the data.
     """
     known = sorted(slots)
-    if path is None:
-        if data.ontology is None or not data.says_slots:
-            return _with_its_own(known, data)
-        return _by_name(known, data.ontology)
-    return _of_file(SourceFile(Path(path).name, Path(path)), known, data)
+    if path is not None:
+        return _of_file(SourceFile(Path(path).name, Path(path)), known, data)
+    if data.ontology is None or not data.says_slots:
+        return _with_its_own(known, data)
+    return _by_name(known, data.ontology)
 
 
 def _with_its_own(slots: list[str], data: DialogueSet) -> SlotMap:
@@ -137,7 +133,7 @@ def _with_its_own(slots: list[str], data: DialogueSet) -> SlotMap:
             usual = normalise_slot(name, data.normalisation) or name
             places[name] = SlotTarget(names.get(_folded(name), usual))
     if not places:
-        raise UserError(f"the bot has no slots but those of Rasa itself: {_listed(slots)}")
+        raise UserError(f"the bot has no slots but those of Rasa itself: {listed(slots, _SHOWN)}")
     return replace(_without_twins(places, "the bot's slots"), complete=False)
 
 
@@ -146,15 +142,14 @@ def _by_name(slots: list[str], ontology: Ontology) -> SlotMap:
     places = {}
     for name in slots:
         usual = normalise_slot(name, ontology.normalisation)
-        slot = usual if usual in ontology.values else names.get(_folded(name))
-        if slot is not None:
+        if slot := usual if usual in ontology.values else names.get(_folded(name)):
             places[name] = SlotTarget(slot)
     if not places:
         guesses = ((name, nearest(name, ontology.slots)) for name in slots)
         pair = next((f" ({name!r} may be {guess!r})" for name, guess in guesses if guess), "")
         raise UserError(
             f"none of the bot's slots has the name of a slot of the data{pair}: say with "
-            f"{_OPTION} what these are called: {_listed(slots)}"
+            f"{_OPTION} what these are called: {listed(slots, _SHOWN)}"
         )
     return _without_twins(places, "the bot's slots")
 
@@ -172,22 +167,21 @@ def _of_file(file: SourceFile, slots: list[str], data: DialogueSet) -> SlotMap:
 
 
 def _parsed(file: SourceFile) -> Mapping[str, object]:
-    if file.path.suffix.lower() == ".toml":
-        try:
-            return tomllib.loads(file.text())
-        except tomllib.TOMLDecodeError as error:
-            raise UserError(f"{file.place} is no valid TOML: {error}") from None
-        except RecursionError:
-            raise UserError(f"{file.place} is nested too deeply to be read") from None
-    if file.path.suffix.lower() == ".json":
-        parsed = file.json()
-        if isinstance(parsed, dict):
-            return parsed
+    kind = file.path.suffix.lower()
+    if kind not in (".toml", ".json"):
+        raise UserError(f"{file.place}: a slot map is a .toml or a .json file")
+    try:
+        parsed = tomllib.loads(file.text()) if kind == ".toml" else file.json()
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{file.place} is no valid TOML: {error}") from None
+    except RecursionError:
+        raise UserError(f"{file.place} is nested too deeply to be read") from None
+    if not isinstance(parsed, dict):
         raise UserError(
             f"{file.place}: a slot map is an object, the bot's slot -> the data's, "
             f"not {describe(parsed)}"
         )
-    raise UserError(f"{file.place}: a slot map is a .toml or a .json file")
+    return parsed
 
 
 def _place(entry: object, where: str, data: DialogueSet) -> SlotTarget:
@@ -222,8 +216,3 @@ def _without_twins(places: Mapping[str, SlotTarget], where: str) -> SlotMap:
 def _folded(name: str) -> str:
     """Return a name without case, and with one sign for blanks, dashes and underscores."""
     return re.sub(r"[\W_]+", "-", name.casefold())
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

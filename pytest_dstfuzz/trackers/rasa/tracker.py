@@ -57,13 +57,7 @@ class Heard(NamedTuple):
 class RasaTracker:
     """The belief states of a Rasa bot.
 
-    Args:
-        transport: to the bot.
-        slots: which of its slots are compared.
-        normalisation: of the data.
-        tries: how often a conversation is begun until each message was taken in once.
-        fingerprint: see below.
-        notes: see below.
+    A conversation is begun ``tries`` times at most, until each message was taken in once.
 
     Attributes:
         fingerprint: of the model that the bot says it has loaded, and of the slot map;
@@ -76,10 +70,10 @@ class RasaTracker:
         transport: Transport,
         slots: SlotMap,
         *,
-        normalisation: str = "plain",
-        tries: int = 1,
-        fingerprint: str | None = None,
-        notes: tuple[str, ...] = (),
+        normalisation: str,
+        tries: int,
+        fingerprint: str | None,
+        notes: tuple[str, ...],
     ) -> None:
         self.fingerprint = fingerprint
         self.notes = notes
@@ -95,7 +89,11 @@ class RasaTracker:
     def _believed(self, context: Context) -> Prediction:
         messages = context.user_utterances
         for message in messages:
-            _refuse_intent(message)
+            if message.lstrip().startswith("/"):
+                raise TrackerError(
+                    f"{message[:_SHOWN]!r} was not sent: Rasa takes a message that begins with "
+                    "'/' for an intent, and not for words"
+                )
         heard = 0
         for _ in range(self._tries):
             slots, heard = self._conversation(messages)
@@ -134,14 +132,7 @@ class RasaTracker:
 def create(
     url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> RasaTracker:
-    """Return the tracker of the bot at an address.
-
-    Args:
-        url: address of the Rasa server, ``http(s)://HOST:PORT``; its token may be in the
-            query (``?token=...``).
-        service: how it is asked.
-        data: the dialogues that are tested: what their slots and values are called.
-        settings: those of the run; ``slot_map`` names the file that maps slots.
+    """Return the tracker of the bot at an address, whose token may be in the query.
 
     Raises:
         UserError: there is no such bot, or its slots have no place in the data.
@@ -163,12 +154,16 @@ def create(
         there = slots if settings.tracker.slot_map is None else reached
         raise UserError(f"slots: {unknown_name('slot of the bot', missing[0], there)}")
     note = chosen.note(slots)
+    fingerprint = None
+    if version is not None:
+        text = json.dumps([version, chosen.to_json()], sort_keys=True)
+        fingerprint = hashlib.sha256(text.encode("ascii")).hexdigest()
     return RasaTracker(
         transport,
         chosen,
         normalisation=data.normalisation,
         tries=service.retries + 1,
-        fingerprint=_fingerprint(version, chosen),
+        fingerprint=fingerprint,
         notes=(note,) if note else (),
     )
 
@@ -223,26 +218,6 @@ def _object(reply: Reply, what: str) -> dict[str, object]:
     if not isinstance(body, dict):
         raise MalformedReply(f"answered with {describe(body)} where {what} of Rasa is expected")
     return body
-
-
-def _fingerprint(version: object, slots: SlotMap) -> str | None:
-    if version is None:
-        return None
-    text = json.dumps([version, slots.to_json()], sort_keys=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _refuse_intent(message: str) -> None:
-    """Refuse to send what Rasa would not read as words.
-
-    Raises:
-        TrackerError: the message begins as an intent does.
-    """
-    if message.lstrip().startswith("/"):
-        raise TrackerError(
-            f"{message[:_SHOWN]!r} was not sent: Rasa takes a message that begins with '/' for "
-            "an intent, and not for words"
-        )
 
 
 def _hint(error: TrackerError) -> str:

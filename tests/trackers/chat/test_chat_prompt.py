@@ -9,7 +9,7 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, Ontology
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.chat.prompt import Prompt, answer_formats, prompt_slots, state_schema
+from pytest_dstfuzz.trackers.chat.prompt import Prompt, answer_formats, prompt_slots
 
 ONTOLOGY = Ontology(
     {
@@ -24,11 +24,11 @@ CONTEXT = Context((Exchange("", "A room <b>please</b>"), Exchange("Which area?",
 def own(tmp_path: Path, text: str) -> Prompt:
     path = tmp_path / "prompt.jinja"
     path.write_text(text, encoding="utf-8")
-    return Prompt.load(str(path), ONTOLOGY)
+    return Prompt(str(path), ONTOLOGY)
 
 
 def test_the_default_prompt_says_what_a_model_needs() -> None:
-    text = Prompt.load(None, ONTOLOGY).render(CONTEXT)
+    text = Prompt(None, ONTOLOGY).render(CONTEXT)
     assert "- hotel-area (known: east, north)\n" in text
     assert "- hotel-name (such as: hotel 00, hotel 08, hotel 16, hotel 24, hotel 32)\n" in text
     assert "- taxi-departure\n" in text
@@ -42,7 +42,7 @@ def test_the_default_prompt_says_what_a_model_needs() -> None:
 
 def test_the_default_prompt_lists_every_slot_of_multiwoz() -> None:
     data = load_dialogues("sample", "test")
-    text = Prompt.load(None, data.ontology).render(CONTEXT)
+    text = Prompt(None, data.ontology).render(CONTEXT)
     assert data.ontology is not None
     assert [slot for slot in data.ontology.slots if f"\n- {slot}" not in text] == []
     assert "JSON" in text  # What the format json_object demands of a prompt.
@@ -51,16 +51,16 @@ def test_the_default_prompt_lists_every_slot_of_multiwoz() -> None:
 def test_slots_are_not_invented_where_none_is_named(tmp_path: Path) -> None:
     wanted = r"--dst-slots=.*<data>\.ontology\.json.*--dst-tracker prompt="
     with pytest.raises(UserError, match=wanted):
-        Prompt.load(None, None)
+        Prompt(None, None)
     # A prompt of one's own may name them itself.
     path = tmp_path / "own.jinja"
     path.write_text("{{ user }} {{ example }}", encoding="utf-8")
-    assert Prompt.load(str(path), None).render(CONTEXT).endswith(" {}")
-    assert [item.name for item in answer_formats([])] == ["json_object", "prompt"]
+    assert Prompt(str(path), None).render(CONTEXT).endswith(" {}")
+    assert answer_formats([]) == ({"type": "json_object"}, None)
 
 
 def test_slots_without_values_are_asked_for_by_name() -> None:
-    text = Prompt.load(None, Ontology({"size": (), "crust": ()})).render(CONTEXT)
+    text = Prompt(None, Ontology({"size": (), "crust": ()})).render(CONTEXT)
     assert "\n- crust\n- size\n" in text
     assert 'such as {"crust": "...", "size": "dontcare"}' in text
     assert "hotel" not in text
@@ -68,7 +68,7 @@ def test_slots_without_values_are_asked_for_by_name() -> None:
 
 
 def test_partial_labels_do_not_close_the_list_of_slots() -> None:
-    text = Prompt.load(None, Ontology({"size": ("big",)}, complete=False), others=True)
+    text = Prompt(None, Ontology({"size": ("big",)}, complete=False), others=True)
     assert "There may be other slots: name them in the same way." in text.render(CONTEXT)
 
 
@@ -111,18 +111,17 @@ def test_a_template_that_fails_on_one_dialogue_names_its_line(tmp_path: Path) ->
 
 def test_a_file_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot read the prompt .*nowhere: No such file"):
-        Prompt.load(str(tmp_path / "nowhere"), None)
+        Prompt(str(tmp_path / "nowhere"), None)
     (tmp_path / "latin").write_bytes("{{ user }} für".encode("latin-1"))
     with pytest.raises(UserError, match="is not UTF-8 text"):
-        Prompt.load(str(tmp_path / "latin"), None)
+        Prompt(str(tmp_path / "latin"), None)
 
 
 def test_the_schema_is_one_that_strict_modes_take() -> None:
     slots = [slot.name for slot in prompt_slots(ONTOLOGY)]
-    schema = state_schema(slots)
-    assert schema["additionalProperties"] is False
-    assert schema["required"] == list(schema["properties"]) == slots
-    first = answer_formats(slots)[0].response_format
+    first = answer_formats(slots)[0]
     assert first is not None
     assert first["json_schema"]["strict"] is True
-    assert first["json_schema"]["schema"] == schema
+    schema = first["json_schema"]["schema"]
+    assert schema["additionalProperties"] is False
+    assert schema["required"] == list(schema["properties"]) == slots

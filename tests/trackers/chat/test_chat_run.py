@@ -25,6 +25,7 @@ from loopback import FAULTS, Asked, Says
 from loopback import Service as ChatService
 
 from pytest_dstfuzz.config import build_settings
+from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.trackers.tracker import Usage
@@ -209,7 +210,7 @@ def test_a_budget_of_tokens_or_money_ends_the_run_in_order(
 
 
 def test_workers_share_what_the_preflight_left_of_a_budget() -> None:
-    spent = Usage(24, 0, 240, 120, 0.4).to_json()
+    spent = to_json(Usage(24, 0, 240, 120, 0.4))
     given = {"dstfuzz": {"usage": spent, "disagreement": None, "notes": []}}
     for limit in ({"max_tokens": 960}, {"max_cost": 1.0, "prices": (1.0, 1.0)}):
         config: Any = SimpleNamespace(workerinput={**given, "workercount": 2})

@@ -15,7 +15,7 @@ from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.chat.tracker import ChatTracker
 from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.trackers.tracker import Disagreement, Metered, Prediction
+from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction, usage_of
 
 DATA = DialogueSet(
     "toy", "test", (), Ontology({"hotel-area": ("north", "south"), "hotel-stars": ("3", "4")})
@@ -197,9 +197,9 @@ def test_tokens_and_money_are_counted() -> None:
 
     with chat(reply) as service:
         tracker = tracker_of(service, prices=(2.0, 10.0))
-        assert isinstance(tracker, Metered)
         tracker.predict(CONTEXTS)
-    usage = tracker.usage
+    usage = usage_of(tracker)
+    assert usage is not None
     assert (usage.answers, usage.uncounted) == (20, 1)
     assert (usage.prompt_tokens, usage.completion_tokens, usage.tokens) == (190, 95, 285)
     assert usage.cost == pytest.approx((190 * 2.0 + 95 * 10.0) / 1e6)
