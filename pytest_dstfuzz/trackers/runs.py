@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError, UserError
+from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.neural import EMA, learning_rate, write_tensors
 from pytest_dstfuzz.trackers.run_settings import EpochFigures, RunSettings, TrainingRun
@@ -27,7 +28,7 @@ from pytest_dstfuzz.trackers.run_settings import EpochFigures, RunSettings, Trai
 STATE_FILE = "training.safetensors"
 _RUN = "dstfuzz.run"
 
-
+T = TypeVar("T")
 F = TypeVar("F", bound=EpochFigures)
 Group = TypeVar("Group")
 #: Told a line at a time.
@@ -63,104 +64,97 @@ def labelled_split(settings: RunSettings, split: str) -> DialogueSet:
     return replace(found, dialogues=dialogues)
 
 
-@dataclass(frozen=True)
-class RunState:
-    """Weights, their average and the state of Adam, to a file and back.
+def write_run(
+    folder: Path, key: str, about: Mapping[str, Any], tensors: Iterable[tuple[str, Tensor]]
+) -> None:
+    """Write all that a resumed run needs, as one file: it is whole, or as it was before.
 
-    Attributes:
-        folder: where the file lies.
-        parameters: name and weights, in the order of the optimiser.
-        average: of the same weights.
-        optimiser: Adam or AdamW, fused.
+    What is said about the run is in its metadata, as JSON under ``key``.
     """
+    write_tensors(folder / STATE_FILE, dict(tensors), about={key: json.dumps(about)})
+
+
+@dataclass(frozen=True)
+class SavedRun:
+    """What `write_run` wrote; all that is wrong with it is a `UserError`."""
 
     folder: Path
-    parameters: Sequence[tuple[str, Tensor]]
-    average: EMA
-    optimiser: torch.optim.Optimizer
+    about: dict[str, Any]
+    tensors: Mapping[str, Tensor]
 
-    def save(self, run: Mapping[str, Any]) -> None:
-        """Write all that a resumed run needs, as one file: it is whole or not there.
-
-        Args:
-            run: what is said about it; ``identity`` is what must not change.
-        """
-        tensors: dict[str, Tensor] = {}
-        for (name, parameter), mean in zip(self.parameters, self.average.values, strict=True):
-            state = self.optimiser.state[parameter]
-            tensors[f"weight.{name}"], tensors[f"average.{name}"] = parameter, mean
-            tensors[f"first.{name}"], tensors[f"second.{name}"] = (
-                state["exp_avg"],
-                state["exp_avg_sq"],
-            )
-            tensors["step"] = state["step"]
-        write_tensors(self.folder / STATE_FILE, tensors, about={_RUN: json.dumps(run)})
-
-    def restore(self, identity: Mapping[str, Any]) -> dict[str, Any]:
-        """Go back to what was saved last, and return what was said about it.
-
-        Args:
-            identity: of the run that is to go on.
-
-        Raises:
-            UserError: there is no such file, it is damaged, or the run is another one.
-        """
-        run, tensors = self._read()
-        earlier = run.get("identity")
-        if not isinstance(earlier, dict):
-            raise self.cannot_resume(f"{STATE_FILE} is damaged (no identity)")
-        for name, value in identity.items():
-            if name not in earlier:
-                raise self.cannot_resume(f"{STATE_FILE} does not say what {name} was")
-            if earlier[name] != value:
-                raise self.cannot_resume(f"{name} was {earlier[name]!r}, is now {value!r}")
-        self._fill(tensors)
-        return run
-
-    def cannot_resume(self, reason: str) -> UserError:
-        """Return the error for a run that cannot go on."""
-        return UserError(f"cannot resume from {self.folder}: {reason}")
-
-    def _read(self) -> tuple[dict[str, Any], dict[str, Tensor]]:
-        """Return what the file of an earlier part says about its run, and its tensors."""
+    @classmethod
+    def read(cls, folder: Path, key: str) -> SavedRun:
+        """Read the file of an earlier part of a run."""
         try:
-            with safe_open(self.folder / STATE_FILE, "pt") as file:
-                about = file.metadata() or {}
+            with safe_open(folder / STATE_FILE, "pt") as file:
+                metadata = file.metadata() or {}
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-            run = json.loads(about.get(_RUN, "null"))
+            found = cls(folder, json.loads(metadata.get(key, "null")), tensors)
+        except FileNotFoundError:
+            reason = f"it has no {STATE_FILE}, so no run was begun in it"
+            raise _cannot_resume(folder, reason) from None
         except (OSError, ValueError, SafetensorError) as error:
-            raise self.cannot_resume(str(error)) from error
-        if not isinstance(run, dict):
-            raise self.cannot_resume(
+            raise _cannot_resume(folder, f"{STATE_FILE} is damaged ({error})") from error
+        if not isinstance(found.about, dict):
+            raise found.refused(
                 f"{STATE_FILE} does not say what run it is of; an earlier version wrote it"
             )
-        return run, tensors
+        return found
 
-    def _fill(self, tensors: Mapping[str, Tensor]) -> None:
-        """Copy weights, their average and the optimiser's state."""
-        kinds = ("weight", "average", "first", "second")
-        shapes = {
-            f"{kind}.{name}": parameter.shape
-            for name, parameter in self.parameters
-            for kind in kinds
-        }
-        for name, shape in {**shapes, "step": torch.Size([])}.items():
-            if name not in tensors:
-                raise self.cannot_resume(f"{STATE_FILE} has no tensor {name!r}")
-            if tensors[name].shape != shape:
-                raise self.cannot_resume(
-                    f"{name!r} has the shape {list(tensors[name].shape)}, not {list(shape)}"
-                )
+    def refused(self, reason: str) -> UserError:
+        """Return the error for a run that cannot go on."""
+        return _cannot_resume(self.folder, reason)
+
+    def built(self, kind: type[T], data: object) -> T:
+        """Build a dataclass of what is said about the run."""
+        try:
+            return from_json(kind, data)
+        except ValueError as error:
+            raise self.refused(f"{STATE_FILE} is damaged ({error})") from None
+
+    def check(self, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+        """Refuse to go on with another run: what ``now`` says of it must be as it was."""
+        for name, value in now.items():
+            if name not in earlier:
+                raise self.refused(f"{STATE_FILE} does not say what {name} was")
+            if earlier[name] != value:
+                raise self.refused(f"{name} was {earlier[name]!r}, is now {value!r}")
+
+    def fill(self, places: Iterable[tuple[str, Tensor]]) -> None:
+        """Copy each tensor to its place, given by its name."""
         with torch.no_grad():
-            for number, (name, parameter) in enumerate(self.parameters):
-                parameter.copy_(tensors[f"weight.{name}"])
-                self.average.values[number].copy_(tensors[f"average.{name}"])
-                self.optimiser.state[parameter] = {
-                    # The fused optimiser wants its count where the weights are.
-                    "step": tensors["step"].clone().to(parameter.device),
-                    "exp_avg": tensors[f"first.{name}"].to(parameter.device),
-                    "exp_avg_sq": tensors[f"second.{name}"].to(parameter.device),
-                }
+            for name, place in places:
+                if name not in self.tensors:
+                    raise self.refused(f"{STATE_FILE} has no tensor {name!r}")
+                found = self.tensors[name]
+                if found.shape != place.shape:
+                    raise self.refused(
+                        f"{name!r} has the shape {list(found.shape)}, not {list(place.shape)}"
+                    )
+                place.copy_(found)
+
+
+def _cannot_resume(folder: Path, reason: str) -> UserError:
+    return UserError(f"cannot resume from {folder}: {reason}")
+
+
+def moments(optimiser: torch.optim.Optimizer, parameter: Tensor) -> dict[str, Tensor]:
+    """Return what Adam, fused, has gathered about a weight: nothing before its first step."""
+    state: dict[str, Tensor] = optimiser.state[parameter]
+    if not state:
+        # The fused one wants its count where the weights are.
+        state["step"] = torch.zeros((), device=parameter.device)
+        state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(parameter) for _ in range(2))
+    return state
+
+
+@dataclass(frozen=True)
+class _About:
+    """What is said about the run of a tracker."""
+
+    identity: dict[str, Any]
+    parts: list[dict[str, Any]]
+    history: list[Any]
 
 
 def best(history: Sequence[F]) -> F:
@@ -192,10 +186,8 @@ class ResumableTrainer(ABC, Generic[F, Group]):
     ) -> None:
         """Begin a fresh run."""
         self._settings, self._module, self._optimiser = settings, model, optimiser
-        named = list(model.named_parameters())
-        self.parameters = [parameter for _, parameter in named]
+        self.parameters = list(model.parameters())
         self.average = EMA(self.parameters, settings.average_decay)
-        self.state = RunState(settings.output, named, self.average, optimiser)
         self.history: list[F] = []
         self.parts: list[dict[str, Any]] = [self._part()]
 
@@ -345,13 +337,8 @@ class ResumableTrainer(ABC, Generic[F, Group]):
 
     def save(self) -> None:
         """Write all that a resumed run needs."""
-        self.state.save(
-            {
-                "identity": self.identity(),
-                "parts": self.parts,
-                "history": [asdict(figures) for figures in self.history],
-            }
-        )
+        about = _About(self.identity(), self.parts, self.history)
+        write_run(self._settings.output, _RUN, asdict(about), self._tensors())
 
     def restore(self) -> None:
         """Go back to the end of the last epoch that was saved.
@@ -359,18 +346,25 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         Raises:
             UserError: there is no such file, it is damaged, or the run is another one.
         """
-        run = self.state.restore(self.identity())
-        try:
-            parts = [dict(part) for part in run["parts"]]
-            self.history = [self.FIGURES(**figures) for figures in run["history"]]
-        except (KeyError, TypeError, ValueError) as error:
-            raise self.state.cannot_resume(f"{STATE_FILE} is damaged ({error!r})") from error
-        now = self._part()
-        if not parts or any(
-            parts[-1].get(name) != now[name] for name in self._settings.changeable()
-        ):
-            parts.append(now)
-        self.parts = parts
+        saved = SavedRun.read(self._settings.output, _RUN)
+        about = saved.built(_About, saved.about)
+        saved.check(about.identity, self.identity())
+        self.history = [saved.built(self.FIGURES, figures) for figures in about.history]
+        saved.fill(self._tensors())
+        self.parts, now = about.parts, self._settings.changeable()
+        if not self.parts or any(self.parts[-1].get(name) != now[name] for name in now):
+            self.parts.append(self._part())
+
+    def _tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield weights, their average and the optimiser's state, to be read or filled."""
+        named = self._module.named_parameters()
+        for (name, parameter), mean in zip(named, self.average.values, strict=True):
+            state = moments(self._optimiser, parameter)
+            yield f"weight.{name}", parameter
+            yield f"average.{name}", mean
+            yield f"first.{name}", state["exp_avg"]
+            yield f"second.{name}", state["exp_avg_sq"]
+            yield "step", state["step"]
 
     def _part(self) -> dict[str, Any]:
         return {"from_epoch": len(self.history), **self._settings.changeable()}

@@ -27,21 +27,23 @@ from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.runs import SavedRun, check_output, write_run
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.training.environment import Environment, environment_spec
 from pytest_dstfuzz.training.predictor import TrainingPredictor
-from pytest_dstfuzz.training.resume import (
-    STATE_FILE,
-    cannot_resume,
-    read_run,
-    restore_state,
-    save_state,
-)
 from pytest_dstfuzz.training.right_dialogues import Say, held_out, right_dialogues, unlabelled
-from pytest_dstfuzz.training.trainer import AgentTrainer, Round, TensorBoardLogger, TrainingConfig
+from pytest_dstfuzz.training.trainer import (
+    AgentTrainer,
+    Round,
+    TensorBoardLogger,
+    TrainerState,
+    TrainingConfig,
+)
 
 #: What to train on: the dialogues that the tracker gets right throughout, or all.
 DIALOGUES: Final = ("right", "all")
+#: Where the state of a run says what it is.
+_METADATA: Final = "dstfuzz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,28 @@ class AgentTraining(NamedTuple):
     ended_by: str  #: ``calls`` or ``max_minutes``.
 
 
+@dataclass(frozen=True, slots=True)
+class _RunAbout:
+    """What run it is."""
+
+    identity: dict[str, Any]  #: What must not change between its parts.
+    #: Ids of the dialogues that the tracker gets right at every turn, or that have no labels.
+    right: tuple[str, ...]
+    fingerprint: str  #: Of what it gets right on the splits.
+
+
+@dataclass(frozen=True, slots=True)
+class _State(TrainerState):
+    """What is said about a run between two rounds."""
+
+    run: _RunAbout
+
+
 class _Material(NamedTuple):
     """The dialogues of a run."""
 
-    #: Ids of those that the tracker gets right at every turn, or that have no labels.
-    right: tuple[str, ...]
-    fingerprint: str  #: Of what it gets right on the splits.
+    right: tuple[str, ...]  #: As in `_RunAbout`.
+    fingerprint: str  #: Likewise.
     training: DialogueSet  #: Those to train on.
     held_out: DialogueSet  #: Those that the agent never sees.
 
@@ -100,14 +118,11 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
             could resume from.
         TrackerError: the tracker failed.
     """
-    if not run.resume and (run.output / STATE_FILE).exists():
-        raise UserError(
-            f"{run.output} holds a training run already: resume it, or choose another folder"
-        )
     if run.dialogues not in DIALOGUES:
         raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)
     # Before what takes its time, as it may not be installed.
     log = TensorBoardLogger(run.tensorboard) if run.tensorboard is not None else None
+    check_output(run.output, resume=run.resume)
     splits = _splits(run)
     if tracker is None:
         settings = Settings.of(
@@ -119,9 +134,10 @@ def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> Agen
             **run.adapter,
         )
         tracker = tracker_for(settings, splits[0])
-    material = _known(run, splits) if run.resume else _found(run, splits, tracker, say)
+    saved = SavedRun.read(run.output, _METADATA) if run.resume else None
+    material = _known(saved, run, splits) if saved else _found(run, splits, tracker, say)
     training = _Training(run, tracker, material, say, log)
-    training.begin()
+    training.begin(saved)
     try:
         ended_by = training.run_round()
     finally:
@@ -161,16 +177,17 @@ class _Training:
             run.training, environment, data.dialogues, lambda: self._predictor.calls, run.device
         )
 
-    def begin(self) -> None:
+    def begin(self, saved: SavedRun | None) -> None:
         """Write the state of a fresh run, or go back to the last one of an earlier part.
 
         Raises:
             UserError: the earlier part is not of this run, or the calls do not pay for it.
         """
-        output, trainer = self._run.output, self.trainer
-        if self._run.resume:
-            self._check_same()
-            restore_state(output, trainer)
+        trainer = self.trainer
+        if saved is not None:
+            state = saved.built(_State, saved.about)
+            saved.check(state.run.identity, self._identity())
+            trainer.restore(state, saved)
             self._say(f"resumed after round {len(trainer.history)}, {trainer.calls:,} calls")
             if trainer.history:
                 # The last part may have been killed after its state and before its policy.
@@ -234,9 +251,10 @@ class _Training:
         save_policy(run.output / POLICY_FILE, self.trainer.learner.weights(), about)
 
     def _save(self) -> None:
-        right, fingerprint = list(self._material.right), self._material.fingerprint
-        described = {"identity": self._identity(), "right": right, "fingerprint": fingerprint}
-        save_state(self._run.output, self.trainer, described)
+        material, state = self._material, self.trainer.state
+        run = _RunAbout(self._identity(), material.right, material.fingerprint)
+        about = asdict(_State(state.counters, state.history, run))
+        write_run(self._run.output, _METADATA, about, self.trainer.tensors())
 
     def _identity(self) -> dict[str, Any]:
         """Return what must not change between the parts of a run, as JSON values."""
@@ -257,15 +275,6 @@ class _Training:
         same: dict[str, Any] = json.loads(json.dumps(described))
         return same
 
-    def _check_same(self) -> None:
-        output = self._run.output
-        earlier = read_run(output).get("identity")
-        for name, value in self._identity().items():
-            if not isinstance(earlier, dict) or name not in earlier:
-                raise cannot_resume(output, f"{STATE_FILE} does not say what {name} was")
-            if earlier[name] != value:
-                raise cannot_resume(output, f"{name} was {earlier[name]!r}, is now {value!r}")
-
 
 def _splits(run: AgentRun) -> list[DialogueSet]:
     splits = [with_slots(load_dialogues(run.data, split), run.slots) for split in run.splits]
@@ -285,27 +294,22 @@ def _found(run: AgentRun, splits: Sequence[DialogueSet], tracker: Tracker, say: 
     return _Material(ids, _digest(json.dumps(figures)), *_parted(run, splits, right.data))
 
 
-def _known(run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
+def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Material:
     """Return the dialogues of an earlier part of the run: the tracker need not be asked again."""
-    earlier = read_run(run.output)
-    try:
-        right = tuple(map(str, earlier["right"]))
-        fingerprint = str(earlier["fingerprint"])
-    except (KeyError, TypeError) as error:
-        raise cannot_resume(run.output, f"{STATE_FILE} is damaged ({error!r})") from error
+    earlier = saved.built(_State, saved.about).run
+    right = earlier.right
     dialogues = {dialogue.id: dialogue for data in splits for dialogue in data.dialogues}
     if missing := [name for name in right if name not in dialogues]:
-        raise cannot_resume(
-            run.output,
+        raise saved.refused(
             f"the data lacks {len(missing)} dialogues that the run was begun with, "
-            f"such as {missing[0]!r}",
+            f"such as {missing[0]!r}"
         )
     data = replace(
         splits[0],
         split="+".join(item.split for item in splits),
         dialogues=tuple(dialogues[name] for name in right),
     )
-    return _Material(right, fingerprint, *_parted(run, splits, data))
+    return _Material(right, earlier.fingerprint, *_parted(run, splits, data))
 
 
 def _parted(

@@ -2,24 +2,27 @@
 
 A round plays one episode with each of some dialogues, side by side, so that the tracker
 gets full batches. Every stream of random numbers is derived from the seed and the round;
-with the state of the trainer (`resume`) a round is a function of what came before it.
+with the state of the trainer a round is a function of what came before it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from pytest_dstfuzz.agents.policy import COUNT, Exploration, PolicyChoice
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.neural import threads
+from pytest_dstfuzz.trackers.runs import SavedRun, moments
 from pytest_dstfuzz.training.environment import Environment, EnvironmentStep, Observation
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig, MultiPDQN
 from pytest_dstfuzz.training.replay import Replay, ReplayBatch
@@ -32,6 +35,8 @@ _TEMPERATURE: Final = 0.3
 #: Rounds that the running figure is taken over.
 _RUNNING: Final = 5
 _SEED_BOUND: Final = 2**63
+_NETWORKS: Final = ("actor", "critic", "actor_target", "critic_target")
+_OPTIMISERS: Final = ("actor_optimiser", "critic_optimiser")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ class TrainingConfig:
         reward_by_name(self.reward)
 
 
-class Round(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Round:
     """What came of one round."""
 
     number: int  #: Of the round, from 1.
@@ -77,6 +83,24 @@ class Round(NamedTuple):
     broken: int  #: Turns that were broken.
     critic_loss: float  #: Mean over the updates; 0 without any.
     actor_loss: float  #: Likewise.
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """How far a training has come, see `AgentTrainer`."""
+
+    calls_before: int
+    dialogues_begun: int
+    steps: int
+    updates: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerState:
+    """What a trainer is between two rounds, its tensors apart."""
+
+    counters: Counters
+    history: tuple[Round, ...]
 
 
 class _ScheduledEpisode(NamedTuple):
@@ -104,7 +128,7 @@ class AgentTrainer:
         self.history: list[Round] = []
         #: Contexts asked for before the first round, and what the whole run has come to.
         self.calls_before = 0
-        self.dialogues_begun = self.steps = self.updates = 0
+        self.dialogues_begun = self.updates = 0
         self._environment = environment
         self._dialogues = tuple(dialogues)
         self._calls = calls
@@ -128,6 +152,40 @@ class AgentTrainer:
         done = (self.calls - before) / max(1, config.calls - before)
         fall = done / config.exploration_fraction if config.exploration_fraction > 0 else math.inf
         return max(config.epsilon_end, 1.0 - fall * (1.0 - config.epsilon_end))
+
+    @property
+    def state(self) -> TrainerState:
+        """What a resumed run needs, beside the tensors."""
+        before, begun, steps = self.calls_before, self.dialogues_begun, self.replay.added
+        return TrainerState(Counters(before, begun, steps, self.updates), tuple(self.history))
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Yield all that was learned and is remembered, to be read or filled."""
+        for network in _NETWORKS:
+            for name, tensor in getattr(self.learner, network).state_dict().items():
+                yield f"{network}.{name}", tensor
+        # Before their first step the optimisers have gathered nothing.
+        for name in _OPTIMISERS if self.updates else ():
+            optimiser: torch.optim.Optimizer = getattr(self.learner, name)
+            parameters = [weight for group in optimiser.param_groups for weight in group["params"]]
+            for number, parameter in enumerate(parameters):
+                for kind, tensor in moments(optimiser, parameter).items():
+                    yield f"{name}.{number}.{kind}", tensor
+        for column, values in self.replay.columns.items():
+            yield f"replay.{column}", torch.from_numpy(values[: len(self.replay)])
+
+    def restore(self, state: TrainerState, saved: SavedRun) -> None:
+        """Bring a fresh trainer to where a run was when its state was written.
+
+        What it does then is what an uninterrupted one does, to the last bit.
+
+        Raises:
+            UserError: the tensors are of networks of other sizes, or damaged.
+        """
+        counters, self.history = state.counters, list(state.history)
+        self.calls_before, self.dialogues_begun = counters.calls_before, counters.dialogues_begun
+        self.replay.added, self.updates = counters.steps, counters.updates
+        saved.fill(self.tensors())
 
     def broken_per_1000_calls(self) -> float:
         """Return the turns broken for every 1,000 calls of the last few rounds."""
@@ -235,12 +293,11 @@ class AgentTrainer:
                 terminated=np.asarray(step.terminated, np.float32),
             )
         )
-        self.steps += 1
 
     def _learn(self, rng: np.random.Generator) -> list[tuple[float, float]]:
         """Make the updates that are due; returns the losses of critic and actor."""
         config = self.config
-        due = (self.steps - config.learning_starts) // config.train_frequency
+        due = (self.replay.added - config.learning_starts) // config.train_frequency
         losses = []
         with threads(1):
             while self.updates < due:

@@ -148,7 +148,7 @@ def same_file(one: Path, other: Path, name: str) -> bool:
     return (one / name).read_bytes() == (other / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", ["save_state", "save_policy"])
+@pytest.mark.parametrize("name", ["write_run", "save_policy"])
 @pytest.mark.parametrize("number", [2, 4])
 def test_an_interrupt_while_writing_costs_a_round_at_most(
     data: Path,
@@ -316,9 +316,9 @@ def damage(folder: Path, change: Callable[[dict[str, Any], dict[str, Any]], obje
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _, about: about.clear(), "does not say what run it is of"),
-        (lambda _, about: about["run"].pop("right"), r"is damaged \(KeyError\('right'\)\)"),
-        (lambda _, about: about["run"].pop("identity"), "does not say what package version was"),
+        (lambda _, about: about.clear(), r"is damaged \(lacks 'counters'\)"),
+        (lambda _, about: about["run"].pop("right"), r"is damaged \(run: lacks 'right'\)"),
+        (lambda _, about: about["run"].pop("identity"), r"is damaged \(run: lacks 'identity'\)"),
         (lambda _, about: about["run"]["identity"].pop("seed"), "does not say what seed was"),
         (lambda _, about: about.pop("history"), "is damaged .*history"),
         (lambda _, about: about["counters"].pop("steps"), "is damaged .*steps"),

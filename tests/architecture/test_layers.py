@@ -82,7 +82,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "_pytest": (),
     "xdist": (),
     "torch": (*NEURAL, "perturb/lexicon/word_sources", "training"),
-    "safetensors": (*NEURAL, "agents/checkpoint", "training/resume"),
+    "safetensors": (*NEURAL, "agents/checkpoint"),
     "transformers": ("perturb/lexicon/word_sources", "trackers/simpletod"),
     "tokenizers": ("trackers/simpletod",),
     "nltk": ("perturb/lexicon/word_sources",),
