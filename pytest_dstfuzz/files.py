@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import time
 import tomllib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -116,6 +117,19 @@ def write_bytes(path: Path, content: bytes) -> None:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from None
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of names and contents of files, in their order, as 64 digits.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.name.encode("utf-8", "surrogateescape") + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
 
 
 def check_apart(

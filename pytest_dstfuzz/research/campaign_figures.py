@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.campaign.ledger import Counts, count
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.config import VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -59,12 +61,23 @@ class CampaignFigures:
     #: How long it ran.
     seconds: float
 
+    @property
+    def calls(self) -> int:
+        """Contexts that the tracker was asked for."""
+        return sum(turn.calls for turn in self.turns)
+
+    @property
+    def turns_broken(self) -> int:
+        """Turns with a violation."""
+        return sum(bool(turn.violations) for turn in self.turns)
+
 
 class StrictVeto:
-    """Says what `strict`, the profile of its perturber, vetoes, whichever profile made it."""
+    """Says what `strict` vetoes, whichever profile made it; ``settings`` are the campaign's."""
 
-    def __init__(self, perturber: Perturber, data: DialogueSet) -> None:
-        self._perturber = perturber
+    def __init__(self, settings: VariantSettings, data: DialogueSet) -> None:
+        strict = replace(settings, validity="strict")
+        self._perturber = Perturber.of(strict, data, load_lexicon())
         self._data = data
         self._dialogues: dict[str, Dialogue] = {item.id: item for item in data.dialogues}
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
-from pytest_dstfuzz.config import Settings, names_of, settings_json
+from pytest_dstfuzz.config import Settings, VariantSettings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.files import digest_of
 from pytest_dstfuzz.perturb.action import inertia
-from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.research.campaign_figures import (
@@ -27,6 +27,7 @@ from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTas
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.training.right_dialogues import Paced, Say
 
 _PACKAGE: Final = Path(__file__).parents[1]
 #: What the outcome of a campaign depends on.
@@ -55,23 +56,25 @@ class CampaignRunner:
     tracker: Tracker
     data: DialogueSet
 
-    def run(self, settings: Settings, done: Callable[[int], None] | None = None) -> CampaignFigures:
+    def run(
+        self, settings: Settings, say: Say | None = None, name: str | None = None
+    ) -> CampaignFigures:
         """Run one campaign over all the dialogues, with a predictor of its own.
 
-        ``done`` is told after each turn how many are done.
+        ``say`` is told now and then how many turns are done, under the campaign's ``name``.
 
         Raises:
             UserError: the settings cannot be used.
             GivenUpError: nobody answers any more.
         """
-        started, turns = time.monotonic(), 0
+        started, done, turns = time.monotonic(), 0, self.data.turn_count()
+        tell = say and Paced(say)
 
         def listen(event: Event) -> None:
-            nonlocal turns
-            if isinstance(event, TurnDone):
-                turns += 1
-                if done is not None:
-                    done(turns)
+            nonlocal done
+            done += isinstance(event, TurnDone)
+            if tell and isinstance(event, TurnDone):
+                tell(f"{name or title(settings.variant)}: {done} of {turns} turns")
 
         k = settings.variant.transformations
         # The clean contexts are calls of every search.
@@ -88,15 +91,19 @@ class CampaignRunner:
         )
         results = list(campaign.run())
         predictor.refuse_if_given_up()
-        figures = all_turn_figures(results, self._veto(settings))
+        strict = settings.variant.validity == "strict"
+        veto = None if strict else StrictVeto(settings.variant, self.data)
+        figures = all_turn_figures(results, veto)
         return CampaignFigures(figures, inertia(search.actions), time.monotonic() - started)
 
-    def _veto(self, settings: Settings) -> StrictVeto | None:
-        if settings.variant.validity == "strict":
-            return None
-        strict = replace(settings.variant, validity="strict")
-        perturber = Perturber.of(strict, self.data, load_lexicon())
-        return StrictVeto(perturber, self.data)
+
+def title(settings: VariantSettings) -> str:
+    """Name a campaign in a line of progress."""
+    until = ", until broken" if settings.stop_at_first else ""
+    return (
+        f"{settings.validity}, {settings.search}, k = {settings.transformations}, "
+        f"{settings.variants} variants{until}, seed {settings.seed}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +129,19 @@ class Fingerprint:
         """Take the fingerprint of a tracker and dialogues."""
         code = [path for part in _CODE for path in _files(_PACKAGE / part)]
         return cls(
-            code=_digest([path for path in code if path.suffix not in (".pyc", ".md")]),
+            code=digest_of(path for path in code if path.suffix not in (".pyc", ".md")),
             tracker=tuple(
                 (item.split, item.turns, item.right, item.right_slots) for item in evaluations
             ),
             dialogues=hashlib.sha256(repr(data).encode("utf-8")).hexdigest(),
-            checkpoint=_digest(_files(Path(checkpoint))) if checkpoint else "",
+            checkpoint=digest_of(_files(Path(checkpoint))) if checkpoint else "",
         )
 
     def key(self, settings: Settings) -> dict[str, Any]:
         """Return what tells a campaign from every other one, as JSON."""
-        agent = is_agent(settings.variant.search)
+        agent, given = is_agent(settings.variant.search), settings_json(settings)
         return {
-            **{
-                name: value
-                for name, value in settings_json(settings).items()
-                if name not in _PLACES
-            },
+            **{name: value for name, value in given.items() if name not in _PLACES},
             "search": "agent" if agent else settings.variant.search,
             "policy": named_policy(settings.variant.search).fingerprint if agent else "",
             "code": self.code,
@@ -152,14 +155,6 @@ def _files(path: Path) -> list[Path]:
     if path.is_dir():
         return sorted(item for item in path.rglob("*") if item.is_file())
     return [path] if path.is_file() else []
-
-
-def _digest(paths: Sequence[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        digest.update(path.name.encode("utf-8") + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
 
 
 class Recording:

@@ -17,16 +17,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz.config import Settings, VariantSettings
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
-from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
+from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint, title
 from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.training.right_dialogues import Paced, Say
+from pytest_dstfuzz.training.right_dialogues import Say
 
 #: Folder of the finished campaigns, in that of the tables.
 FOLDER: Final = "campaigns"
@@ -62,9 +61,9 @@ class Campaigns:
         self._say = say
         self._done: dict[Settings, CampaignFigures] = {}
 
-    def figures(self, settings: Settings) -> CampaignFigures:
-        """Return the figures of a campaign that was run."""
-        return self._done[settings]
+    def figures(self, wanted: Sequence[Settings]) -> list[CampaignFigures]:
+        """Return the figures of campaigns that were run."""
+        return [self._done[settings] for settings in wanted]
 
     def run(self, wanted: Sequence[Settings]) -> None:
         """Run what is not there yet.
@@ -72,31 +71,24 @@ class Campaigns:
         Raises:
             UserError: the settings cannot be used, or a process was ended from outside.
         """
-        missing = [item for item in dict.fromkeys(wanted) if item not in self._done]
-        for settings in list(missing):
-            kept = self._kept(settings)
-            if kept is not None:
+        for settings in wanted:
+            if settings not in self._done and (kept := self._kept(settings)) is not None:
                 self._done[settings] = kept
-                missing.remove(settings)
-        count = len(set(wanted))
-        if count:
+        missing = [item for item in dict.fromkeys(wanted) if item not in self._done]
+        if count := len(set(wanted)):
             self._say(f"{count} campaigns, {count - len(missing)} of them are there already")
         several = self._jobs > 1 and len(missing) > 1
         finished = self._side_by_side(missing) if several else self._one_by_one(missing)
         for number, (settings, figures) in enumerate(finished, start=1):
             self._done[settings] = figures
             self._keep(settings, figures)
-            self._say(f"[{number}/{len(missing)}] {title(settings.variant)}: {_line(figures)}")
+            found = f"{figures.turns_broken} turns broken in {figures.calls:,} calls"
+            name = title(settings.variant)
+            self._say(f"[{number}/{len(missing)}] {name}: {found}, {figures.seconds:.0f} s")
 
     def _one_by_one(self, wanted: Sequence[Settings]) -> Iterator[tuple[Settings, CampaignFigures]]:
-        turns = self._bench.data.turn_count()
         for settings in wanted:
-            tell, name = Paced(self._say), title(settings.variant)
-
-            def done(count: int, tell: Paced = tell, name: str = name) -> None:
-                tell(f"{name}: {count} of {turns} turns")
-
-            yield settings, self._bench.run(settings, done)
+            yield settings, self._bench.run(settings, self._say)
 
     def _side_by_side(
         self, wanted: Sequence[Settings]
@@ -123,43 +115,26 @@ class Campaigns:
 
     def _kept(self, settings: Settings) -> CampaignFigures | None:
         """Return the figures on disk, where they are those of this very campaign."""
-        path, key = self._place(settings)
-        if path is None or not path.is_file():
+        if self._folder is None:
             return None
+        key = self._fingerprint.key(settings)
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = json.loads(_file_in(self._folder, key).read_text(encoding="utf-8"))
             known = found["key"] == key
             return from_json(CampaignFigures, found["figures"]) if known else None
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # Half a file or another format: it is run again.
+            return None  # None, half a file or another format: it is run again.
 
     def _keep(self, settings: Settings, figures: CampaignFigures) -> None:
-        path, key = self._place(settings)
-        if path is not None:
-            kept = {"key": key, "figures": to_json(figures)}
-            write_text(path, json.dumps(kept) + "\n")
-
-    def _place(self, settings: Settings) -> tuple[Path | None, dict[str, Any]]:
-        key = self._fingerprint.key(settings)
-        if self._folder is None:
-            return None, key
-        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode("utf-8")).hexdigest()
-        return self._folder / f"{digest[:24]}.json", key
+        if self._folder is not None:
+            key = self._fingerprint.key(settings)
+            kept = json.dumps({"key": key, "figures": to_json(figures)})
+            write_text(_file_in(self._folder, key), kept + "\n")
 
 
-def title(settings: VariantSettings) -> str:
-    """Name a campaign in a line of progress."""
-    until = ", until broken" if settings.stop_at_first else ""
-    return (
-        f"{settings.validity}, {settings.search}, k = {settings.transformations}, "
-        f"{settings.variants} variants{until}, seed {settings.seed}"
-    )
-
-
-def _line(figures: CampaignFigures) -> str:
-    broken = sum(bool(turn.violations) for turn in figures.turns)
-    calls = sum(turn.calls for turn in figures.turns)
-    return f"{broken} turns broken in {calls:,} calls, {figures.seconds:.0f} s"
+def _file_in(folder: Path, key: dict[str, Any]) -> Path:
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode("utf-8")).hexdigest()
+    return folder / f"{digest[:24]}.json"
 
 
 #: The bench of a process that runs campaigns for another one.
@@ -171,14 +146,10 @@ def _begin(settings: Settings, splits: Sequence[str], ids: frozenset[str]) -> No
     # An interrupt is for the process that the user sees.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parts = [load_dialogues(settings.data.data, split) for split in splits]
-    _bench.append(CampaignRunner(tracker_for(settings, parts[0]), _chosen(parts, ids)))
-
-
-def _chosen(parts: Sequence[DialogueSet], ids: frozenset[str]) -> DialogueSet:
-    """Put the dialogues together again."""
     kept = [dialogue for part in parts for dialogue in part.dialogues if dialogue.id in ids]
     name = "+".join(part.split for part in parts)
-    return replace(parts[0], split=name, dialogues=tuple(kept))
+    data = replace(parts[0], split=name, dialogues=tuple(kept))
+    _bench.append(CampaignRunner(tracker_for(settings, parts[0]), data))
 
 
 def _work(settings: Settings) -> CampaignFigures:

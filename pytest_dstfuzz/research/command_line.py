@@ -6,17 +6,18 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.config import ADAPTER, VALIDITIES, masked_words, parse_option
-from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
-from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.config.command_line import Parser, adapter_options, one_of, whole_number
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.research.comparison import Comparison, GroundConfig, prepare
 from pytest_dstfuzz.research.contenders import Contender
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
+T = TypeVar("T")
 _SHARED: Final = (
     *("model", "checkpoint", "data", "device", "batch_size", "attack", *ADAPTER),
     *("max_edit_rate", "flat_edit_rate"),
@@ -28,7 +29,8 @@ def experiment_parser(name: str, description: str, examples: str, splits_are: st
     parser = Parser(f"dstfuzz experiment {name}", description, examples)
     parser.shared(*_SHARED, required=("model",))
     help_ = f"{splits_are} (default: val,test)"
-    parser.value("--split", splits, "SPLIT,...", help=help_, dest="splits")
+    read_split = partial(parse_option, "split", shown_as="--split")
+    parser.value("--split", several(read_split), "SPLIT,...", help=help_, dest="splits")
     parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
     parser.value(
         "--validity", validities, "PROFILE,...", help="strict, edit-rate or both", dest="validities"
@@ -42,12 +44,12 @@ def comparison_parser(name: str, description: str, examples: str) -> Parser:
     parser.shared("redraws", "lock")
     parser.value(
         "--seeds",
-        whole_numbers(0),
+        several(whole_number(0)),
         "N,...",
         help="seeds of the runs of a search; policies take turns with them (default: 0,1,2)",
     )
     parser.value("--max-dialogues", whole_number(1), "N", help="draw at most N held-out dialogues")
-    parser.value("--jobs", whole_number(1), "N", help="processes (default: 1)")
+    parser.value("--jobs", whole_number(1), "N", help="processes (default: 1)", default=1)
     parser.value(
         "--output",
         Path,
@@ -70,14 +72,19 @@ def begin(
         UserError: an argument, the data or the tracker cannot be used.
     """
     folder = output_folder(given, name)
-    jobs = given.pop("jobs") or 1
-    names = [item.name for item in fields(GroundConfig) if item.name in given]
-    values = {name: value for name in names if (value := given.pop(name)) is not None}
     config = GroundConfig(
-        **values, adapter=adapter_options(given), command=command_line(name, arguments)
+        **taken(given, GroundConfig),
+        adapter=adapter_options(given),
+        command=command_line(name, arguments),
     )
     searches = [search for item in contenders for search in item.searches]
-    return prepare(config, searches, folder=folder, jobs=jobs, say=say), folder
+    return prepare(config, searches, folder=folder, jobs=given["jobs"], say=say), folder
+
+
+def taken(given: dict[str, Any], kind: type) -> dict[str, Any]:
+    """Take what was given for the fields of a dataclass out of the values of the options."""
+    names = [item.name for item in fields(kind) if item.name in given]
+    return {name: value for name in names if (value := given.pop(name)) is not None}
 
 
 def command_line(name: str, arguments: Sequence[str]) -> str:
@@ -115,41 +122,29 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def splits(text: str) -> tuple[str, ...]:
-    """Read ``val,test``."""
-    names = [parse_option("split", part.strip(), "--split") for part in text.split(",")]
-    return tuple(dict.fromkeys(names))
+def several(parse: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
+    """Return a parser of lists, such as ``1,2``, of what ``parse`` reads."""
+    return lambda text: tuple(dict.fromkeys(parse(part.strip()) for part in text.split(",")))
 
 
 def ks(text: str) -> tuple[int, ...]:
     """Read ``1,2,6``: numbers of transformations."""
-    numbers = whole_numbers(1)(text)
+    numbers = several(whole_number(1))(text)
     most = len(TRANSFORMATIONS)
     if any(number > most for number in numbers):
         raise ValueError(f"must be numbers from 1 to {most}, such as 1,2,{most}")
     return numbers
 
 
-def whole_numbers(low: int) -> Callable[[str], tuple[int, ...]]:
-    """Return a parser of lists of whole numbers of at least ``low``."""
-    number = whole_number(low)
-    return lambda text: tuple(dict.fromkeys(number(part.strip()) for part in text.split(",")))
-
-
 def validities(text: str) -> tuple[str, ...]:
     """Read ``strict``, ``strict,edit-rate`` or ``both``."""
-    if text == "both":
-        return ("edit-rate", "strict")
-    names = [part.strip() for part in text.split(",")]
-    for name in names:
-        if name not in VALIDITIES:
-            raise unknown_name("validity profile", name, (*VALIDITIES, "both"))
-    return tuple(dict.fromkeys(names))
+    names = several(one_of("validity profile", (*VALIDITIES, "both")))(text)
+    return ("edit-rate", "strict") if "both" in names else names
 
 
 def switches(text: str) -> tuple[bool, ...]:
     """Read ``yes``, ``no`` or both, as ``yes,no``."""
-    found = [part.strip() for part in text.split(",")]
+    found = several(str)(text)
     if not set(found) <= {"yes", "no"}:
         raise ValueError("must be yes, no or yes,no")
-    return tuple(dict.fromkeys(part == "yes" for part in found))
+    return tuple(part == "yes" for part in found)

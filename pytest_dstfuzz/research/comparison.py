@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.checkpoint import SavedPolicy
@@ -16,6 +16,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
 from pytest_dstfuzz.research.campaigns import Campaigns
+from pytest_dstfuzz.research.contenders import Contender
 from pytest_dstfuzz.research.resampling import Resamples
 from pytest_dstfuzz.search.policy import is_agent, named_policy
 from pytest_dstfuzz.seeding import stream
@@ -74,6 +75,21 @@ class GroundConfig:
         )
 
 
+class Contest(NamedTuple):
+    """The rules under which searches are compared: the same for all of them."""
+
+    validity: str
+    #: Variants that a search gets run at a turn.
+    budget: int
+    #: Turns are left alone once broken; otherwise the budget is spent on every turn.
+    until_broken: bool = False
+
+    @property
+    def counting(self) -> str:
+        """What the budget is spent on."""
+        return "until broken" if self.until_broken else "whole"
+
+
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Where searches are compared."""
@@ -86,6 +102,20 @@ class Comparison:
     resamples: Resamples
     #: The agents that are compared: name of the search -> its policy.
     policies: Mapping[str, SavedPolicy]
+
+    def settings(self, contest: Contest, item: Contender, k: int) -> list[Settings]:
+        """Return the settings of the campaigns of a contender, one for each of its runs."""
+        return [
+            self.config.settings(
+                validity=contest.validity,
+                stop_at_first=contest.until_broken,
+                variants=contest.budget,
+                transformations=k,
+                search=search,
+                seed=seed,
+            )
+            for search, seed in item.runs(self.config.seeds)
+        ]
 
     def header(self) -> list[str]:
         """Return the lines of Markdown that say what was measured on what."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.perturb.action import ActionSpace, uniform_inertia
-from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures
+from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures, Violation
 from pytest_dstfuzz.research.formatting import Columns, csv_number, rate_columns
 from pytest_dstfuzz.research.resampling import Rate, Resamples, Tally
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY
@@ -68,12 +69,8 @@ def subject_of(contenders: Sequence[Contender]) -> Contender:
     return next((item for item in contenders if item.label == AGENT), contenders[-1])
 
 
-def _of_violations(condition: Callable[[TurnFigures], int]) -> Callable[[TurnFigures], _Pair]:
-    return lambda turn: (condition(turn), len(turn.violations))
-
-
-def _caused_by(cause: str) -> Callable[[TurnFigures], int]:
-    return lambda turn: sum(item.cause == cause for item in turn.violations)
+def _of_violations(holds: Callable[[Violation], bool]) -> Callable[[TurnFigures], _Pair]:
+    return lambda turn: (sum(map(holds, turn.violations)), len(turn.violations))
 
 
 _Pair = tuple[float, float]
@@ -90,24 +87,24 @@ RATES: Final[Mapping[str, Callable[[TurnFigures], _Pair]]] = {
     "yield": lambda turn: (turn.counts.violations, turn.counts.generated),
     "edit_w": lambda turn: (turn.edit_w, turn.counts.valid),
     "edit_c": lambda turn: (turn.edit_c, turn.counts.valid),
-    "cause_turn": _of_violations(_caused_by("turn")),
-    "cause_context": _of_violations(_caused_by("context")),
-    "cause_both": _of_violations(_caused_by("both")),
-    "strict_vetoes": _of_violations(lambda turn: sum(item.vetoed for item in turn.violations)),
-    "strict_vetoes_with_context": _of_violations(
-        lambda turn: sum(item.vetoed_context for item in turn.violations)
-    ),
+    "cause_turn": _of_violations(lambda item: item.cause == "turn"),
+    "cause_context": _of_violations(lambda item: item.cause == "context"),
+    "cause_both": _of_violations(lambda item: item.cause == "both"),
+    "strict_vetoes": _of_violations(lambda item: item.vetoed),
+    "strict_vetoes_with_context": _of_violations(lambda item: item.vetoed_context),
 }
 
 
 def tallies(runs: Sequence[CampaignFigures], pair: Callable[[TurnFigures], _Pair]) -> list[Tally]:
-    """Sum (part, whole) by dialogue, for each run."""
-    return [tally((turn.dialogue, pair(turn)) for turn in run.turns) for run in runs]
-
-
-def rates_of(resamples: Resamples, runs: Sequence[CampaignFigures]) -> dict[str, Rate]:
-    """Return every rate of `RATES`."""
-    return {name: resamples.rate(tallies(runs, pair)) for name, pair in RATES.items()}
+    """Sum (part, whole) of turns by dialogue, for each run."""
+    found: list[Tally] = []
+    for run in runs:
+        sums: dict[str, _Pair] = {}
+        for turn in run.turns:
+            (part, whole), (more, of) = sums.get(turn.dialogue, (0.0, 0.0)), pair(turn)
+            sums[turn.dialogue] = (part + more, whole + of)
+        found.append(sums)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +127,10 @@ class MeanFigures:
         return cls(
             runs=len(runs),
             turns=len(runs[0].turns),
-            calls=mean([sum(turn.calls for turn in run.turns) for run in runs]),
-            turns_broken=mean([sum(bool(turn.violations) for turn in run.turns) for run in runs]),
+            calls=mean([run.calls for run in runs]),
+            turns_broken=mean([run.turns_broken for run in runs]),
             inertia=mean([run.inertia for run in runs]),
-            rates=rates_of(resamples, runs),
+            rates={name: resamples.rate(tallies(runs, pair)) for name, pair in RATES.items()},
         )
 
     @property
@@ -168,14 +165,6 @@ def mean(numbers: Sequence[float]) -> float:
     return sum(numbers) / len(numbers)
 
 
-def broken_ratio(
-    resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
-) -> Rate:
-    """Return how many times as many turns ``runs`` break for every call as ``others``."""
-    pair = RATES["broken_per_call"]
-    return resamples.ratio(tallies(runs, pair), tallies(others, pair))
-
-
 def broken_alone(
     resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
 ) -> Rate:
@@ -183,12 +172,17 @@ def broken_alone(
 
     The first run is held against the first of the others, and so on.
     """
-    found: list[Tally] = []
-    for number, run in enumerate(runs):
-        theirs = {_place(turn) for turn in others[number % len(others)].turns if turn.violations}
-        broken = [turn for turn in run.turns if turn.violations]
-        found.append(tally((turn.dialogue, (_place(turn) not in theirs, 1)) for turn in broken))
-    return resamples.rate(found)
+
+    def alone(run: CampaignFigures, other: CampaignFigures) -> Tally:
+        theirs = {_place(turn) for turn in other.turns if turn.violations}
+
+        def pair(turn: TurnFigures) -> _Pair:
+            broken = bool(turn.violations)
+            return broken and _place(turn) not in theirs, broken
+
+        return tallies([run], pair)[0]
+
+    return resamples.rate([alone(run, other) for run, other in zip(runs, cycle(others))])
 
 
 class Weaknesses(NamedTuple):
@@ -219,15 +213,6 @@ def weaknesses_of(runs: Sequence[CampaignFigures]) -> Weaknesses:
 
 def _place(turn: TurnFigures) -> tuple[str, int]:
     return turn.dialogue, turn.turn
-
-
-def tally(items: Iterable[tuple[str, _Pair]]) -> Tally:
-    """Sum (part, whole) of turns by dialogue."""
-    sums: dict[str, _Pair] = {}
-    for dialogue, (part, whole) in items:
-        before = sums.get(dialogue, (0.0, 0.0))
-        sums[dialogue] = (before[0] + part, before[1] + whole)
-    return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +252,7 @@ def cut(run: CampaignFigures, calls: float) -> Cut:
     which turns those are is taken.
     """
     most = max((len(turn.calls_after) for turn in run.turns), default=1) - 1
-    totals = [_calls(run.turns, number) for number in range(most + 1)]
+    totals = [sum(_at(turn, number)[1] for turn in run.turns) for number in range(most + 1)]
     below = max((number for number in range(most + 1) if totals[number] <= calls), default=0)
     share = 0.0
     if below < most:
@@ -277,23 +262,23 @@ def cut(run: CampaignFigures, calls: float) -> Cut:
         (broken, asked), (later, more) = (_at(turn, number) for number in (below, below + 1))
         return broken + share * (later - broken), asked + share * (more - asked)
 
-    return Cut(below + share, tally((turn.dialogue, pair(turn)) for turn in run.turns))
+    return Cut(below + share, tallies([run], pair)[0])
 
 
 def at_equal_calls(
     resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
 ) -> EqualCalls:
     """Compare ``others``, cut at the mean number of calls of ``runs``, with ``runs``."""
-    theirs = [tally((turn.dialogue, _whole(turn)) for turn in run.turns) for run in runs]
+    theirs = tallies(runs, lambda turn: _at(turn, len(turn.calls_after)))
     broken, calls = _mean_sums(theirs)
     cuts = [cut(run, calls) for run in others]
-    tallies = [item.tally for item in cuts]
-    cut_broken, cut_calls = _mean_sums(tallies)
+    found = [item.tally for item in cuts]
+    cut_broken, cut_calls = _mean_sums(found)
     return EqualCalls(
         variants=mean([item.variants for item in cuts]),
         calls=cut_calls,
         turns_broken=cut_broken,
-        ratio=resamples.ratio(theirs, tallies),
+        ratio=resamples.ratio(theirs, found),
         subject_calls=calls,
         subject_turns_broken=broken,
     )
@@ -309,14 +294,6 @@ def _at(turn: TurnFigures, variants: int) -> tuple[int, int]:
     """Return whether a turn is broken by so many variants, and its calls."""
     broken = turn.broken_after is not None and turn.broken_after <= variants
     return int(broken), turn.calls_after[min(variants, len(turn.calls_after) - 1)]
-
-
-def _whole(turn: TurnFigures) -> tuple[int, int]:
-    return _at(turn, len(turn.calls_after))
-
-
-def _calls(turns: Sequence[TurnFigures], variants: int) -> int:
-    return sum(_at(turn, variants)[1] for turn in turns)
 
 
 class Against(NamedTuple):
@@ -337,5 +314,7 @@ class Against(NamedTuple):
         runs: Sequence[CampaignFigures],
     ) -> Against:
         """Compare the runs of a search with those of the subject."""
+        pair = RATES["broken_per_call"]
+        ratio = resamples.ratio(tallies(subject, pair), tallies(runs, pair))
         figures = (resamples, subject, runs)
-        return cls(broken_ratio(*figures), broken_alone(*figures), at_equal_calls(*figures))
+        return cls(ratio, broken_alone(*figures), at_equal_calls(*figures))

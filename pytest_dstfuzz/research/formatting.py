@@ -46,6 +46,11 @@ def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[s
     ]
 
 
+def published(text: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the section of the figures that others published, as the lines of Markdown."""
+    return ["", "## Published", "", text, "", *markdown_table(head, rows)]
+
+
 def rate_columns(name: str, rate: Callable[[Any], Rate | None]) -> Columns:
     """Return the columns of a rate and the ends of its interval, empty where there is none."""
 

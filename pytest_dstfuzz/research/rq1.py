@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from operator import attrgetter
 from pathlib import Path
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.ledger import Counts
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.campaign.ledger import Counts, ratio
 from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
@@ -28,15 +30,17 @@ from pytest_dstfuzz.research.command_line import (
     hand_out,
     output_folder,
     say,
+    taken,
 )
 from pytest_dstfuzz.research.comparison import GroundConfig, drawn
 from pytest_dstfuzz.research.contenders import RATES, UNIFORM_INERTIA, tallies
 from pytest_dstfuzz.research.formatting import (
-    NONE,
     Columns,
     csv_number,
     csv_text,
     markdown_table,
+    number,
+    published,
     rate_columns,
     rate_text,
 )
@@ -44,7 +48,7 @@ from pytest_dstfuzz.research.resampling import Rate
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.training.right_dialogues import Paced, Say, right_dialogues
+from pytest_dstfuzz.training.right_dialogues import Say, right_dialogues
 
 #: Failure rates of random parameters in the thesis (tables 4.3 and 4.4; k not stated).
 PUBLISHED = (
@@ -78,39 +82,27 @@ class Rq1Row:
 
     validity: str
     k: int
-    turns: int
+    figures: CampaignFigures
     counts: Counts
-    calls: int
-    turns_broken: int
     #: Valid and failure rate, the latter counted the thesis' way too, and yield.
     rates: dict[str, Rate]
-    inertia: float
 
     @classmethod
-    def of(cls, settings: Settings, figures: CampaignFigures) -> Rq1Row:
+    def of(cls, validity: str, k: int, figures: CampaignFigures) -> Rq1Row:
         """Return the figures of one campaign."""
-        turns = figures.turns
         rates = {}
         for name in _RATES:
             (found,) = tallies([figures], RATES[name])
             units = [(int(part), int(whole)) for part, whole in found.values()]
             parts, wholes = map(sum, zip(*units, strict=True))
-            rates[name] = Rate(parts / wholes if wholes else None, ratio_interval(units))
-        return cls(
-            validity=settings.variant.validity,
-            k=settings.variant.transformations,
-            turns=len(turns),
-            counts=sum((turn.counts for turn in turns), Counts()),
-            calls=sum(turn.calls for turn in turns),
-            turns_broken=sum(bool(turn.violations) for turn in turns),
-            rates=rates,
-            inertia=figures.inertia,
-        )
+            rates[name] = Rate(ratio(parts, wholes), ratio_interval(units))
+        counts = sum((turn.counts for turn in figures.turns), Counts())
+        return cls(validity, k, figures, counts, rates)
 
     @property
     def broken_per_1000_calls(self) -> float | None:
         """Turns broken per 1,000 calls."""
-        return 1000 * self.turns_broken / self.calls if self.calls else None
+        return ratio(1000 * self.figures.turns_broken, self.figures.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +112,8 @@ class Rq1Table:
     config: Rq1Config
     evaluations: tuple[Evaluation, ...]
     layouts: tuple[str, ...]
-    normalisation: str
-    #: Dialogues and turns that were perturbed.
-    dialogues: int
-    turns: int
+    #: What was perturbed.
+    data: DialogueSet
     rows: tuple[Rq1Row, ...]
 
 
@@ -139,62 +129,45 @@ def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1T
         tracker = tracker_for(config.settings(), splits[0])
     right = right_dialogues(tracker, splits, config.batch_size, say)
     data = drawn(right.data, config.max_dialogues, config.seed, "rq1", "dialogues")
-    turns = data.turn_count()
-    say(f"{len(data.dialogues)} dialogues, {turns} turns to perturb")
+    say(f"{len(data.dialogues)} dialogues, {data.turn_count()} turns to perturb")
     runner = CampaignRunner(tracker, data)
     rows = []
-    for validity in config.validities:
-        for k in config.ks:
-            name, tell = f"{validity}, k = {k}", Paced(say)
-
-            def done(count: int, name: str = name, tell: Paced = tell) -> None:
-                tell(f"{name}: {count} of {turns} turns")
-
-            settings = config.settings(
-                search=config.search,
-                seed=config.seed,
-                variants=config.variants,
-                validity=validity,
-                transformations=k,
-            )
-            rows.append(Rq1Row.of(settings, runner.run(settings, done)))
-            say(f"{name}: {_line(rows[-1])}")
-    return Rq1Table(
-        config=config,
-        evaluations=right.evaluations,
-        layouts=tuple(part.layout for part in splits),
-        normalisation=data.normalisation,
-        dialogues=len(data.dialogues),
-        turns=turns,
-        rows=tuple(rows),
-    )
-
-
-def _line(row: Rq1Row) -> str:
-    valid, failure, thesis = (percent(row.rates[name].value) for name in _RATES[:3])
-    return f"valid rate {valid}, failure rate {failure} (counted the thesis' way {thesis})"
+    for validity, k in product(config.validities, config.ks):
+        settings = config.settings(
+            search=config.search,
+            seed=config.seed,
+            variants=config.variants,
+            validity=validity,
+            transformations=k,
+        )
+        name = f"{validity}, k = {k}"
+        rows.append(Rq1Row.of(validity, k, runner.run(settings, say, name)))
+        valid, failure, thesis = (percent(rows[-1].rates[rate].value) for rate in _RATES[:3])
+        say(
+            f"{name}: valid rate {valid}, failure rate {failure} (counted the thesis' way {thesis})"
+        )
+    layouts = tuple(part.layout for part in splits)
+    return Rq1Table(config, right.evaluations, layouts, data, tuple(rows))
 
 
 #: Columns of the CSV file.
 COLUMNS: Columns = {
     "validity": lambda row: row.validity,
     "k": lambda row: row.k,
-    "turns": lambda row: row.turns,
-    "generated": lambda row: row.counts.generated,
-    "valid": lambda row: row.counts.valid,
-    "violations": lambda row: row.counts.violations,
-    "carried": lambda row: row.counts.carried,
-    "improved": lambda row: row.counts.improved,
-    "errors": lambda row: row.counts.errors,
+    "turns": lambda row: len(row.figures.turns),
+    **{
+        name: attrgetter(f"counts.{name}")
+        for name in ("generated", "valid", "violations", "carried", "improved", "errors")
+    },
     **rate_columns("valid_rate", lambda row: row.rates["valid_rate"]),
     **rate_columns("failure_rate", lambda row: row.rates["failure_rate"]),
     **rate_columns("thesis_failure_rate", lambda row: row.rates["thesis_failure_rate"]),
     **rate_columns("yield", lambda row: row.rates["yield"]),
-    "calls": lambda row: row.calls,
-    "turns_broken": lambda row: row.turns_broken,
+    "calls": lambda row: row.figures.calls,
+    "turns_broken": lambda row: row.figures.turns_broken,
     "broken_per_1000_calls": lambda row: csv_number(row.broken_per_1000_calls),
-    "inertia": lambda row: csv_number(row.inertia),
-    "inertia_share": lambda row: csv_number(row.inertia / UNIFORM_INERTIA),
+    "inertia": lambda row: csv_number(row.figures.inertia),
+    "inertia_share": lambda row: csv_number(row.figures.inertia / UNIFORM_INERTIA),
 }
 
 
@@ -210,15 +183,12 @@ def _markdown(table: Rq1Table) -> str:
     for validity in table.config.validities:
         rows = [_cells(row) for row in table.rows if row.validity == validity]
         lines += ["", f"## Validity profile `{validity}`", "", *markdown_table(head, rows)]
-    lines += ["", "## Published", ""]
-    lines += [
-        (
-            "Failure rate of random parameters in the thesis (tables 4.3 and 4.4, k not stated), "
-            "which counts carried changes:"
-        ),
-        "",
-        *markdown_table(["tracker and data", "failure rate"], PUBLISHED),
-    ]
+    lines += published(
+        "Failure rate of random parameters in the thesis (tables 4.3 and 4.4, k not stated), "
+        "which counts carried changes:",
+        ["tracker and data", "failure rate"],
+        PUBLISHED,
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -228,7 +198,7 @@ def _header(table: Rq1Table) -> list[str]:
     lines = [
         f"- command: `{config.command}` (pytest-dstfuzz {__version__})",
         f"- tracker: {tracker}",
-        f"- data: `{config.data}`, values normalised as `{table.normalisation}`",
+        f"- data: `{config.data}`, values normalised as `{table.data.normalisation}`",
     ]
     lines += [
         f"  - split {item.split} ({layout} layout): {item.dialogues:,} dialogues, {item.turns:,} "
@@ -236,13 +206,13 @@ def _header(table: Rq1Table) -> list[str]:
         f"{len(item.right_dialogues):,} dialogues right at every turn"
         for item, layout in zip(table.evaluations, table.layouts, strict=True)
     ]
+    dialogues, turns = len(table.data.dialogues), table.data.turn_count()
     flat = " in short utterances too" if config.flat_edit_rate else ""
     drawn = "" if config.max_dialogues is None else f" (at most {config.max_dialogues}, by seed)"
     lines += [
         (
-            f"- perturbed: {table.dialogues:,} dialogues right at every turn{drawn}, "
-            f"{table.turns:,} turns; the thesis had {PUBLISHED_DIALOGUES} dialogues for TRADE, "
-            "MultiWOZ 2.1"
+            f"- perturbed: {dialogues:,} dialogues right at every turn{drawn}, {turns:,} turns; "
+            f"the thesis had {PUBLISHED_DIALOGUES} dialogues for TRADE, MultiWOZ 2.1"
         ),
         (
             f"- search {config.search}, attack {config.attack}, {config.variants} variants a turn, "
@@ -259,12 +229,12 @@ def _header(table: Rq1Table) -> list[str]:
 
 
 def _cells(row: Rq1Row) -> list[str]:
-    per_calls, share = row.broken_per_1000_calls, row.inertia / UNIFORM_INERTIA
+    inertia = row.figures.inertia
     return [
         str(row.k),
         *(rate_text(row.rates[name], 2) for name in _RATES),
-        NONE if per_calls is None else f"{per_calls:.1f}",
-        f"{row.inertia:.2f} ({percent(share, 1)})",
+        number(Rate(row.broken_per_1000_calls)),
+        f"{inertia:.2f} ({percent(inertia / UNIFORM_INERTIA, 1)})",
     ]
 
 
@@ -276,10 +246,9 @@ def main(arguments: Sequence[str]) -> int:
     """
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "rq1")
-    adapter = adapter_options(given)
     config = Rq1Config(
-        **{name: value for name, value in given.items() if value is not None},
-        adapter=adapter,
+        **taken(given, Rq1Config),
+        adapter=adapter_options(given),
         command=command_line("rq1", arguments),
     )
     hand_out(tables(run_rq1(config, say)), folder)

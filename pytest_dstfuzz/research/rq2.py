@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 
-from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.charts import Chart, ChartLine, line_charts
-from pytest_dstfuzz.research.command_line import begin, comparison_parser, hand_out, say
-from pytest_dstfuzz.research.comparison import Comparison
+from pytest_dstfuzz.research.command_line import begin, comparison_parser, hand_out, say, taken
+from pytest_dstfuzz.research.comparison import Comparison, Contest
 from pytest_dstfuzz.research.contenders import (
     AGENT,
     COUNT_COLUMNS,
@@ -35,6 +35,7 @@ from pytest_dstfuzz.research.formatting import (
     csv_text,
     markdown_table,
     number,
+    published,
     rate_text,
     share,
 )
@@ -107,13 +108,11 @@ class Rq2Table:
     config: Rq2Config
     rows: tuple[Rq2Row, ...]
 
-    def all_runs(self, validity: str) -> list[Rq2Row]:
-        """Return the rows of all runs together, by k."""
-        return [row for row in self.rows if row.validity == validity and row.run is None]
-
-    def single(self, validity: str) -> list[Rq2Row]:
-        """Return the rows of single runs, by k."""
-        return [row for row in self.rows if row.validity == validity and row.run is not None]
+    def of(self, validity: str, *, single: bool) -> list[Rq2Row]:
+        """Return the rows of single runs, or those of all runs together, by k."""
+        return [
+            row for row in self.rows if row.validity == validity and (row.run is not None) == single
+        ]
 
 
 def run_rq2(ground: Comparison, config: Rq2Config) -> Rq2Table:
@@ -122,30 +121,14 @@ def run_rq2(ground: Comparison, config: Rq2Config) -> Rq2Table:
     Raises:
         UserError: the settings do not fit the tracker or the data.
     """
-    seeds = ground.config.seeds
-
-    def settings(validity: str, k: int, run: tuple[str, int]) -> Settings:
-        return ground.config.settings(
-            validity=validity,
-            variants=config.variants,
-            transformations=k,
-            search=run[0],
-            seed=run[1],
-        )
-
-    places = [
-        (validity, k, item)
-        for validity in config.validities
-        for k in config.ks
-        for item in config.compared
-    ]
-    ground.campaigns.run(
-        [settings(validity, k, run) for validity, k, item in places for run in item.runs(seeds)]
-    )
+    wanted = {
+        (validity, k, item): ground.settings(Contest(validity, config.variants), item, k)
+        for validity, k, item in product(config.validities, config.ks, config.compared)
+    }
+    ground.campaigns.run([*chain.from_iterable(wanted.values())])
     rows: list[Rq2Row] = []
-    for validity, k, item in places:
-        runs = item.runs(seeds)
-        figures = [ground.campaigns.figures(settings(validity, k, run)) for run in runs]
+    for (validity, k, item), settings in wanted.items():
+        runs, figures = item.runs(ground.config.seeds), ground.campaigns.figures(settings)
         every = MeanFigures.of(ground.resamples, figures)
         rows.append(Rq2Row(validity, k, item.label, None, every))
         if len(runs) > 1:
@@ -196,20 +179,19 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
         head = ["k", "search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
         head += ["turns broken per 1,000 calls", "inertia", "edit_w", "edit_c"]
         head += ["`strict` would veto"] if validity != "strict" else []
-        lines += markdown_table(head, map(_cells, table.all_runs(validity)))
-        if single := table.single(validity):
+        lines += markdown_table(head, map(_cells, table.of(validity, single=False)))
+        if single := table.of(validity, single=True):
             head = ["k", "search", "seed", "valid rate", "failure rate", "the thesis' way"]
             head += ["turns broken per 1,000 calls", "inertia"]
             lines += ["", "Run by run:", "", *markdown_table(head, map(_single_cells, single))]
-    lines += ["", "## Published", "", "The thesis, TRADE on MultiWOZ 2.1:", ""]
     head = ["k", "agent: failure rate", "valid rate", "inertia", "random: inertia"]
-    lines += markdown_table(head, PUBLISHED)
+    lines += published("The thesis, TRADE on MultiWOZ 2.1:", head, PUBLISHED)
     return "\n".join(lines) + "\n"
 
 
 def _chart(table: Rq2Table, validity: str) -> str:
     """Return the valid and the failure rate over k, as SVG."""
-    rows = table.all_runs(validity)
+    rows = table.of(validity, single=False)
     labels = dict.fromkeys(row.label for row in rows)
 
     def line(label: str, name: str) -> ChartLine:
@@ -270,10 +252,7 @@ def main(arguments: Sequence[str]) -> int:
         UserError: an argument, the data or the tracker cannot be used.
     """
     given = vars(_parser().parse_all(arguments))
-    contenders = given.pop("contenders") or parse_contenders(AGENT)
-    own = ("variants", "ks", "validities")
-    values = {name: value for name in own if (value := given.pop(name)) is not None}
-    config = Rq2Config(contenders, **values)
+    config = Rq2Config(**taken(given, Rq2Config))
     # A search that cannot be compared is found out before the tracker is measured.
     say(f"to compare: {', '.join(item.label for item in config.compared)}")
     ground, folder = begin(given, config.compared, "rq2", arguments)
@@ -290,5 +269,6 @@ def _parser() -> Parser:
         "[LABEL=]SEARCH,...",
         help="default: agent; random is put beside them",
         dest="contenders",
+        default=AGENT,
     )
     return parser

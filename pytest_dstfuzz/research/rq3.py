@@ -14,23 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.command_line import Parser, whole_number
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
 from pytest_dstfuzz.research.command_line import (
     begin,
     comparison_parser,
     hand_out,
+    several,
     switches,
-    whole_numbers,
+    taken,
 )
-from pytest_dstfuzz.research.comparison import Comparison
+from pytest_dstfuzz.research.comparison import Comparison, Contest
 from pytest_dstfuzz.research.contenders import (
     COUNT_COLUMNS,
     RATE_COLUMNS,
     UNIFORM_INERTIA,
+    WITHOUT_K,
     Against,
     Contender,
     EqualCalls,
@@ -47,6 +47,7 @@ from pytest_dstfuzz.research.formatting import (
     csv_text,
     markdown_table,
     number,
+    published,
     rate_columns,
     rate_text,
     share,
@@ -64,21 +65,6 @@ _EXAMPLES = """\
 _SEARCHES = "random,near-value,greedy,dialtest"
 
 
-class Contest(NamedTuple):
-    """The rules under which the searches are compared: the same for all of them."""
-
-    validity: str
-    #: Turns are left alone once broken; otherwise the budget is spent on every turn.
-    until_broken: bool
-    #: Variants that a search gets run at a turn.
-    budget: int
-
-    @property
-    def counting(self) -> str:
-        """What the budget is spent on."""
-        return "until broken" if self.until_broken else "whole"
-
-
 @dataclass(frozen=True, slots=True)
 class Rq3Config:
     """What to compare."""
@@ -93,7 +79,7 @@ class Rq3Config:
     def contests(self) -> tuple[Contest, ...]:
         """Every combination of profile, way of counting and budget."""
         return tuple(
-            Contest(validity, until, budget)
+            Contest(validity, budget, until)
             for validity in self.validities
             for until in self.until_broken
             for budget in self.budgets
@@ -139,31 +125,39 @@ def run_rq3(ground: Comparison, config: Rq3Config) -> Rq3Table:
     Raises:
         UserError: the settings do not fit the tracker or the data.
     """
-    runs = _Runs(ground, config)
-    first = [(*place, k) for place in runs.places for k in place[1].ks(config.ks)]
-    ground.campaigns.run([runs.settings(*place, 0) for place in first])
-    best = {place: runs.best_k(*place) for place in runs.places}
-    ground.campaigns.run(
-        [
-            runs.settings(*place, k, number)
-            for place, k in best.items()
-            for number in range(1, runs.count(place[1]))
-        ]
-    )
+    places = [(contest, item) for contest in config.contests for item in config.contenders]
+
+    def figures(
+        contest: Contest, item: Contender, k: int, runs: int | None = None
+    ) -> list[CampaignFigures]:
+        return ground.campaigns.figures(ground.settings(contest, item, k)[:runs])
+
+    def best_k(contest: Contest, item: Contender) -> int:
+        """Return the k of most turns broken for every call; of equal ones the lowest."""
+
+        def rate(k: int) -> float:
+            (found,) = figures(contest, item, k, 1)
+            return found.turns_broken / found.calls
+
+        return max(item.ks(config.ks), key=rate)
+
+    run = ground.campaigns.run
+    run([ground.settings(*place, k)[0] for place in places for k in place[1].ks(config.ks)])
+    best = {place: best_k(*place) for place in places}
+    run([more for place, k in best.items() for more in ground.settings(*place, k)[1:]])
     subject = subject_of(config.contenders)
     rows = []
-    for place in runs.places:
-        contest, item = place
-        theirs = runs.figures(contest, subject, best[contest, subject], runs.count(subject))
+    for contest, item in places:
+        theirs = figures(contest, subject, best[contest, subject])
         for k in item.ks(config.ks):
-            is_best = k == best[place]
-            found = runs.figures(*place, k, runs.count(item) if is_best else 1)
+            is_best = k == best[contest, item]
+            found = figures(contest, item, k, None if is_best else 1)
             compared = is_best and item != subject
             rows.append(
                 Rq3Row(
                     contest=contest,
                     label=item.label,
-                    k=k if len(item.ks((1, 2))) > 1 else None,
+                    k=None if item.label in WITHOUT_K else k,
                     best=is_best,
                     means=MeanFigures.of(ground.resamples, found),
                     weaknesses=weaknesses_of(found),
@@ -171,44 +165,6 @@ def run_rq3(ground: Comparison, config: Rq3Config) -> Rq3Table:
                 )
             )
     return Rq3Table(ground, config, subject, tuple(rows))
-
-
-class _Runs:
-    """The campaigns of the table, and their figures once they were run."""
-
-    def __init__(self, ground: Comparison, config: Rq3Config) -> None:
-        self._ground, self._ks = ground, config.ks
-        self.places = [(contest, item) for contest in config.contests for item in config.contenders]
-
-    def count(self, item: Contender) -> int:
-        return len(item.runs(self._ground.config.seeds))
-
-    def settings(self, contest: Contest, item: Contender, k: int, number: int) -> Settings:
-        search, seed = item.runs(self._ground.config.seeds)[number]
-        return self._ground.config.settings(
-            validity=contest.validity,
-            stop_at_first=contest.until_broken,
-            variants=contest.budget,
-            transformations=k,
-            search=search,
-            seed=seed,
-        )
-
-    def figures(
-        self, contest: Contest, item: Contender, k: int, count: int
-    ) -> list[CampaignFigures]:
-        found = [self.settings(contest, item, k, number) for number in range(count)]
-        return [self._ground.campaigns.figures(settings) for settings in found]
-
-    def best_k(self, contest: Contest, item: Contender) -> int:
-        """Return the k of most turns broken for every call; of equal ones the lowest."""
-
-        def rate(k: int) -> float:
-            turns = self.figures(contest, item, k, 1)[0].turns
-            calls = sum(turn.calls for turn in turns)
-            return sum(bool(turn.violations) for turn in turns) / calls
-
-        return max(item.ks(self._ks), key=rate)
 
 
 _CONTEST_COLUMNS: Columns = {
@@ -276,9 +232,8 @@ def _markdown(table: Rq3Table) -> str:
     )
     for contest in contests:
         lines += _section(table, contest)
-    lines += ["", "## Published", "", "Table 4.7 of the thesis, MultiWOZ 2.1:", ""]
     head = ["tracker", "agent: failure rate", "valid rate", "DialTest: failure rate", "valid rate"]
-    lines += markdown_table(head, PUBLISHED)
+    lines += published("Table 4.7 of the thesis, MultiWOZ 2.1:", head, PUBLISHED)
     return "\n".join(lines) + "\n"
 
 
@@ -378,23 +333,24 @@ def main(arguments: Sequence[str]) -> int:
         UserError: an argument, the data or the tracker cannot be used.
     """
     given = vars(_parser().parse_all(arguments))
-    contenders = given.pop("contenders") or parse_contenders(_SEARCHES)
-    own = ("budgets", "until_broken", "ks", "validities")
-    values = {name: value for name in own if (value := given.pop(name)) is not None}
-    config = Rq3Config(contenders, **values)
-    ground, folder = begin(given, contenders, "rq3", arguments)
+    config = Rq3Config(**taken(given, Rq3Config))
+    ground, folder = begin(given, config.contenders, "rq3", arguments)
     hand_out(tables(run_rq3(ground, config)), folder)
     return 0
 
 
 def _parser() -> Parser:
     parser = comparison_parser("rq3", __doc__ or "", _EXAMPLES)
-    searches = f"default: {_SEARCHES}"
     parser.value(
-        "--searches", parse_contenders, "[LABEL=]SEARCH,...", help=searches, dest="contenders"
+        "--searches",
+        parse_contenders,
+        "[LABEL=]SEARCH,...",
+        help=f"default: {_SEARCHES}",
+        dest="contenders",
+        default=_SEARCHES,
     )
     budgets = "variants run at a turn (default: 8,32)"
-    parser.value("--budgets", whole_numbers(1), "N,...", help=budgets)
+    parser.value("--budgets", several(whole_number(1)), "N,...", help=budgets)
     until = "yes: leave a turn alone once broken; no: spend the budget (default: yes,no)"
     parser.value("--until-broken", switches, "yes|no|yes,no", help=until)
     return parser

@@ -15,7 +15,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import write_bytes
+from pytest_dstfuzz.files import digest_of, write_bytes
 
 Network = TypeVar("Network", bound=nn.Module)
 
@@ -96,14 +96,9 @@ def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
     Raises:
         OSError: a file cannot be read.
     """
-    digest = hashlib.sha256()
     # The words of a text depend on the shared tokeniser too.
-    for path in (*sorted(files), *sorted(code.glob("*.py")), TOKENISER):
-        digest.update(path.name.encode("utf-8", "surrogateescape") + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    for text in more:
-        digest.update(text.encode("utf-8") + b"\0")
-    return digest.hexdigest()
+    digest = digest_of((*sorted(files), *sorted(code.glob("*.py")), TOKENISER))
+    return hashlib.sha256("\0".join((digest, *more)).encode("utf-8")).hexdigest()
 
 
 class EMA:

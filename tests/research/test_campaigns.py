@@ -21,8 +21,6 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import GivenUpError, UserError
 from pytest_dstfuzz.json_data import from_json, to_json
-from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, StrictVeto, turn_figures
 from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
@@ -77,9 +75,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     ran: list[Settings] = []
     run = CampaignRunner.run
 
-    def counting(self: CampaignRunner, settings: Settings, done: Any = None) -> CampaignFigures:
+    def counting(self: CampaignRunner, settings: Settings, say: Any = None) -> CampaignFigures:
         ran.append(settings)
-        return run(self, settings, done)
+        return run(self, settings, say)
 
     monkeypatch.setattr(CampaignRunner, "run", counting)
     return ran
@@ -87,7 +85,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
 def turns(campaigns: Campaigns) -> list[Any]:
     """Return the figures of the two, their seconds apart."""
-    return [(campaigns.figures(item).turns, campaigns.figures(item).inertia) for item in TWO]
+    return [(item.turns, item.inertia) for item in campaigns.figures(TWO)]
 
 
 def test_finished_campaigns_are_taken_again(
@@ -99,7 +97,7 @@ def test_finished_campaigns_are_taken_again(
     assert counted == list(TWO)
     assert lines[0] == "2 campaigns, 0 of them are there already"
     assert lines[1].startswith("[1/2] edit-rate, random, k = 1, 2 variants, seed 0: ")
-    assert any(turn.violations for turn in first.figures(BASE).turns)
+    assert any(turn.violations for turn in first.figures([BASE])[0].turns)
     first.run(TWO)
     assert counted == list(TWO)
 
@@ -254,7 +252,6 @@ def _violation(
 
 def test_what_strict_would_veto(bench: CampaignRunner) -> None:
     data = bench.data
-    strict = Perturber(load_lexicon(), ontology=data.ontology, cue_words=data.cue_words)
     dialogue = data.dialogues[0]
     before, user = (dialogue.turns[index].user for index in (0, 1))
     mark = Edit("char_insert", "punctuation", len(user), len(user), "", "!")
@@ -268,7 +265,7 @@ def test_what_strict_would_veto(bench: CampaignRunner) -> None:
         _violation(f"{user}!", mark, (f"not {before}",), around),
         _violation(f"not {user}", negation, (before,)),
     )
-    found = turn_figures(second, {0: first}, StrictVeto(strict, data)).violations
+    found = turn_figures(second, {0: first}, StrictVeto(BASE.variant, data)).violations
     assert [(item.vetoed, item.vetoed_context) for item in found] == [
         (False, False),
         (False, True),

@@ -8,12 +8,12 @@ from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures, Violation
 from pytest_dstfuzz.research.contenders import (
+    Against,
     Contender,
+    MeanFigures,
     Weaknesses,
     broken_alone,
-    broken_ratio,
     parse_contenders,
-    rates_of,
     subject_of,
     weaknesses_of,
 )
@@ -81,12 +81,12 @@ def test_the_agent_is_compared_or_else_the_last() -> None:
 
 def test_turns_broken_for_every_call() -> None:
     # 3 of 20 calls and 2 of 20; of dialogue a 2 and 1, of dialogue b 1 and 1.
-    assert rates_of(TWO, [A])["broken_per_call"].value == pytest.approx(3 / 20)
-    value, interval = broken_ratio(TWO, [A], [B])
+    assert MeanFigures.of(TWO, [A]).rates["broken_per_call"].value == pytest.approx(3 / 20)
+    value, interval = Against.of(TWO, [A], [B]).ratio
     assert value == pytest.approx(1.5)
     assert interval == pytest.approx((1.0, 2.0))
     # Both runs of the first: (3 + 2) / 2 turns.
-    assert broken_ratio(TWO, [A, B], [B]).value == pytest.approx(1.25)
+    assert Against.of(TWO, [A, B], [B]).ratio.value == pytest.approx(1.25)
 
 
 def test_turns_that_the_other_did_not_break() -> None:
@@ -99,7 +99,7 @@ def test_turns_that_the_other_did_not_break() -> None:
 
 
 def test_the_other_rates() -> None:
-    rates = rates_of(TWO, [A])
+    rates = MeanFigures.of(TWO, [A]).rates
     # Each turn: 6 variants, one of them vacuous, in 8 draws.
     assert rates["valid_rate"].value == pytest.approx(5 / 6)
     assert rates["valid_rate_per_draw"].value == pytest.approx(20 / 32)

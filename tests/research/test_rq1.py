@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research import rq1
+from pytest_dstfuzz.research.campaign_figures import CampaignFigures
 from pytest_dstfuzz.research.comparison import drawn
 from pytest_dstfuzz.research.resampling import Rate
 from pytest_dstfuzz.research.rq1 import Rq1Config, run_rq1, tables
@@ -63,8 +64,8 @@ def table(tracker: Tracker) -> rq1.Rq1Table:
 def test_only_dialogues_right_throughout(table: rq1.Rq1Table, data: DialogueSet) -> None:
     right = table.evaluations[0].right_dialogues
     assert len(right) < len(data.dialogues)
-    assert table.dialogues == 8
-    assert all(row.turns == table.turns for row in table.rows)
+    assert len(table.data.dialogues) == 8
+    assert all(len(row.figures.turns) == table.data.turn_count() for row in table.rows)
 
 
 def test_rows(table: rq1.Rq1Table) -> None:
@@ -72,7 +73,7 @@ def test_rows(table: rq1.Rq1Table) -> None:
     assert names == [("edit-rate", 1), ("edit-rate", 3), ("strict", 1), ("strict", 3)]
     for row in table.rows:
         counts = row.counts
-        assert counts.generated == 5 * table.turns
+        assert counts.generated == 5 * table.data.turn_count()
         assert counts.thesis_failure_rate is not None
         assert counts.failure_rate is not None
         assert counts.thesis_failure_rate >= counts.failure_rate > 0
@@ -87,12 +88,18 @@ def test_rows(table: rq1.Rq1Table) -> None:
             assert value is not None
             assert interval is not None
             assert interval[0] <= value <= interval[1]
-        assert row.inertia == pytest.approx(50 / 12, rel=0.05)
-        assert row.broken_per_1000_calls == pytest.approx(1000 * row.turns_broken / row.calls)
+        assert row.figures.inertia == pytest.approx(50 / 12, rel=0.05)
+        assert row.broken_per_1000_calls == pytest.approx(
+            1000 * row.figures.turns_broken / row.figures.calls
+        )
 
 
 def test_the_same_again(table: rq1.Rq1Table, tracker: Tracker) -> None:
-    assert run_rq1(CONFIG, lambda _: None, tracker) == table
+    again = run_rq1(CONFIG, lambda _: None, tracker)
+    assert [item.figures.turns for item in again.rows] == [
+        item.figures.turns for item in table.rows
+    ]
+    assert tables(again) == tables(table)
 
 
 def test_files(table: rq1.Rq1Table) -> None:
@@ -121,7 +128,7 @@ def test_files(table: rq1.Rq1Table) -> None:
 def test_what_was_not_counted_is_left_open(table: rq1.Rq1Table) -> None:
     rates = {"valid_rate": 0.0, "failure_rate": None, "thesis_failure_rate": None, "yield": 0.0}
     shown = {name: Rate(rate) for name, rate in rates.items()}
-    row = rq1.Rq1Row("strict", 1, 0, Counts(vacuous=1), 0, 0, shown, 0.0)
+    row = rq1.Rq1Row("strict", 1, CampaignFigures((), 0.0, 0.0), Counts(vacuous=1), shown)
     config = replace(CONFIG, checkpoint="weights")
     texts = tables(replace(table, config=config, rows=(row,)))
     assert "| 1 | 0.00 % | n/a | n/a | 0.00 % | n/a | 0.00 (0.0 %) |" in texts["rq1.md"]
