@@ -15,6 +15,7 @@ from pytest_dstfuzz.errors import DataError
 
 _Kind = TypeVar("_Kind")
 _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
+_LENGTH = re.compile(r"Expected `array` of length (\d+), got (\d+)")
 _MISSING = re.compile(r"Object missing required field `(.+?)`")
 #: What messages call the types of JSON.
 _NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "number"}
@@ -129,6 +130,7 @@ def _in_words(message: str, data: object) -> str:
         return f"{shown} where {_a(kinds[1])} is expected"
 
     text = _MISSING.sub(r"lacks '\1'", _PLACE.sub("", message))
+    text = _LENGTH.sub(r"a list of \2 where one of \1 is expected", text)
     text = _EXPECTED.sub(expected, text)
     return f"{place}: {text}" if place else text
 

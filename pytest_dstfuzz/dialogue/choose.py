@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.config import SPLIT_ALIASES, SPLITS, canonical_split
-from pytest_dstfuzz.dialogue.readers.checks import strip_json
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, beside, list_files
 from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
 from pytest_dstfuzz.errors import DataError
@@ -225,7 +224,8 @@ def _of_unnamed(
 
 def _ids(file: SourceFile) -> frozenset[str]:
     """Return the dialogue ids of a list file: one a line, whatever its ending says."""
-    return frozenset(strip_json(line.strip()) for line in file.text().split("\n") if line.strip())
+    names = (line.strip().removesuffix(".json") for line in file.text().split("\n"))
+    return frozenset(filter(None, names))
 
 
 def _no_split(files: Catalogue, split: str, layout: str | None) -> DataError:

@@ -30,6 +30,7 @@ SAMPLE: Final = "sample"
 
 # Names that say nothing about the data set: its folder's name is taken instead.
 _NO_NAME: Final = re.compile(r"(train|dev|val|valid|validation|test|data)([_-].*)?|trade[_-]tsv")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Location(NamedTuple):
@@ -168,6 +169,13 @@ def _read(choice: SplitFiles, rules: str, tell: Callable[[str], None]) -> tuple[
                 continue
             if not dialogue.turns:
                 raise DataError(f"{file.place}: dialogue {dialogue.id} has no turns")
+            for turn in dialogue.turns:
+                texts = (dialogue.id, turn.system, turn.user, *(turn.state or ()))
+                if _SURROGATE.search("".join(texts)):
+                    raise DataError(
+                        f"{file.place}: dialogue {dialogue.id}, turn {turn.index} holds half of a "
+                        "character (a lone surrogate), which no text may"
+                    )
             if dialogue.id in found:
                 raise DataError(
                     f"{file.place}: the id {dialogue.id} is not unique, it was already in "

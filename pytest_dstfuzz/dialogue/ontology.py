@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
+
+import msgspec
 
 from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text
-from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 _Pairs = Iterable[tuple[str, object]]
@@ -18,12 +20,8 @@ _Pairs = Iterable[tuple[str, object]]
 def read_ontology(file: SourceFile, normalisation: str) -> Ontology:
     """Read ``slot -> list of values``, or the ``schema.json`` of MultiWOZ 2.2."""
     parsed = file.json()
-    pairs = (
-        _of_schema(parsed, file.place)
-        if isinstance(parsed, list)
-        else _of_object(as_object(parsed, file.place, "the ontology"), file.place)
-    )
-    return _collect(pairs, normalisation, file.place)
+    pairs = _of_schema if isinstance(parsed, list) else _of_object
+    return _collect(pairs(parsed, file.place), normalisation, file.place)
 
 
 def complete_ontology(
@@ -58,22 +56,28 @@ def _of_labels(dialogues: Iterable[Dialogue]) -> Iterator[tuple[str, object]]:
     yield from dict.fromkeys(pair for state in states if state for pair in state.items())
 
 
-def _of_object(parsed: Mapping[str, object], place: str) -> Iterator[tuple[str, object]]:
-    for slot, raw in parsed.items():
+def _of_object(parsed: object, place: str) -> Iterator[tuple[str, object]]:
+    for slot, raw in checked(dict[str, Any], parsed, f"{place}: the ontology").items():
         yield slot, ""  # A slot without known values is still a slot.
-        for value in as_list(raw, place, f"the values of slot {slot!r}"):
+        for value in checked(list[Any], raw, f"{place}: the values of slot {slot!r}"):
             yield slot, value
 
 
-def _of_schema(parsed: list[object], place: str) -> Iterator[tuple[str, object]]:
-    for raw in parsed:
-        service = as_object(raw, place, "a service")
-        for raw_slot in as_list(service.get("slots"), place, "'slots'"):
-            slot = as_object(raw_slot, place, "a slot")
-            name = as_text(slot.get("name"), place, "the name of a slot")
-            yield name, ""
-            for value in as_list(slot.get("possible_values", []), place, f"slot {name!r}"):
-                yield name, value
+class _Slot(msgspec.Struct):
+    name: str
+    possible_values: list[Any] = []
+
+
+class _Service(msgspec.Struct):
+    slots: list[_Slot]
+
+
+def _of_schema(parsed: object, place: str) -> Iterator[tuple[str, object]]:
+    for service in checked(list[_Service], parsed, place):
+        for slot in service.slots:
+            yield slot.name, ""
+            for value in slot.possible_values:
+                yield slot.name, value
 
 
 def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
@@ -84,7 +88,9 @@ def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:
         if slot is None:
             continue
         known = values.setdefault(slot, {})
-        state = as_state({raw_slot: raw_value}, place, "a value", normalisation)
+        state: Mapping[str, str] = (
+            as_state({raw_slot: raw_value}, f"{place}: a value", normalisation) or {}
+        )
         value = state.get(slot, DONTCARE)
         if value != DONTCARE:
             known[value] = None

@@ -12,17 +12,34 @@ there are no states either the user hears how they were taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import Any, Final
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text
-from pytest_dstfuzz.dialogue.readers.source import SourceFile
+import msgspec
+
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import parse_json
 
 #: The forms of a dialogue.
 _FORMS: Final = ("turns", "utterances", "users")
+_State = dict[str, Any] | None
+
+
+class _LineTurn(msgspec.Struct):
+    user: str
+    system: str = ""
+    state: _State = None
+
+
+class _DialogueLine(msgspec.Struct):
+    dialogue_id: str
+    turns: list[_LineTurn] | None = None
+    utterances: list[str] | None = None
+    users: list[str] | None = None
+    states: list[_State] | None = None
 
 
 def read(
@@ -36,7 +53,7 @@ def read(
     # Not splitlines: an utterance may hold separators that JSON does not escape.
     for number, line in enumerate(file.text().split("\n"), start=1):
         if line.strip():
-            dialogue, form = _dialogue(line, file.place, f"line {number}", normalisation)
+            dialogue, form = _dialogue(line, f"{file.place}: line {number}", normalisation)
             if form == "utterances" and all(turn.state is None for turn in dialogue.turns):
                 alternating.append(dialogue)
             yield dialogue
@@ -50,65 +67,35 @@ def read(
         )
 
 
-def _dialogue(line: str, place: str, where: str, normalisation: str) -> tuple[Dialogue, str]:
+def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]:
     """Return a dialogue, and the form that it is in."""
     try:
         parsed = parse_json(line)
     except DataError as error:
-        raise DataError(f"{place}: {where} {error}; expected one dialogue a line") from None
-    entry = as_object(parsed, place, where)
-    dialogue_id = as_text(entry.get("dialogue_id"), place, f"{where}: 'dialogue_id'")
-    forms = [form for form in _FORMS if form in entry]
+        raise DataError(f"{place} {error}; expected one dialogue a line") from None
+    entry = checked(_DialogueLine, parsed, place)
+    forms = [form for form in _FORMS if getattr(entry, form) is not None]
     if len(forms) != 1:
         raise DataError(
-            f"{place}: {where} needs either 'turns' or 'utterances' (the user's and the system's "
+            f"{place} needs either 'turns' or 'utterances' (the user's and the system's "
             "in turn) or 'users' (the user's alone)"
         )
-    (form,) = forms
-    if form == "turns":
-        raw_turns = as_list(entry["turns"], place, f"{where}: 'turns'")
-        turns = [
-            _turn(raw, index, place, f"{where}, turn {index}", normalisation)
-            for index, raw in enumerate(raw_turns)
-        ]
-    else:
-        turns = list(_flat(entry, form, place, where, normalisation))
-    return Dialogue(dialogue_id, tuple(turns)), form
-
-
-def _turn(raw: object, index: int, place: str, where: str, normalisation: str) -> Turn:
-    turn = as_object(raw, place, where)
-    return Turn(
-        index,
-        as_text(turn.get("system", ""), place, f"{where}: 'system'"),
-        as_text(turn.get("user"), place, f"{where}: 'user'"),
-        _state(turn.get("state"), place, f"{where}: 'state'", normalisation),
+    turns = (
+        Turn(n, turn.system, turn.user, as_state(turn.state, f"{place}, turn {n}", normalisation))
+        for n, turn in enumerate(_flat(entry, place) if entry.turns is None else entry.turns)
     )
+    return Dialogue(entry.dialogue_id, tuple(turns)), forms[0]
 
 
-def _flat(
-    entry: dict[str, object], form: str, place: str, where: str, normalisation: str
-) -> Iterator[Turn]:
-    raw_texts = as_list(entry[form], place, f"{where}: {form!r}")
-    texts = [
-        as_text(text, place, f"{where}, utterance {index}") for index, text in enumerate(raw_texts)
-    ]
-    users: Sequence[str] = texts if form == "users" else texts[::2]
-    systems = [""] * len(users) if form == "users" else ["", *texts[1::2]]
-    raw_states = entry.get("states")
-    states = [None] * len(users) if raw_states is None else as_list(raw_states, place, where)
+def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:
+    texts = entry.utterances or []
+    users = texts[::2] if entry.users is None else entry.users
+    systems = ["", *texts[1::2]] if entry.users is None else repeat("")
+    states = [None] * len(users) if entry.states is None else entry.states
     if len(states) != len(users):
         raise DataError(
-            f"{place}: {where} has {len(states)} states for {len(users)} user utterances; "
+            f"{place} has {len(states)} states for {len(users)} user utterances; "
             "'utterances' starts with the user, 'states' has one entry per user utterance; "
             "utterances of the user alone are called 'users'"
         )
-    for index, (user, raw) in enumerate(zip(users, states, strict=True)):
-        state = _state(raw, place, f"{where}, state {index}", normalisation)
-        yield Turn(index, systems[index], user, state)
-
-
-def _state(raw: object, place: str, where: str, normalisation: str) -> BeliefState | None:
-    if raw is None:
-        return None
-    return as_state(as_object(raw, place, where), place, where, normalisation)
+    return [_LineTurn(*each) for each in zip(users, systems, states, strict=False)]

@@ -10,10 +10,46 @@ of each service.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text, strip_json
-from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
+
+
+class _Logged(msgspec.Struct):
+    text: str
+    metadata: dict[str, Any] | None = None
+
+
+class _Logs(msgspec.Struct):
+    log: list[_Logged]
+
+
+class _Domain(msgspec.Struct):
+    semi: dict[str, Any] = {}
+    book: dict[str, Any] = {}
+
+
+class _Values(msgspec.Struct):
+    slot_values: dict[str, Any] = {}
+
+
+class _Frame(msgspec.Struct):
+    #: Frames of services without a state carry only spans.
+    state: _Values = msgspec.field(default_factory=_Values)
+
+
+class _Utterance(msgspec.Struct):
+    utterance: str
+    speaker: str
+    frames: Any = None
+
+
+class _Shard(msgspec.Struct):
+    dialogue_id: str
+    turns: list[_Utterance]
 
 
 def read_original(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
@@ -21,81 +57,53 @@ def read_original(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
 
     A last user turn without a system turn behind it has no label.
     """
-    for raw_id, raw in as_object(file.json(), file.place, "the file").items():
-        dialogue_id = strip_json(raw_id)
-        where = f"dialogue {dialogue_id}"
-        entry = as_object(raw, file.place, where)
-        log = [
-            as_object(item, file.place, f"{where}, utterance {index}")
-            for index, item in enumerate(as_list(entry.get("log"), file.place, f"{where}: 'log'"))
-        ]
-        texts = [
-            as_text(item.get("text"), file.place, f"{where}, utterance {index}: 'text'")
-            for index, item in enumerate(log)
-        ]
+    for raw_id, raw in checked(dict[str, Any], file.json(), file.place).items():
+        dialogue_id = raw_id.removesuffix(".json")
+        place = f"{file.place}: dialogue {dialogue_id}"
+        log = checked(_Logs, raw, place).log
         states = [
-            _labels(item.get("metadata"), file.place, f"{where}, utterance {index}", normalisation)
+            _labels(item.metadata, f"{place}, utterance {index}", normalisation)
             for index, item in enumerate(log)
             if index % 2
         ]
         turns = (
             Turn(
                 index=number,
-                system=texts[start - 1] if start else "",
-                user=texts[start],
+                system=log[start - 1].text if start else "",
+                user=log[start].text,
                 state=states[number] if number < len(states) else None,
             )
-            for number, start in enumerate(range(0, len(texts), 2))
+            for number, start in enumerate(range(0, len(log), 2))
         )
         yield Dialogue(dialogue_id, tuple(turns))
 
 
-def _labels(metadata: object, place: str, where: str, normalisation: str) -> BeliefState:
+def _labels(metadata: object, place: str, normalisation: str) -> BeliefState | None:
     state: dict[str, object] = {}
-    for domain, raw in as_object(metadata, place, f"{where}: 'metadata'").items():
-        frame = as_object(raw, place, f"{where}: 'metadata', domain {domain!r}")
-        for part, prefix in (("semi", ""), ("book", "book ")):
-            slots = as_object(frame.get(part, {}), place, f"{where}: {domain!r}, {part!r}")
-            for slot, value in slots.items():
-                if slot != "booked":  # What the system booked, not what the user wants.
-                    state[f"{domain}-{prefix}{slot}"] = value
-    return as_state(state, place, where, normalisation)
+    for domain, raw in checked(dict[str, Any], metadata, f"{place}: 'metadata'").items():
+        frame = checked(_Domain, raw, f"{place}: 'metadata', domain {domain!r}")
+        # What the system booked is not what the user wants.
+        booked = {f"book {slot}": value for slot, value in frame.book.items() if slot != "booked"}
+        for slot, value in {**frame.semi, **booked}.items():
+            state[f"{domain}-{slot}"] = value
+    return as_state(state, place, normalisation)
 
 
 def read_sharded(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
     """Yield the dialogues of one shard; of several values of a slot the first is taken."""
-    for number, raw in enumerate(as_list(file.json(), file.place, "the file")):
-        entry = as_object(raw, file.place, f"entry {number}")
-        raw_id = as_text(entry.get("dialogue_id"), file.place, f"entry {number}: 'dialogue_id'")
-        dialogue_id = strip_json(raw_id)
-        where = f"dialogue {dialogue_id}"
-        raw_turns = as_list(entry.get("turns"), file.place, f"{where}: 'turns'")
-        yield Dialogue(dialogue_id, tuple(_of_shard(raw_turns, file.place, where, normalisation)))
-
-
-def _of_shard(
-    raw_turns: list[object], place: str, dialogue: str, normalisation: str
-) -> Iterator[Turn]:
-    system, index = "", 0
-    for number, raw in enumerate(raw_turns):
-        where = f"{dialogue}, utterance {number}"
-        turn = as_object(raw, place, where)
-        text = as_text(turn.get("utterance"), place, f"{where}: 'utterance'")
-        speaker = as_text(turn.get("speaker"), place, f"{where}: 'speaker'")
-        if speaker.upper() == "USER":
-            frames = as_list(turn.get("frames"), place, f"{where}: 'frames'")
-            yield Turn(index, system, text, _of_frames(frames, place, where, normalisation))
-            system, index = "", index + 1
-        else:
-            system = text
-
-
-def _of_frames(frames: list[object], place: str, where: str, normalisation: str) -> BeliefState:
-    state: dict[str, object] = {}
-    for raw in frames:
-        frame = as_object(raw, place, f"{where}: 'frames'")
-        # Frames of services without a state carry only spans.
-        inner = as_object(frame.get("state", {}), place, f"{where}: 'state'")
-        values = inner.get("slot_values", {})
-        state.update(as_object(values, place, f"{where}: 'slot_values'"))
-    return as_state(state, place, where, normalisation)
+    for entry, place in file.entries(_Shard, "dialogue_id"):
+        turns: list[Turn] = []
+        system = ""
+        for number, said in enumerate(entry.turns):
+            if said.speaker.upper() == "USER":
+                where = f"{place}, utterance {number}"
+                frames = checked(list[_Frame], said.frames, f"{where}: 'frames'")
+                state: dict[str, Any] = {}
+                for frame in frames:
+                    state |= frame.state.slot_values
+                label = as_state(state, where, normalisation)
+                turns.append(Turn(len(turns), system, said.utterance, label))
+                system = ""
+            else:
+                system = said.utterance
+        yield Dialogue(entry.dialogue_id.removesuffix(".json"), tuple(turns))

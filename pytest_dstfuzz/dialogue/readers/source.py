@@ -1,16 +1,20 @@
-"""Files of a source, wherever they lie: a folder, one file, or inside a zip."""
+"""Files of a source, wherever they lie: a folder, one file, or inside a zip; and their JSON."""
 
 from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final, TypeVar
 
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import DataError
-from pytest_dstfuzz.json_data import parse_json
+from pytest_dstfuzz.json_data import from_json, parse_json
+
+_Kind = TypeVar("_Kind")
 
 #: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
 SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt")
@@ -70,6 +74,13 @@ class SourceFile:
         except DataError as error:
             raise DataError(f"{self.place} {error}") from None
 
+    def entries(self, kind: type[_Kind], name: str) -> Iterator[tuple[_Kind, str]]:
+        """Yield the objects of a list with their place; ``name`` is the key of their ids."""
+        for number, raw in enumerate(checked(list[dict[str, Any]], self.json(), self.place)):
+            shown = str(raw.get(name, number)).removesuffix(".json")
+            place = f"{self.place}: dialogue {shown}"
+            yield checked(kind, raw, place), place
+
     def _read(self, size: int) -> bytes:
         try:
             if self.member is None:
@@ -92,6 +103,24 @@ _ZIP_ERRORS: Final = (
     RuntimeError,  # A password is needed; covers NotImplementedError, an unknown compression.
     KeyError,
 )
+
+
+def checked(kind: type[_Kind], value: object, place: str) -> _Kind:
+    """Return JSON as what is expected at a place, or raise a `DataError` that begins with it."""
+    try:
+        return from_json(kind, value)
+    except ValueError as error:
+        raise DataError(f"{place}: {error}") from None
+
+
+def as_state(
+    values: Mapping[str, object] | None, place: str, normalisation: str
+) -> BeliefState | None:
+    """Return the normalised state, or raise a `DataError` that begins with the place."""
+    try:
+        return None if values is None else normalise_state(values, normalisation)
+    except DataError as error:
+        raise DataError(f"{place}: {error}") from None
 
 
 def list_files(source: Path) -> tuple[SourceFile, ...]:

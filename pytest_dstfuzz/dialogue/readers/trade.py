@@ -4,16 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.readers.checks import as_list, as_object, as_state, as_text, strip_json
-from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state
 from pytest_dstfuzz.errors import DataError
 
 #: First columns of the TSV; a column per slot follows.
 COLUMNS: Final = ("# Dialogue ID", "Turn Index", "Last Turn", "System Response", "User Utterance")
+
+
+class _Act(msgspec.Struct):
+    slots: list[tuple[str, Any]]
+    act: Any = "inform"
+
+
+class _TradeTurn(msgspec.Struct):
+    transcript: str
+    system_transcript: str = ""
+    belief_state: list[_Act] | None = None
+
+
+class _TradeDialogue(msgspec.Struct):
+    dialogue_idx: str
+    dialogue: list[_TradeTurn]
 
 
 class _Row(NamedTuple):
@@ -59,48 +76,19 @@ def _rows(file: SourceFile, normalisation: str) -> Iterator[_Row]:
             )
         state = normalise_state(dict(zip(slots, cells[5:], strict=True)), normalisation)
         turn = Turn(int(cells[1]), cells[3], cells[4], state)
-        yield _Row(number, strip_json(cells[0]), turn)
+        yield _Row(number, cells[0].removesuffix(".json"), turn)
 
 
 def read_json(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
     """Yield the dialogues of a ``*_dials.json``: a list with ``dialogue_idx`` and ``dialogue``."""
-    for number, item in enumerate(as_list(file.json(), file.place, "the file")):
-        entry = as_object(item, file.place, f"entry {number}")
-        raw_id = as_text(entry.get("dialogue_idx"), file.place, f"entry {number}: 'dialogue_idx'")
-        dialogue_id = strip_json(raw_id)
-        where = f"dialogue {dialogue_id}"
-        raw_turns = as_list(entry.get("dialogue"), file.place, f"{where}: 'dialogue'")
-        turns = [
-            _turn(raw, index, file.place, f"{where}, turn {index}", normalisation)
-            for index, raw in enumerate(raw_turns)
-        ]
-        yield Dialogue(dialogue_id, tuple(turns))
-
-
-def _turn(raw: object, index: int, place: str, where: str, normalisation: str) -> Turn:
-    turn = as_object(raw, place, where)
-    labels = turn.get("belief_state")
-    state = None
-    if labels is not None:
-        field = f"{where}: 'belief_state'"
-        state = as_state(_slots(labels, place, field), place, field, normalisation)
-    return Turn(
-        index,
-        as_text(turn.get("system_transcript", ""), place, f"{where}: 'system_transcript'"),
-        as_text(turn.get("transcript"), place, f"{where}: 'transcript'"),
-        state,
-    )
-
-
-def _slots(labels: object, place: str, where: str) -> dict[str, object]:
-    slots: dict[str, object] = {}
-    for raw in as_list(labels, place, where):
-        entry = as_object(raw, place, where)
-        if entry.get("act", "inform") != "inform":
-            continue
-        for raw_pair in as_list(entry.get("slots"), place, f"{where}: 'slots'"):
-            pair = as_list(raw_pair, place, f"{where}: 'slots'")
-            if len(pair) != 2:
-                raise DataError(f"{place}: {where}: a slot must be [slot, value], found {pair!r}")
-            slots[as_text(pair[0], place, where)] = pair[1]
-    return slots
+    for entry, place in file.entries(_TradeDialogue, "dialogue_idx"):
+        turns = []
+        for index, turn in enumerate(entry.dialogue):
+            state = None
+            if turn.belief_state is not None:
+                acts = (act for act in turn.belief_state if act.act == "inform")
+                slots = {slot: value for act in acts for slot, value in act.slots}
+                where = f"{place}, turn {index}: 'belief_state'"
+                state = as_state(slots, where, normalisation)
+            turns.append(Turn(index, turn.system_transcript, turn.transcript, state))
+        yield Dialogue(entry.dialogue_idx.removesuffix(".json"), tuple(turns))
