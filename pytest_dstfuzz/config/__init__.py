@@ -36,4 +36,4 @@ from pytest_dstfuzz.config.settings import settings_json as settings_json
 from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
 from pytest_dstfuzz.config.tracker_keys import ADAPTER as ADAPTER
 from pytest_dstfuzz.config.tracker_keys import KEYS as KEYS
-from pytest_dstfuzz.config.tracker_keys import SERVICE as SERVICE
+from pytest_dstfuzz.config.tracker_keys import TRACKER_KEYS as TRACKER_KEYS

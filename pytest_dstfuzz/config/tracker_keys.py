@@ -93,8 +93,6 @@ TRACKER_KEYS: tuple[Option, ...] = (
 KEYS: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS)
 #: What an experiment takes over of a tracker beside its name.
 ADAPTER: tuple[str, ...] = ("tracker", *KEYS)
-#: Those keys that say how any service is reached.
-SERVICE: tuple[str, ...] = tuple(item.name for item in TRACKER_KEYS if item.kinds == SERVICES)
 
 
 def keys_of(kinds: tuple[str, ...]) -> str:

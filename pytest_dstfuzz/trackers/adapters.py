@@ -18,60 +18,67 @@ tracker of ConvLab-3, which is known by its ``init_session()``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError, message_of
 from pytest_dstfuzz.trackers.deadline import Overrun
-from pytest_dstfuzz.trackers.tracker import (
-    Interrupted,
-    Prediction,
-    StatefulTracker,
-    Tracker,
-    declared,
-)
+from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker, declared
 from pytest_dstfuzz.trackers.validation import describe, passes_through
 
 
-class CallableTracker:
+class _Adapter(ABC):
+    """Asks what it adapts for one context after the other.
+
+    Args:
+        wrapped: what is adapted.
+        normalisation: of the data.
+    """
+
+    def __init__(self, wrapped: object, *, normalisation: str = "plain") -> None:
+        self.wrapped: Any = wrapped
+        self._normalisation = normalisation
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        """Return the answer to each context; what ends a run loses none that is there."""
+        answers: list[Prediction] = []
+        try:
+            for context in contexts:
+                answers.append(self._ask(context))  # noqa: PERF401 - kept at an interrupt
+        except Overrun as overrun:
+            overrun.answers = dict(enumerate(answers))
+            raise
+        except KeyboardInterrupt:
+            raise Interrupted(dict(enumerate(answers))) from None
+        return answers
+
+    @abstractmethod
+    def _ask(self, context: Context) -> Prediction: ...
+
+
+class CallableTracker(_Adapter):
     """A tracker made of a function ``Context -> {slot: value}`` (or ``-> Prediction``)."""
 
-    def __init__(
-        self, function: Callable[[Context], object], *, normalisation: str = "plain"
-    ) -> None:
-        self.wrapped = function
-        self._function = function
-        self._normalisation = normalisation
+    def _ask(self, context: Context) -> Prediction:
+        return as_prediction(self.wrapped(context), self._normalisation, "the tracker function")
 
-    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Call the function once for each context."""
-        return _each(contexts, self._ask)
+
+class StatefulAdapter(_Adapter):
+    """A tracker made of an object with ``reset()`` and ``update(system, user)``.
+
+    Each context is replayed from its first exchange on.
+    """
 
     def _ask(self, context: Context) -> Prediction:
-        return as_prediction(self._function(context), self._normalisation, "the tracker function")
-
-
-class StatefulAdapter:
-    """A tracker made of an object with ``reset()`` and ``update(system, user)``."""
-
-    def __init__(self, tracker: StatefulTracker, *, normalisation: str = "plain") -> None:
-        self.wrapped = tracker
-        self._tracker = tracker
-        self._normalisation = normalisation
-
-    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Replay each context from its first exchange on."""
-        return _each(contexts, self._replay)
-
-    def _replay(self, context: Context) -> Prediction:
-        self._tracker.reset()
-        answers = [self._tracker.update(system, user) for system, user in context.exchanges]
+        self.wrapped.reset()
+        answers = [self.wrapped.update(system, user) for system, user in context.exchanges]
         return as_prediction(answers[-1], self._normalisation, "update()")
 
 
-class ConvLabAdapter:
+class ConvLabAdapter(_Adapter):
     """A tracker made of a dialogue state tracker of ConvLab-3.
 
     The interface is ``convlab.dst.dst.DST`` of github.com/ConvLab/ConvLab-3 and what its
@@ -91,33 +98,27 @@ class ConvLabAdapter:
     or a state that has it as its ``belief_state``.
     """
 
-    def __init__(self, tracker: object, *, normalisation: str = "plain") -> None:
-        self.wrapped = tracker
-        self._tracker: Any = tracker
-        self._normalisation = normalisation
-        self._method = _written_last(tracker, "update_turn", "update")
+    def __init__(self, wrapped: object, *, normalisation: str = "plain") -> None:
+        super().__init__(wrapped, normalisation=normalisation)
+        self._method = _written_last(wrapped, "update_turn", "update")
 
-    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Replay each context from its first exchange on."""
-        return _each(contexts, self._replay)
-
-    def _replay(self, context: Context) -> Prediction:
-        self._tracker.init_session()
+    def _ask(self, context: Context) -> Prediction:
+        self.wrapped.init_session()
         take = self._take_turn if self._method == "update_turn" else self._take_text
         answers = [take(*exchange) for exchange in context.exchanges]
         who = f"{self._method}()"
         return as_prediction(_joined_slots(answers[-1], who), self._normalisation, who)
 
     def _take_turn(self, system: str, user: str) -> object:
-        return self._tracker.update_turn(system or None, user)
+        return self.wrapped.update_turn(system or None, user)
 
     def _take_text(self, system: str, user: str) -> object:
         # An update may put a new state in the place of the old one: looked up each time.
-        state = self._tracker.state
+        state = self.wrapped.state
         # "null" is what ConvLab's agents write where the system has said nothing.
         state["history"] += [["sys", system or "null"], ["user", user]]
         state["user_action"] = user
-        return self._tracker.update(user)
+        return self.wrapped.update(user)
 
 
 def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
@@ -136,13 +137,16 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
     """
     if isinstance(candidate, type):
         candidate = _instantiate(candidate)
-    if _is_convlab(candidate):
+
+    def has(name: str) -> bool:
+        return callable(declared(candidate, name))
+
+    if has("init_session") and (has("update_turn") or has("update")):
         # Before `Tracker`: some of them have a ``predict`` too, which takes features.
         return ConvLabAdapter(candidate, normalisation=normalisation)
-    if callable(declared(candidate, "predict")):
+    if has("predict"):
         return cast("Tracker", candidate)
-    if all(callable(declared(candidate, name)) for name in ("reset", "update")):
-        candidate = cast("StatefulTracker", candidate)
+    if has("reset") and has("update"):
         return StatefulAdapter(candidate, normalisation=normalisation)
     if callable(candidate):
         return CallableTracker(candidate, normalisation=normalisation)
@@ -174,26 +178,6 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
             raise TrackerError(f"{who} returned a bad state: {error}") from error
     raise TrackerError(
         f"{who} must return a mapping slot -> value or a Prediction, not {describe(answer)}"
-    )
-
-
-def _each(contexts: Sequence[Context], ask: Callable[[Context], Prediction]) -> list[Prediction]:
-    """Return the answer to each context; what ends a run loses none that is there."""
-    answers: list[Prediction] = []
-    try:
-        for context in contexts:
-            answers.append(ask(context))  # noqa: PERF401 - those before an interrupt are kept
-    except Overrun as overrun:
-        overrun.answers = dict(enumerate(answers))
-        raise
-    except KeyboardInterrupt:
-        raise Interrupted(dict(enumerate(answers))) from None
-    return answers
-
-
-def _is_convlab(candidate: object) -> bool:
-    return callable(declared(candidate, "init_session")) and any(
-        callable(declared(candidate, name)) for name in ("update_turn", "update")
     )
 
 

@@ -106,9 +106,19 @@ class Evaluation:
             f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
             f"layout                {self.layout}",
             f"normalisation         {self.normalisation}",
-            *(f"labels                {text}" for text in self._partial()),
-            *(f"note                  {note}" for note in self.notes),
-            *(f"no answer             {text}" for text in self._unanswered()),
+        ]
+        if self.unlabelled:
+            rows.append(
+                f"labels                on {self.turns} of {self.turns + self.unlabelled} turns; "
+                "the figures are of those, and of the dialogues that have any"
+            )
+        rows += [f"note                  {note}" for note in self.notes]
+        if self.unanswered:
+            rows.append(
+                f"no answer             {len(self.unanswered)} of {self.turns} turns, counted as "
+                f"wrong, such as: {self.unanswered[0]}"
+            )
+        rows += [
             f"joint goal accuracy   {joint}",
             f"slot accuracy         {percent(self.slot_accuracy):>9}  ({self.slots} slots)",
             f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
@@ -122,18 +132,6 @@ class Evaluation:
             ]
         return rows
 
-    def _partial(self) -> Iterator[str]:
-        if self.unlabelled:
-            yield (
-                f"on {self.turns} of {self.turns + self.unlabelled} turns; the figures are of "
-                "those, and of the dialogues that have any"
-            )
-
-    def _unanswered(self) -> Iterator[str]:
-        if self.unanswered:
-            count = f"{len(self.unanswered)} of {self.turns} turns, counted as wrong"
-            yield f"{count}, such as: {self.unanswered[0]}"
-
 
 def evaluate(
     tracker: Tracker, data: DialogueSet, batch_size: int, progress: Progress | None = None
@@ -142,12 +140,6 @@ def evaluate(
 
     A turn at which the tracker says that it has no answer is wrong; a few such are no reason
     to lose all others.
-
-    Args:
-        tracker: the tracker to measure.
-        data: dialogues, some turns of which have a label.
-        batch_size: contexts that are predicted at once.
-        progress: told after each batch.
 
     Raises:
         UserError: the data has no turns, or none with a label.
@@ -169,11 +161,7 @@ def evaluate(
 
 
 def score(data: DialogueSet, predictions: Sequence[Prediction]) -> Evaluation:
-    """Compare predictions with the labels of ``data``.
-
-    Args:
-        data: dialogues, some turns of which have a label.
-        predictions: one for each turn, in the order of the data, in its normalisation.
+    """Compare predictions, one for each turn of ``data`` in its normalisation, with its labels.
 
     Raises:
         UserError: the data has no turns, or none with a label.

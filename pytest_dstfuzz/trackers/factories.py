@@ -22,15 +22,11 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 _SWITCH: Final = {"yes": True, "true": True, "no": False, "false": False}
 
 
-def _switch(text: str) -> bool:
-    return _SWITCH[text.lower()]
-
-
 #: Name of an annotation -> how a text is read, and what it must be.
 _READERS: Final[Mapping[str, tuple[Callable[[str], object], str]]] = {
     "int": (int, "a whole number"),
     "float": (float, "a number"),
-    "bool": (_switch, "yes or no"),
+    "bool": (lambda text: _SWITCH[text.lower()], "yes or no"),
     "Path": (Path, "a path"),
 }
 
@@ -53,8 +49,7 @@ def call_factory(
         UserError: a key that it does not take, a value that is none for it, or one that it
             needs is missing.
     """
-    parameters = _parameters(factory)
-    all_of_them = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    parameters = parameters_of(factory)
     own = {
         name: one
         for name, one in parameters.items()
@@ -70,25 +65,19 @@ def call_factory(
             f"{who} needs {' and '.join(map(repr, missing))}: give it as "
             f"--dst-tracker {missing[0]}=VALUE, or give the parameter of its factory a default"
         )
-    given = {name: value for name, value in offered.items() if all_of_them or name in parameters}
+    given = {name: value for name, value in offered.items() if takes(factory, name)}
     read = {key: _read(own[key], text, f"{who}: {key}={text}") for key, text in keys.items()}
     return factory(**given, **read)
 
 
-def names_parameter(factory: Callable[..., object], name: str) -> bool:
-    """Whether the signature of a factory has a parameter of that name."""
-    return name in _parameters(factory)
-
-
 def takes(factory: Callable[..., object], name: str) -> bool:
     """Whether a factory has a parameter for an argument that it is offered."""
-    parameters = _parameters(factory)
-    return name in parameters or any(
-        one.kind is Parameter.VAR_KEYWORD for one in parameters.values()
-    )
+    parameters = parameters_of(factory)
+    return name in parameters or any(one.kind is one.VAR_KEYWORD for one in parameters.values())
 
 
-def _parameters(factory: Callable[..., object]) -> Mapping[str, Parameter]:
+def parameters_of(factory: Callable[..., object]) -> Mapping[str, Parameter]:
+    """Return the parameters of a factory by their names."""
     try:
         return inspect.signature(factory).parameters
     except (TypeError, ValueError):  # Of some objects that are not written in Python.

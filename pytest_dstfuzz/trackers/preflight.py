@@ -52,8 +52,8 @@ def preflight(
     in the order of length, where state that is left from the turn before does harm.
 
     Args:
-        tracker: the tracker of the run.
-        contexts: contexts of the run; the first eight are used.
+        tracker: of the run.
+        contexts: of the run; the first eight are used.
         ontology: the slots of the data, where it has any, and their normalisation.
         deadline: after which nothing more is asked; ``None`` = there is none.
         repeatable: what the user says of the tracker, see `is_repeatable`.
@@ -70,19 +70,18 @@ def preflight(
     """
     refuse_training_mode(tracker)
     repeatable = is_repeatable(tracker, repeatable)
-    tracker = _InTime(tracker, deadline or Deadline())
-    normalisation = "plain" if ontology is None else ontology.normalisation
-    batch, singles = _answered_alone(tracker, contexts[:PREFLIGHT_CONTEXTS], normalisation)
+    asker = _Asker(tracker, "plain" if ontology is None else ontology.normalisation, deadline)
+    batch, singles = _answered_alone(asker, contexts[:PREFLIGHT_CONTEXTS])
     if not batch:
         return None
     if not repeatable:
-        return _disagreement(tracker, batch, singles, ontology)
-    first = _predict(tracker, batch, normalisation)
-    _refuse_unknown_slots(first, ontology)
-    backwards = _predict(tracker, batch[::-1], normalisation)[::-1]
-    if moved := difference(first, backwards):
-        again = difference(first, _predict(tracker, batch, normalisation))
-        raise UserError(_changes_its_mind(moved, again))
+        return _disagreement(asker, batch, singles, ontology)
+    first = asker.sound(batch)
+    for prediction in first:
+        if problem := unknown_slot(prediction.state, ontology):
+            raise UserError(f"the tracker cannot be tested: it returned {problem}")
+    if moved := difference(first, asker.sound(batch[::-1])[::-1]):
+        raise UserError(_changes_its_mind(moved, difference(first, asker.sound(batch))))
     if moved := difference(first, singles):
         raise UserError(
             "the tracker's answer depends on the batch: a context alone and the same context "
@@ -93,12 +92,7 @@ def preflight(
 
 
 def _changes_its_mind(moved: str, again: str) -> str:
-    """Say why a batch asked for backwards gave other answers.
-
-    Args:
-        moved: what differed then.
-        again: what differed between two answers to the very same batch, or ``""``.
-    """
+    """Say why a batch asked for backwards gave other answers; the very same one did ``again``."""
     if not again:
         return (
             "the tracker's answer depends on what it was asked before: the same batch "
@@ -129,41 +123,58 @@ def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
             ) from None
 
 
-class _InTime:
-    """Asks a tracker as long as there is time."""
+class _Asker:
+    """Asks a tracker as long as there is time; whatever goes wrong is a reason to refuse it."""
 
-    def __init__(self, tracker: Tracker, deadline: Deadline) -> None:
+    def __init__(self, tracker: Tracker, normalisation: str, deadline: Deadline | None) -> None:
         self._tracker = tracker
-        self._deadline = deadline
+        self._normalisation = normalisation
+        self._deadline = deadline or Deadline()
 
-    def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:
-        """Ask for a batch.
+    def check(self, answer: object, ontology: Ontology | None) -> Prediction:
+        """Return an answer as a sound prediction."""
+        return check_prediction(answer, ontology, normalisation=self._normalisation)
 
-        Raises:
-            GivenUpError: the time is over.
-        """
+    def sound(self, batch: list[Context]) -> list[Prediction]:
+        """Return a sound prediction for each context."""
+        return self._asked(partial(ask, normalisation=self._normalisation), batch)
+
+    def raw(self, batch: list[Context]) -> list[object]:
+        """Return an unchecked answer for each context."""
+        return self._asked(ask_raw, batch)
+
+    def _asked(
+        self, way: Callable[[Tracker, list[Context]], list[T]], batch: list[Context]
+    ) -> list[T]:
         if ended := self._deadline.ended:
-            raise GivenUpError(ended)
-        return self._tracker.predict(contexts)
+            raise OutOfReachError(f"the tracker was not tested: {ended}")
+        try:
+            return way(self._tracker, list(batch))
+        except TrackerRaisedError as error:
+            cause = error.__cause__ or error
+            some = (
+                "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
+            )
+            what = f"{describe_error(cause)}{raised_at(cause)}"
+            raise UserError(f"the tracker raised on {some}: {what}") from cause
+        except GivenUpError as error:
+            raise OutOfReachError(f"the tracker was not tested: {error}") from error
+        except (UserError, TrackerError) as error:
+            raise UserError(f"the tracker cannot be tested: {error}") from error
 
 
 def _disagreement(
-    tracker: Tracker,
-    batch: list[Context],
-    singles: list[Prediction],
-    ontology: Ontology | None,
+    asker: _Asker, batch: list[Context], singles: list[Prediction], ontology: Ontology | None
 ) -> Disagreement:
     """Ask twice more, and count the contexts whose answers are not all the same.
 
     One that was not answered each time is left out: such a tracker may fail now and then.
     """
-    forwards = _asked(partial(ask_raw, tracker, list(batch)), len(batch))
-    backwards = _asked(partial(ask_raw, tracker, batch[::-1]), len(batch))[::-1]
-    rounds: list[list[object]] = [[*singles], forwards, backwards]
+    rounds: list[list[object]] = [[*singles], asker.raw(batch), asker.raw(batch[::-1])[::-1]]
     answered, differed, failure = 0, 0, ""
     for answers in zip(*rounds, strict=True):
         try:
-            states = [_sound(answer, ontology).state for answer in answers]
+            states = [asker.check(answer, ontology).state for answer in answers]
         except TrackerError as error:
             failure = failure or str(error)
             continue
@@ -172,11 +183,6 @@ def _disagreement(
     if not answered:
         raise UserError(f"the tracker cannot be tested: {failure}")
     return Disagreement(contexts=answered, answers=len(rounds), differed=differed)
-
-
-def _sound(answer: object, ontology: Ontology | None) -> Prediction:
-    normalisation = "plain" if ontology is None else ontology.normalisation
-    return check_prediction(answer, ontology, normalisation=normalisation)
 
 
 def refuse_training_mode(tracker: Tracker) -> None:
@@ -192,7 +198,7 @@ def refuse_training_mode(tracker: Tracker) -> None:
 
 
 def _answered_alone(
-    tracker: Tracker, contexts: Sequence[Context], normalisation: str
+    asker: _Asker, contexts: Sequence[Context]
 ) -> tuple[list[Context], list[Prediction]]:
     """Return the contexts that the tracker has an answer to, and the answers.
 
@@ -204,7 +210,7 @@ def _answered_alone(
     failure: UserError | None = None
     for place in (place for place in _MIXED if place < len(contexts)):
         try:
-            (answers[place],) = _predict(tracker, [contexts[place]], normalisation)
+            (answers[place],) = asker.sound([contexts[place]])
         except OutOfReachError:
             raise
         except UserError as error:
@@ -212,28 +218,3 @@ def _answered_alone(
     if failure is not None and not answers:
         raise NoAnswerError(str(failure)) from failure.__cause__
     return [contexts[place] for place in sorted(answers)], [answers[p] for p in sorted(answers)]
-
-
-def _predict(tracker: Tracker, batch: list[Context], normalisation: str) -> list[Prediction]:
-    return _asked(partial(ask, tracker, batch, normalisation), len(batch))
-
-
-def _asked(way: Callable[[], list[T]], size: int) -> list[T]:
-    """Ask for a batch; whatever goes wrong is a reason to refuse the tracker."""
-    try:
-        return way()
-    except TrackerRaisedError as error:
-        cause = error.__cause__ or error
-        some = "a clean context" if size == 1 else f"a batch of {size} clean contexts"
-        what = f"{describe_error(cause)}{raised_at(cause)}"
-        raise UserError(f"the tracker raised on {some}: {what}") from cause
-    except GivenUpError as error:
-        raise OutOfReachError(f"the tracker was not tested: {error}") from error
-    except (UserError, TrackerError) as error:
-        raise UserError(f"the tracker cannot be tested: {error}") from error
-
-
-def _refuse_unknown_slots(predictions: list[Prediction], ontology: Ontology | None) -> None:
-    for prediction in predictions:
-        if problem := unknown_slot(prediction.state, ontology):
-            raise UserError(f"the tracker cannot be tested: it returned {problem}")

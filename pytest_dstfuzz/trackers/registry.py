@@ -25,7 +25,7 @@ from pytest_dstfuzz.errors import (
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.deadline import Deadline
-from pytest_dstfuzz.trackers.factories import call_factory, names_parameter, takes
+from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import passes_through, raised_at
@@ -43,15 +43,11 @@ class ShippedTracker:
     """The factory of a network that ships; torch is loaded when it is called.
 
     Attributes:
-        name: of the tracker, and of the extra that it needs.
-        module: that has ``load(checkpoint, device, batch_size)``.
-        load: the function's name.
+        name: of the tracker, of its folder, and of the extra that it needs.
         needs: packages of the extra.
     """
 
     name: str
-    module: str
-    load: str
     needs: tuple[str, ...]
 
     def __call__(
@@ -68,19 +64,17 @@ class ShippedTracker:
             UserError: the extra is not installed, or checkpoint or device is not usable.
         """
         with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
-            module = importlib.import_module(f"pytest_dstfuzz.trackers.{self.module}")
-        return cast("Tracker", getattr(module, self.load)(checkpoint, device, batch_size))
+            module = importlib.import_module(f"pytest_dstfuzz.trackers.{self.name}.tracker")
+        load = getattr(module, f"load_{self.name}")
+        return cast("Tracker", load(checkpoint, device, batch_size))
 
 
-TRADE: Final = ShippedTracker("trade", "trade.tracker", "load_trade", ("torch", "safetensors"))
-SIMPLETOD: Final = ShippedTracker(
-    "simpletod",
-    "simpletod.tracker",
-    "load_simpletod",
-    ("torch", "transformers", "tokenizers", "safetensors"),
+_SHIPPED: Final = (
+    ShippedTracker("trade", ("torch", "safetensors")),
+    ShippedTracker("simpletod", ("torch", "transformers", "tokenizers", "safetensors")),
 )
 TRACKERS: Final[Registry[TrackerFactory]] = Registry(
-    "tracker", ENTRY_POINT_GROUP, {one.name: one for one in (TRADE, SIMPLETOD)}
+    "tracker", ENTRY_POINT_GROUP, {one.name: one for one in _SHIPPED}
 )
 _DEFAULT_DEVICE: Final = "cpu"
 
@@ -155,12 +149,8 @@ def _at_address(
             f"checkpoint and device are for registered trackers; the service at {address} "
             "chooses them itself"
         )
-    offered = {
-        "address": address,
-        "data": data,
-        "service": ServiceSettings.of(settings.tracker, deadline),
-        "settings": settings,
-    }
+    service = ServiceSettings.of(settings.tracker, deadline)
+    offered = {"address": address, "data": data, "service": service, "settings": settings}
     factory = SCHEMES.find(scheme)
     keys = _keys(settings.tracker, factory)
     try:
@@ -188,7 +178,7 @@ def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> d
         plain = TrackerSettings()
         for name in KEYS:
             value = getattr(settings, name)
-            if value != getattr(plain, name) and names_parameter(factory, name):
+            if value != getattr(plain, name) and name in parameters_of(factory):
                 found[name] = str(value)
     return found
 
@@ -258,8 +248,7 @@ def _load_attribute(name: str, search_path: tuple[str, ...]) -> object:
     target: object = _import_module(module_name, name, search_path)
     for part in path.split("."):
         if not hasattr(target, part):
-            public = [candidate for candidate in dir(target) if not candidate.startswith("_")]
-            guess = nearest(part, public)
+            guess = nearest(part, (name for name in dir(target) if not name.startswith("_")))
             hint = f" Did you mean {guess!r}?" if guess else ""
             raise UserError(f"{module_name!r} has no attribute {path!r}.{hint}")
         target = getattr(target, part)
@@ -269,28 +258,20 @@ def _load_attribute(name: str, search_path: tuple[str, ...]) -> object:
 def _import_module(module_name: str, tracker: str, search_path: tuple[str, ...]) -> object:
     try:
         return importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if module_name == missing or module_name.startswith(f"{missing}."):
-            file, _, attribute = tracker.partition(":")
-            meant = f"{file.removesuffix('.py').replace('/', '.')}:{attribute}"
-            raise UserError(
-                f"there is no module {missing!r} for the tracker {tracker!r} "
-                + (
-                    f"(a module, without .py: write {meant!r})"
-                    if file.endswith(".py")
-                    else f"(looked in {', '.join(search_path)} and on Python's path)"
-                )
-            ) from None
-        raise UserError(
-            f"the module {module_name!r} cannot be imported: {_cause(error)}"
-        ) from error
     except BaseException as error:
         if passes_through(error):
             raise
-        raise UserError(
-            f"the module {module_name!r} cannot be imported: {_cause(error)}"
-        ) from error
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is None or not f"{module_name}.".startswith(f"{missing}."):
+            what = f"the module {module_name!r} cannot be imported: {_cause(error)}"
+            raise UserError(what) from error
+    file, _, attribute = tracker.partition(":")
+    if file.endswith(".py"):
+        meant = f"{file.removesuffix('.py').replace('/', '.')}:{attribute}"
+        why = f"a module, without .py: write {meant!r}"
+    else:
+        why = f"looked in {', '.join(search_path)} and on Python's path"
+    raise UserError(f"there is no module {missing!r} for the tracker {tracker!r} ({why})")
 
 
 def _cause(error: BaseException) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from pytest_dstfuzz.config import SERVICE, Address, Header, Settings, TrackerSettings
+from pytest_dstfuzz.config import TRACKER_KEYS, Address, Header, Settings, TrackerSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.registry import Registry
@@ -47,12 +47,7 @@ class ServiceSettings:
 
     @classmethod
     def of(cls, settings: TrackerSettings, deadline: Deadline | None = None) -> ServiceSettings:
-        """Take from the settings of a run what concerns the service.
-
-        Args:
-            settings: of the run.
-            deadline: of the run; ``None`` = it has none.
-        """
+        """Take from the settings of a run what concerns the service."""
         return cls(
             settings.timeout,
             settings.retries,
@@ -78,7 +73,6 @@ class HttpScheme:
         extra: that the module needs.
         needs: packages of that extra.
         about: whom its own options are for, for messages.
-        options: names of the option table that are for it alone.
     """
 
     kind: str
@@ -86,7 +80,6 @@ class HttpScheme:
     extra: str = "http"
     needs: tuple[str, ...] = ("httpx", "httpcore")
     about: str = "services"
-    options: tuple[str, ...] = ()
 
     @property
     def prefix(self) -> str:
@@ -96,7 +89,7 @@ class HttpScheme:
     @property
     def keys(self) -> tuple[str, ...]:
         """The options that say how it is asked."""
-        return (*SERVICE, *self.options)
+        return tuple(item.name for item in TRACKER_KEYS if self.kind in item.kinds)
 
     def __call__(
         self, address: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
@@ -115,19 +108,13 @@ class HttpScheme:
 
 _SHIPPED: Final = (
     HttpScheme("", "pytest_dstfuzz.trackers.web.tracker"),
-    HttpScheme(
-        "rasa",
-        "pytest_dstfuzz.trackers.rasa.tracker",
-        about="the slots of a Rasa bot",
-        options=("slot_map",),
-    ),
+    HttpScheme("rasa", "pytest_dstfuzz.trackers.rasa.tracker", about="the slots of a Rasa bot"),
     HttpScheme(
         "openai",
         "pytest_dstfuzz.trackers.chat",
         "chat",
         ("httpx", "httpcore", "jinja2"),
         about="chat models",
-        options=("service_model", "prompt", "prices"),
     ),
 )
 #: Called as said above; whatever `as_tracker` takes may be returned.
@@ -155,4 +142,5 @@ def register_scheme(name: str, factory: Callable[..., Any]) -> None:
 
 def option_owners() -> dict[str, HttpScheme]:
     """Return the options that are for one kind of address alone, with that kind."""
-    return {option: scheme for scheme in _SHIPPED for option in scheme.options}
+    kinds = {scheme.kind: scheme for scheme in _SHIPPED}
+    return {item.name: kinds[item.kinds[0]] for item in TRACKER_KEYS if len(item.kinds) == 1}

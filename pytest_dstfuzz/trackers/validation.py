@@ -18,6 +18,7 @@ from pathlib import Path
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, message_of, nearest
+from pytest_dstfuzz.printable import shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
@@ -36,11 +37,7 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 def check_predictions(
     answered: object, expected: int, normalisation: str = "plain"
 ) -> list[Prediction]:
-    """Return what ``Tracker.predict`` returned as ``expected`` sound predictions.
-
-    Raises:
-        TrackerError: it is no sequence of so many predictions, or one of them is none.
-    """
+    """Return what ``Tracker.predict`` returned as ``expected`` sound predictions."""
     return [
         check_prediction(answer, normalisation=normalisation)
         for answer in as_list(answered, expected)
@@ -101,7 +98,7 @@ def check_prediction(
     except Exception as error:
         # The mapping is the tracker's, and may be one that computes what it is asked for.
         raise TrackerError(
-            f"the tracker returned {_kind(raw)} that cannot be read: {_told(error)}"
+            f"the tracker returned {_kind(raw)} that cannot be read: {describe_error(error)}"
         ) from error
     if problem:
         raise TrackerError(f"the tracker returned {problem}")
@@ -139,8 +136,7 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
 
 def describe(value: object) -> str:
     """Return type and beginning of a value that is not what it should be."""
-    text = _ADDRESS.sub("0x...", _repr(value))
-    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+    shown = shortened(_ADDRESS.sub("0x...", _repr(value)), _SHOWN)
     return shown if value is None else f"{type(value).__name__} {shown}"
 
 
@@ -164,10 +160,9 @@ def describe_error(error: BaseException) -> str:
     """
     message = " ".join(message_of(error).split())
     if not isinstance(error, TrackerError):
-        message = _named(error, message)
+        message = f"{type(error).__name__}: {message}" if message else type(error).__name__
     # An address is another one in the next run, and reports are compared byte by byte.
-    text = _encodable(_ADDRESS.sub("0x...", message))
-    return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 3] + "..."
+    return shortened(_encodable(_ADDRESS.sub("0x...", message)), _LONGEST_REASON)
 
 
 def raised_at(error: BaseException) -> str:
@@ -184,12 +179,12 @@ def raised_in(error: BaseException) -> str:
     """
     if isinstance(error, TrackerError):
         return ""
-    places = [
-        (Path(frame.f_code.co_filename), line)
+    outside = [
+        f" ({path.name}:{line})"
         for frame, line in traceback.walk_tb(error.__traceback__)
+        if _PACKAGE not in (path := Path(frame.f_code.co_filename)).parents
     ]
-    outside = [(path.name, line) for path, line in places if _PACKAGE not in path.parents]
-    return f" ({outside[-1][0]}:{outside[-1][1]})" if outside else ""
+    return outside[-1] if outside else ""
 
 
 def _state_problem(state: object) -> str:
@@ -203,7 +198,7 @@ def _state_problem(state: object) -> str:
             return f"{_kind(value)} as the value of {slot!r}; values are strings"
         for text in (slot, value):
             if len(text) > _LONGEST_TEXT:
-                what = "slot name" if text is slot else f"value of {_beginning(slot)}"
+                what = "slot name" if text is slot else f"value of {shortened(slot, _SHOWN)!r}"
                 return (
                     f"a {what} of {len(text):,} characters; a belief state has words of the "
                     f"dialogue, {_LONGEST_TEXT:,} characters at most"
@@ -228,25 +223,12 @@ def _impurity_problem(impurities: object) -> str:
     return ""
 
 
-def _named(error: BaseException, message: str) -> str:
-    name = type(error).__name__
-    return f"{name}: {message}" if message else name
-
-
-def _told(error: BaseException) -> str:
-    return _named(error, message_of(error))
-
-
 def _repr(value: object) -> str:
     """Return ``repr(value)``, also of a value that has none."""
     try:
         return repr(value)
     except Exception:  # noqa: BLE001 - a user's class may raise anything
         return f"<{type(value).__name__}>"
-
-
-def _beginning(slot: str) -> str:
-    return repr(slot if len(slot) <= _SHOWN else f"{slot[: _SHOWN - 3]}...")
 
 
 def _encodable(text: str) -> str:
@@ -312,12 +294,7 @@ def ask_raw(tracker: Tracker, batch: Sequence[Context]) -> list[object]:
 def ask(
     tracker: Tracker, batch: Sequence[Context], normalisation: str = "plain"
 ) -> list[Prediction]:
-    """Return one sound prediction for each context, in the normalisation of the data.
-
-    Raises:
-        TrackerError: see `ask_raw`; or one of the answers is no prediction.
-        UserError: see `ask_raw`.
-    """
+    """Return one sound prediction for each context, in the normalisation of the data."""
     answers = ask_raw(tracker, list(batch))
     return check_predictions(answers, len(answers), normalisation)
 
@@ -342,20 +319,11 @@ def difference(
     """
     called = names if names is not None else (f"context {at + 1}" for at in range(len(one)))
     for name, left, right in zip(called, one, other, strict=True):
-        changes = diff_states(left.state, right.state)
-        if changes:
+        if changes := diff_states(left.state, right.state):
             return f"{name}: {changes[0]}"
         before, after = left.impurities or {}, right.impurities or {}
-        if slot := _moved(before, after):
-            return (
-                f"{name}, impurity of {slot}: "
-                f"{before.get(slot, 0.0):.4f} and {after.get(slot, 0.0):.4f}"
-            )
+        for slot in sorted({*before, *after}):
+            was, now = before.get(slot, 0.0), after.get(slot, 0.0)
+            if abs(was - now) > _TOLERANCE:
+                return f"{name}, impurity of {slot}: {was:.4f} and {now:.4f}"
     return ""
-
-
-def _moved(before: Mapping[str, float], after: Mapping[str, float]) -> str:
-    """Return the first slot whose impurities differ by more than rounding, or ``""``."""
-    slots = sorted({*before, *after})
-    moved = (s for s in slots if abs(before.get(s, 0.0) - after.get(s, 0.0)) > _TOLERANCE)
-    return next(moved, "")
