@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import doctor, regressions, reports, trackers, training
 from pytest_dstfuzz.cli.command import Command
-from pytest_dstfuzz.config.command_line import Parser, one_of
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import choice
 from pytest_dstfuzz.errors import DstFuzzError
 
 #: Mistakes of the user, and whatever else ends a command on purpose.
@@ -79,7 +80,7 @@ def _command(words: Sequence[str]) -> Command:
         "command",
         metavar="COMMAND",
         nargs="?",
-        type=one_of("command", COMMANDS),
+        type=choice("command", COMMANDS),
         help="one of those above",
     )
     parser.option("--version", action="version", version=f"dstfuzz {__version__}", help="show it")

@@ -7,7 +7,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from pytest_dstfuzz.cli.command import Command, wants_colour
-from pytest_dstfuzz.config.command_line import Parser, whole_number
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 
@@ -47,7 +48,7 @@ def _report(given: Namespace) -> None:
 
 def _audit_options(parser: Parser) -> None:
     parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
-    number = whole_number
+    number = integer
     parser.value("--violations", number(1), "N", help="to judge, at most (default: 200)")
     parser.value(
         "--per-dialogue", number(1), "N", help="violations of one dialogue, at most (default: 1)"

@@ -17,7 +17,8 @@ from pytest_dstfuzz.cli.command import (
     terminal_page,
 )
 from pytest_dstfuzz.config import ADAPTER, Settings, parse_option
-from pytest_dstfuzz.config.command_line import Parser, one_of
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import choice
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.choose import LAYOUTS
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
@@ -64,7 +65,7 @@ def _evaluate_options(parser: Parser) -> None:
     parser.shared(*_EVALUATED, required=("model",))
     parser.value(
         "--layout",
-        one_of("layout", LAYOUTS),
+        choice("layout", LAYOUTS),
         "NAME",
         help=f"read the data in this layout: {', '.join(LAYOUTS)} (default: the first of them "
         "that holds the split)",

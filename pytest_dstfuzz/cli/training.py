@@ -14,7 +14,8 @@ from typing import Any
 
 from pytest_dstfuzz.cli.command import Command
 from pytest_dstfuzz.config import ADAPTER, canonical_split
-from pytest_dstfuzz.config.command_line import Parser, adapter_options, one_of, whole_number
+from pytest_dstfuzz.config.command_line import Parser, adapter_options
+from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
@@ -118,7 +119,7 @@ def _tracker_options(parser: Parser) -> None:
         "name",
         metavar="TRACKER",
         nargs="?",
-        type=one_of("tracker to train", TRAININGS),
+        type=choice("tracker to train", TRAININGS),
         help=f"one of {names}; each has options of its own: dstfuzz train-tracker TRACKER --help",
     )
 
@@ -185,25 +186,25 @@ def _agent_options(parser: Parser) -> None:
     value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val,test)")
     value(
         "--order",
-        one_of("order of positions", ORDERS),
+        choice("order of positions", ORDERS),
         "NAME",
         help="what position parameters count through: distance from a slot value (default) or "
         "reading order",
     )
     value(
         "--reward",
-        one_of("reward", REWARDS),
+        choice("reward", REWARDS),
         "NAME",
         help="broken (pays for turns broken; default) or gini (the thesis')",
     )
     value(
         "--calls",
-        whole_number(1),
+        integer(1),
         "N",
         help="contexts that the tracker may be asked for (default: 40000)",
     )
     value("--max-minutes", _minutes, "M", help="begin no round that would probably end later")
-    value("--attempts", whole_number(1), "N", help="attempts at each turn (default: 8)")
+    value("--attempts", integer(1), "N", help="attempts at each turn (default: 8)")
     value(
         "--ks",
         _ks,
@@ -212,10 +213,10 @@ def _agent_options(parser: Parser) -> None:
         "(default: 1,2,3,4,5,6)",
     )
     taken = "take only so many dialogues of each split"
-    value("--max-dialogues", whole_number(1), "N", help=taken)
+    value("--max-dialogues", integer(1), "N", help=taken)
     value(
         "--dialogues",
-        one_of("choice of dialogues", DIALOGUES),
+        choice("choice of dialogues", DIALOGUES),
         "NAME",
         help="train on those that the tracker gets right at every turn (right; default) or on "
         "all; the ones held out are the same",
@@ -269,7 +270,7 @@ def _minutes(text: str) -> float:
 
 
 def _experiment_options(parser: Parser) -> None:
-    known = one_of("experiment", EXPERIMENTS)
+    known = choice("experiment", EXPERIMENTS)
     about = "the experiment; its options follow"
     parser.add_argument("name", metavar="NAME", type=known, help=about)
 

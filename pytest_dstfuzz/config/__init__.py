@@ -7,7 +7,6 @@ from pytest_dstfuzz.config.options import OPTION_NAMES as OPTION_NAMES
 from pytest_dstfuzz.config.options import OPTIONS as OPTIONS
 from pytest_dstfuzz.config.options import names_of as names_of
 from pytest_dstfuzz.config.options import option as option
-from pytest_dstfuzz.config.options import option_text as option_text
 from pytest_dstfuzz.config.options import parse_option as parse_option
 from pytest_dstfuzz.config.parsers import ATTACKS as ATTACKS
 from pytest_dstfuzz.config.parsers import SPLIT_ALIASES as SPLIT_ALIASES

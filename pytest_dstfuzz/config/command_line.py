@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from pytest_dstfuzz.config import ADAPTER, KEYS, Option, option, parse_option
 from pytest_dstfuzz.config.settings import split_keys
-from pytest_dstfuzz.errors import UserError, nearest, unknown_name
+from pytest_dstfuzz.errors import UserError, nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -128,25 +128,3 @@ def adapter_options(given: dict[str, Any]) -> dict[str, Any]:
     """Take what was given for a tracker that is a service out of the values of the options."""
     values = {name: given.pop(name, None) for name in ADAPTER}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def one_of(kind: str, valid: Collection[str]) -> Callable[[str], str]:
-    """Return a parser that takes the names of one kind."""
-
-    def parse(text: str) -> str:
-        if text not in valid:
-            raise unknown_name(kind, text, valid)
-        return text
-
-    return parse
-
-
-def whole_number(low: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers of at least ``low``."""
-
-    def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < low:
-            raise ValueError(f"must be a whole number of at least {low}")
-        return int(text)
-
-    return parse

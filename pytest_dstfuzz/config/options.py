@@ -75,7 +75,7 @@ _TRACKER = (
 _DATA = (
     Option(
         "suite",
-        Value(parsers.choice("policy", parsers.SUITE), "WHEN"),
+        Value(parsers.choice("policy", parsers.WHEN), "WHEN"),
         "add the built-in suite: auto (the command line names a tracker and no file, and no test "
         "of your own is about robustness; default), yes (also for the tracker of an ini file) or "
         "no",
@@ -240,7 +240,7 @@ _OUTPUT = (
     ),
     _shown(
         "annotations",
-        Value(parsers.choice("policy", parsers.ANNOTATIONS), "WHEN"),
+        Value(parsers.choice("policy", parsers.WHEN), "WHEN"),
         "GitHub annotations of violations, and a job summary where $GITHUB_STEP_SUMMARY is set: "
         "auto (in GitHub Actions; default), yes or no",
     ),
@@ -349,8 +349,3 @@ def parse_option(name: str, value: str, shown_as: str) -> Any:
         raise UserError(f"{shown_as}: {error}") from None
     except ValueError as error:
         raise UserError(f"{shown_as}: {value!r} {error}") from None
-
-
-def option_text(name: str, value: object) -> str | None:
-    """Spell a value of Python or TOML as the option would be written; see `Option.text_of`."""
-    return option(name).text_of(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.config.secret import Header, OwnKey, without_credentials
@@ -14,8 +14,7 @@ ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 VALIDITIES = ("strict", "edit-rate")
 FAIL_ON = ("violation", "gate")
 INCONCLUSIVE = ("warn", "fail")
-ANNOTATIONS = ("auto", "yes", "no")
-SUITE = ("auto", "yes", "no")
+WHEN = ("auto", "yes", "no")
 SPLITS = ("train", "val", "test")
 #: What files and people call a split, in lower case -> split.
 SPLIT_ALIASES = {
@@ -136,7 +135,7 @@ def lines(value: str) -> tuple[str, ...]:
     return tuple(line.strip() for line in value.splitlines() if line.strip())
 
 
-def choice(kind: str, valid: tuple[str, ...]) -> Callable[[str], str]:
+def choice(kind: str, valid: Collection[str]) -> Callable[[str], str]:
     """Return a parser of one of ``valid``; ``kind`` says what they are."""
 
     def parse(value: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, get_args, get_type_hints
 
-from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, option_text, parse_option
+from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
 from pytest_dstfuzz.config.tracker_keys import KEYS
 from pytest_dstfuzz.errors import DataError, UserError
@@ -249,7 +249,7 @@ def python_value(name: str, value: object) -> Any:
         return value
     if isinstance(value, tuple) and name == "header":
         return tuple(one if isinstance(one, Header) else Header.parse(one) for one in value)
-    found = option_text(name, os.fspath(value) if isinstance(value, os.PathLike) else value)
+    found = item.text_of(os.fspath(value) if isinstance(value, os.PathLike) else value)
     if found is None:
         raise UserError(f"{name}: {value!r} is no value that it takes")
     return parse_option(name, found, name)

@@ -20,12 +20,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from pytest_dstfuzz.config import rates
+from pytest_dstfuzz.config import option, parse_option
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.transformations import transformation_names
@@ -90,15 +90,9 @@ class Gates:
         return replace(self, whole=replace(self.whole, min_accuracy=None)).given
 
 
-_PARSERS: Final[Mapping[str, Callable[[str], float]]] = {
-    "max-failure-rate": rates.parse_limit,
-    "max-regression": rates.parse_points,
-}
-#: Those that only a whole session has.
-_WHOLE: Final[Mapping[str, Callable[[str], float]]] = {
-    "max-clean-drift": rates.parse_limit,
-    "min-accuracy": rates.parse_limit,
-}
+#: As the table spells them; parts have the first two.
+_WHOLE: Final = tuple(item.name.replace("_", "-") for item in fields(Limits))
+_OF_PARTS: Final = _WHOLE[:2]
 
 
 def read_gates(path: Path) -> Gates:
@@ -130,33 +124,22 @@ def _gates(table: object) -> Gates:
             if kind == "transformation" and known not in transformation_names():
                 raise unknown_name(f"transformation in {_TABLE}", name, transformation_names())
             inner = f"{at[:-1]}.{name}]"
-            parts[Part(kind, known)] = _limits(_entries(value, inner), inner, _PARSERS)
-    return Gates(_limits(whole, _TABLE, {**_PARSERS, **_WHOLE}, KINDS), parts)
+            parts[Part(kind, known)] = _limits(_entries(value, inner), inner, _OF_PARTS)
+    return Gates(_limits(whole, _TABLE, _WHOLE, KINDS), parts)
 
 
 def _limits(
-    entries: Mapping[str, Any],
-    at: str,
-    known: Mapping[str, Callable[[str], float]],
-    also: Sequence[str] = (),
+    entries: Mapping[str, Any], at: str, known: Sequence[str], also: Sequence[str] = ()
 ) -> Limits:
-    for name in entries:
+    found: dict[str, float] = {}
+    for name, value in entries.items():
         if name not in known:
             raise unknown_name(f"key of {at}", name, (*known, *also))
-    values = {name: _value(value, f"{at}: {name}") for name, value in entries.items()}
-    found: dict[str, float] = {}
-    for name, text in values.items():
-        try:
-            found[name.replace("-", "_")] = known[name](text)
-        except ValueError as error:
-            raise UserError(f"{at}: {name}: {text!r} {error}") from None
+        limit = option(name.replace("-", "_"))
+        if (text := limit.text_of(value)) is None:
+            raise UserError(f"{at}: {name} must be a number or a text such as '5%', not {value!r}")
+        found[limit.name] = parse_option(limit.name, text, f"{at}: {name}")
     return Limits(**found)
-
-
-def _value(value: object, at: str) -> str:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise UserError(f"{at} must be a number or a text such as '5%', not {value!r}")
-    return str(value)
 
 
 def _entries(value: object, at: str) -> Mapping[str, Any]:

@@ -25,7 +25,6 @@ from pytest_dstfuzz.config import (
     masked_words,
     names_of,
     option,
-    option_text,
     parse_option,
 )
 from pytest_dstfuzz.config.parsers import PARTS
@@ -260,7 +259,7 @@ def _written(config: pytest.Config, item: Option, called: str) -> str | None:
     name = f"dst_{called}"
     try:
         value = config.getini(name)
-        text = None if value is None else option_text(item.name, value)
+        text = None if value is None else item.text_of(value)
         wrong = value is not None and text is None
     except (TypeError, ValueError, pytest.UsageError):
         # A type of TOML that pytest itself does not let through.

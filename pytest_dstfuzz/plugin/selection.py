@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option_text, parse_option
+from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option, parse_option
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given
@@ -160,7 +160,7 @@ def _values(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_text(name: str, value: object) -> str:
-    text = option_text(name, value)
+    text = option(name).text_of(value)
     if text is None:
         raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")
     return text

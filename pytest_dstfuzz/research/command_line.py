@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.config import ADAPTER, VALIDITIES, masked_words, parse_option
-from pytest_dstfuzz.config.command_line import Parser, adapter_options, one_of, whole_number
+from pytest_dstfuzz.config.command_line import Parser, adapter_options
+from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.research.comparison import Comparison, GroundConfig, prepare
 from pytest_dstfuzz.research.contenders import Contender
@@ -44,12 +45,12 @@ def comparison_parser(name: str, description: str, examples: str) -> Parser:
     parser.shared("redraws", "lock")
     parser.value(
         "--seeds",
-        several(whole_number(0)),
+        several(integer(0)),
         "N,...",
         help="seeds of the runs of a search; policies take turns with them (default: 0,1,2)",
     )
-    parser.value("--max-dialogues", whole_number(1), "N", help="draw at most N held-out dialogues")
-    parser.value("--jobs", whole_number(1), "N", help="processes (default: 1)", default=1)
+    parser.value("--max-dialogues", integer(1), "N", help="draw at most N held-out dialogues")
+    parser.value("--jobs", integer(1), "N", help="processes (default: 1)", default=1)
     parser.value(
         "--output",
         Path,
@@ -129,7 +130,7 @@ def several(parse: Callable[[str], T]) -> Callable[[str], tuple[T, ...]]:
 
 def ks(text: str) -> tuple[int, ...]:
     """Read ``1,2,6``: numbers of transformations."""
-    numbers = several(whole_number(1))(text)
+    numbers = several(integer(1))(text)
     most = len(TRANSFORMATIONS)
     if any(number > most for number in numbers):
         raise ValueError(f"must be numbers from 1 to {most}, such as 1,2,{most}")
@@ -138,7 +139,7 @@ def ks(text: str) -> tuple[int, ...]:
 
 def validities(text: str) -> tuple[str, ...]:
     """Read ``strict``, ``strict,edit-rate`` or ``both``."""
-    names = several(one_of("validity profile", (*VALIDITIES, "both")))(text)
+    names = several(choice("validity profile", (*VALIDITIES, "both")))(text)
     return ("edit-rate", "strict") if "both" in names else names
 
 

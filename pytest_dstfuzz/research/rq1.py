@@ -17,7 +17,8 @@ from pathlib import Path
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, ratio
-from pytest_dstfuzz.config.command_line import Parser, adapter_options, whole_number
+from pytest_dstfuzz.config.command_line import Parser, adapter_options
+from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -258,6 +259,6 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> Parser:
     parser = experiment_parser("rq1", __doc__ or "", "", "splits of the data")
     parser.shared("search", "variants", "seed")
-    parser.value("--max-dialogues", whole_number(1), "N", help="draw at most N dialogues by seed")
+    parser.value("--max-dialogues", integer(1), "N", help="draw at most N dialogues by seed")
     parser.value("--output", Path, "DIR", help="write rq1.md and rq1.csv into this folder")
     return parser

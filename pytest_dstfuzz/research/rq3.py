@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pytest_dstfuzz.config.command_line import Parser, whole_number
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
 from pytest_dstfuzz.research.command_line import (
     begin,
@@ -350,7 +351,7 @@ def _parser() -> Parser:
         default=_SEARCHES,
     )
     budgets = "variants run at a turn (default: 8,32)"
-    parser.value("--budgets", several(whole_number(1)), "N,...", help=budgets)
+    parser.value("--budgets", several(integer(1)), "N,...", help=budgets)
     until = "yes: leave a turn alone once broken; no: spend the budget (default: yes,no)"
     parser.value("--until-broken", switches, "yes|no|yes,no", help=until)
     return parser
