@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -77,13 +77,15 @@ class Caches:
             self._found[id(tracker)] = tracker, cache
         return self._found[id(tracker)][1]
 
-    def facts(self) -> dict[str, Any]:
-        """Return what went wrong, and the folder to remove after the run, as plain values."""
-        found = [problem for store in self._opened for problem in store.problems]
-        return {
-            "problems": [*self._problems, *found],
-            "folder": str(self._folder) if self._run else "",
-        }
+    @property
+    def problems(self) -> list[str]:
+        """What went wrong."""
+        return [*self._problems, *(text for store in self._opened for text in store.problems)]
+
+    @property
+    def shared_folders(self) -> tuple[str, ...]:
+        """The folder to remove after a run of workers, if this is one of them."""
+        return (str(self._folder),) if self._run else ()
 
     def _cache(self, store: Store, who: tuple[str, str], data: DialogueSet) -> PredictionCache:
         return PredictionCache(store, scope_of(who, data), self._run)
@@ -128,18 +130,6 @@ class Caches:
         self._opened.append(store)
         self._config.add_cleanup(store.close)
         return store
-
-
-def cache_problems(processes: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what went wrong with the caches of several processes, each sentence once."""
-    found = (problem for one in processes for problem in one["cache"]["problems"])
-    return list(dict.fromkeys(found))
-
-
-def remove_shared(processes: Iterable[Mapping[str, Any]]) -> None:
-    """Remove what the workers of a run that is over had shared."""
-    for folder in {one["cache"]["folder"] for one in processes} - {""}:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run_of(config: pytest.Config) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import TurnParam, own_settings, param_of
 from pytest_dstfuzz.plugin.origins import CampaignKey, FixtureValues, Origins
-from pytest_dstfuzz.plugin.result_collector import result_payload
+from pytest_dstfuzz.plugin.result_collector import Found
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
 from pytest_dstfuzz.search.policy import AgentSearch, describe_policy, is_agent
@@ -82,7 +81,7 @@ class SessionCampaigns:
             )
         return self._engines[key].result(param.dialogue.id, param.turn_index)
 
-    def payload(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> dict[str, Any]:
+    def found(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> Found:
         """Return what is recorded of a test."""
         words, variant = key.lexicon.fingerprint, key.effective.variant
         search, relation = variant.search, variant.relation
@@ -92,20 +91,20 @@ class SessionCampaigns:
         chosen = {"search": search, "relation": relation}
         # What the trackers of this process cost is known here, where it is the one that reports.
         worker = self._context.worker.get("workerid", "")
-        return result_payload(
-            f"{key.origin} {others} {search} {words}",
-            result,
-            words,
+        return Found(
+            key=f"{key.origin} {others} {search} {words}",
+            result=result,
+            lexicon=words,
             policy=self._policy(search) if shipped else ("", ""),
             planned=self.planned,
             own=own,
-            plain=self._context.sends_results,
             relation=relation,
             chosen={name: one for name, one in chosen.items() if name not in param.marked},
-            service=(worker, self._pool.facts()) if worker else ("", {}),
+            worker=worker,
+            facts=self._pool.facts() if worker else None,
         )
 
-    def finished(self) -> Iterator[dict[str, Any]]:
+    def finished(self) -> Iterator[Found]:
         """Give what is recorded of tests that did not run, and whose results are there.
 
         This is done in the process that runs the tests, after an interrupt. With workers an
@@ -119,7 +118,7 @@ class SessionCampaigns:
                 if result is None or result.outcome == "skipped":
                     continue
                 if (param.settings, origin) == (key.settings, key.origin):
-                    yield self.payload(param, key, result)
+                    yield self.found(param, key, result)
 
     def agent(self, model: object, search: object, lexicon: Lexicon) -> DstAgent:
         """Return what the fixture ``dst_agent`` gives to a test."""

@@ -6,8 +6,6 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
@@ -18,7 +16,6 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import masked_words
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
-from pytest_dstfuzz.plugin.caching import cache_problems, remove_shared
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate
@@ -32,8 +29,7 @@ from pytest_dstfuzz.plugin.result_collector import (
     ResultCollector,
 )
 from pytest_dstfuzz.plugin.selection import selection_of
-from pytest_dstfuzz.plugin.tracker_pool import TrackerPool, contexts, gone, total
-from pytest_dstfuzz.plugin.tracker_pool import notes as tracker_notes
+from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts, TrackerPool
 from pytest_dstfuzz.plugin.turn import session_command
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
@@ -92,8 +88,9 @@ class SessionEnd:
             return
         facts = self._facts()
         # Once the workers are gone.
-        config.add_cleanup(partial(remove_shared, facts))
-        self._last_lines += [StyledLine(problem, "warning") for problem in cache_problems(facts)]
+        for folder in facts.folders:
+            config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+        self._last_lines += [StyledLine(problem, "warning") for problem in facts.problems]
         if self._collector.problem:
             session.exitstatus = self._collector.problem_status
             return
@@ -110,7 +107,7 @@ class SessionEnd:
         gated = self._gate.given and self._collector.planned
         if self._tests_its_tracker or self._results or gated:
             self._end(session, exitstatus)
-            self._tell_gone(session, gone(facts), exitstatus)
+            self._tell_gone(session, facts.gone, exitstatus)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the figures, and why the session failed."""
@@ -227,12 +224,11 @@ class SessionEnd:
     def _info(self) -> RunInfo:
         own = "; or ".join(sorted(self._collector.own))
         facts = self._facts()
-        usage, disagreement = total(facts)
         policies = sorted(self._collector.policies.items())
-        notes = [*tracker_notes(facts), *(note for _, note in policies)]
+        notes = [*facts.notes, *(note for _, note in policies)]
         if own:
             notes.append(f"markers of tests set {own}")
-        info = RunInfo.of(
+        return RunInfo.of(
             self._context.data,
             lexicon=" ".join(sorted(self._collector.lexicons)),
             policy=" ".join(fingerprint for fingerprint, _ in policies),
@@ -243,13 +239,15 @@ class SessionEnd:
             ),
             started=self._started_at,
             seconds=time.monotonic() - self._started,
+            usage=facts.usage,
+            disagreement=facts.disagreement,
+            asked=facts.asked,
+            recalled=facts.recalled,
         )
-        asked, recalled = contexts(facts)
-        return replace(info, usage=usage, disagreement=disagreement, asked=asked, recalled=recalled)
 
-    def _facts(self) -> list[Mapping[str, Any]]:
+    def _facts(self) -> TrackerFacts:
         """Return what this process and the workers found out about their trackers."""
-        return [self._pool.facts(), *self._collector.services.values()]
+        return sum(self._collector.services.values(), self._pool.facts())
 
     def _why_ended(self, session: pytest.Session) -> str:
         for result in self._results:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
+from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
@@ -31,9 +33,8 @@ from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.result_collector import (
     FOUND,
+    Found,
     ResultCollector,
-    conformance_payload,
-    problem_payload,
 )
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
@@ -152,7 +153,7 @@ class SessionHooks:
                 continue
             del node.stash[FOUND]
             if self.context.sends_results:
-                report.dstfuzz = found  # type: ignore[attr-defined]  # any will do
+                report.dstfuzz = to_json(found)  # type: ignore[attr-defined]  # any will do
             else:
                 self.collector.add(found)
         return report
@@ -185,8 +186,8 @@ class SessionHooks:
                 result = self.campaigns.result(param, model, key)
             except UserError as error:
                 raise self._refusal(item, error) from None
-            found = self.campaigns.payload(param, key, result)
-            item.stash[FOUND] = {**found, "place": place_of(item)}
+            found = self.campaigns.found(param, key, result)
+            item.stash[FOUND] = replace(found, place=place_of(item))
             item.user_properties += properties(result, param.settings)
             return result, key.effective
 
@@ -204,7 +205,7 @@ class SessionHooks:
 
         data, how = self.context.sampled, self.context.settings.tracker
         report = check_tracker(model, data, batch_size=how.batch_size, repeatable=how.repeatable)
-        request.node.stash[FOUND] = conformance_payload()
+        request.node.stash[FOUND] = Found(conformance=True)
         return DstConformance(report)
 
     def _refusal(self, node: pytest.Item | pytest.Collector, error: UserError) -> BaseException:
@@ -213,6 +214,6 @@ class SessionHooks:
         ``pytest.exit`` would, too, but it brings down a worker of xdist with its controller. What
         is returned fails the running test.
         """
-        node.stash[FOUND] = problem_payload(str(error), self.gate.status_of(error))
+        node.stash[FOUND] = Found(problem=str(error), status=self.gate.status_of(error))
         node.session.shouldstop = "the robustness tests cannot be run"
         return pytest.fail.Exception(str(error), pytrace=False)

@@ -18,7 +18,7 @@ from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import own_items
 from pytest_dstfuzz.plugin.origins import brings_its_own
-from pytest_dstfuzz.plugin.result_collector import FOUND, ResultCollector, regression_payload
+from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.corpus import (
     FOLDER,
@@ -118,7 +118,7 @@ class RegressionCorpus:
             found = relation_by_name(entry.relation)
         predictor = self._campaigns.predictor(model, request.node)
         outcome, changes = entry.replayed(predictor.predict([entry.clean, entry.seen]), found)
-        request.node.stash[FOUND] = regression_payload(entry.id, outcome)
+        request.node.stash[FOUND] = Found(regression=entry.id, outcome=outcome)
         return DstRegression(self._settings, entry, outcome, changes)
 
     def why_accepted(self, result: TurnResult, relation: str) -> str:

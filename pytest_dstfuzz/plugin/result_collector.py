@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -11,51 +11,49 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What one test found out; a worker of xdist sends it as JSON with the report of the test.
+
+    It is about a turn, a remembered violation, a tracker that the conformance kit has checked, or
+    a mistake of the user that ends the session.
+    """
+
+    result: TurnResult | None = None
+    #: Tells the results of one turn under different settings or trackers apart.
+    key: str = ""
+    #: Fingerprint of the words that the variants were made with.
+    lexicon: str = ""
+    #: Fingerprint of the policy that chose what to change, and a note on it.
+    policy: tuple[str, str] = ("", "")
+    #: How many results the selected tests of the whole session ask for.
+    planned: int = 0
+    #: Settings of the test that the session does not have.
+    own: str = ""
+    #: Name of the relation that was tested.
+    relation: str = ""
+    #: ``search``, ``relation`` -> the name that a fixture gave.
+    chosen: Mapping[str, str] = field(default_factory=dict)
+    #: The process, where it is a worker, and what its trackers cost so far.
+    worker: str = ""
+    facts: TrackerFacts | None = None
+    #: File and line of a test of the suite's own.
+    place: tuple[str, int] | None = None
+    #: Id of a remembered violation, and what became of it.
+    regression: str = ""
+    outcome: str = ""
+    conformance: bool = False
+    problem: str = ""
+    #: The exit status that a problem asks for.
+    status: int = 0
+
 
 #: On a test, or on what holds the fixture of one: what its next report is to tell.
-FOUND: pytest.StashKey[dict[str, Any]] = pytest.StashKey()
-
-
-def result_payload(  # noqa: PLR0913 - all but the first three are given by their names
-    key: str,
-    result: TurnResult,
-    lexicon: str,
-    *,
-    policy: tuple[str, str] = ("", ""),
-    planned: int = 0,
-    own: str = "",
-    plain: bool = True,
-    service: tuple[str, Mapping[str, Any]] = ("", {}),
-    relation: str = "",
-    chosen: Mapping[str, str] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Return what is recorded of a test."""
-    return {
-        "key": key,
-        "result": result.to_json() if plain else result,
-        "lexicon": lexicon,
-        "policy": list(policy),
-        "planned": planned,
-        "own": own,
-        "service": list(service),
-        "relation": relation,
-        "chosen": dict(chosen),
-    }
-
-
-def problem_payload(problem: str, status: int) -> dict[str, Any]:
-    """Return what is recorded of a mistake that ends the session, and its exit status."""
-    return {"problem": problem, "status": int(status)}
-
-
-def conformance_payload() -> dict[str, Any]:
-    """Return what is recorded of a tracker that the conformance kit has checked."""
-    return {"conformance": True}
-
-
-def regression_payload(name: str, outcome: str) -> dict[str, Any]:
-    """Return what is recorded of a remembered violation that was asked for again."""
-    return {"regression": name, "outcome": outcome}
+FOUND: pytest.StashKey[Found] = pytest.StashKey()
 
 
 class ResultCollector:
@@ -76,7 +74,7 @@ class ResultCollector:
         #: Settings of single tests that the session does not have.
         self.own: set[str] = set()
         #: What the trackers of each worker cost so far.
-        self.services: dict[str, Mapping[str, Any]] = {}
+        self.services: dict[str, TrackerFacts] = {}
         #: A mistake of the user that only showed while tests ran.
         self.problem = ""
         #: The exit status that it asks for.
@@ -102,42 +100,33 @@ class ResultCollector:
         """How many results were asked for and did not come."""
         return max(0, self.planned - len(self))
 
-    def add(self, payload: Mapping[str, Any]) -> None:
-        """Take in what one of the functions above made."""
-        if "problem" in payload:
-            if not self.problem:
-                self.problem, self.problem_status = str(payload["problem"]), payload["status"]
-            return
-        if "conformance" in payload:
-            self.conformance = True
-            return
-        if "regression" in payload:
-            self.regressions[payload["regression"]] = payload["outcome"]
-            return
-        result = payload["result"]
-        if not isinstance(result, TurnResult):
-            result = TurnResult.from_json(result)
-        self._found[payload["key"], result.id] = result
-        if place := payload.get("place"):
-            file, line = place
-            self.places.setdefault(result.id, (str(file), int(line)))
-        self.lexicons.add(str(payload["lexicon"]))
-        self._take_names(payload)
-        fingerprint, note = payload["policy"]
+    def add(self, found: Found | Mapping[str, Any]) -> None:
+        """Take in what a test found; from another process it comes as JSON."""
+        one = found if isinstance(found, Found) else from_json(Found, found)
+        if one.problem and not self.problem:
+            self.problem, self.problem_status = one.problem, one.status
+        self.conformance = self.conformance or one.conformance
+        if one.regression:
+            self.regressions[one.regression] = one.outcome
+        if one.result is not None:
+            self._add_result(one, one.result)
+
+    def _add_result(self, found: Found, result: TurnResult) -> None:
+        self._found[found.key, result.id] = result
+        if found.place is not None:
+            self.places.setdefault(result.id, found.place)
+        self.lexicons.add(found.lexicon)
+        self._relations[found.key] = found.relation
+        for setting, name in found.chosen.items():
+            self.chosen.setdefault(setting, set()).add(name)
+        fingerprint, note = found.policy
         if fingerprint:
             self.policies[fingerprint] = note
-        process, facts = payload["service"]
-        if process:
-            self.services[process] = facts
-        if payload["own"]:
-            self.own.add(str(payload["own"]))
-        self.planned = max(self.planned, int(payload["planned"]))
-
-    def _take_names(self, payload: Mapping[str, Any]) -> None:
-        """Note by which search and relation a result was found."""
-        self._relations[payload["key"]] = str(payload["relation"])
-        for setting, name in payload["chosen"].items():
-            self.chosen.setdefault(setting, set()).add(str(name))
+        if found.facts is not None:
+            self.services[found.worker] = found.facts
+        if found.own:
+            self.own.add(found.own)
+        self.planned = max(self.planned, found.planned)
 
     def results(self, data: DialogueSet) -> tuple[TurnResult, ...]:
         """Return all results in the order of the data, whoever found them and when."""

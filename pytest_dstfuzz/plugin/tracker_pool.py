@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.config import BudgetSettings
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.plugin.caching import Caches
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.report.redact import KEPT_BACK
@@ -40,6 +40,46 @@ _BETWEEN_BATCHES = (
     "--dst-max-seconds ends this run between two batches alone: a call of a tracker that does not "
     "come back can be ended in the main thread of POSIX systems"
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackerFacts:
+    """What a process found out about its trackers; those of several are added up."""
+
+    usage: Usage | None = None
+    disagreement: Disagreement | None = None
+    #: Why a tracker was not asked any more although there was budget left, or ``""``.
+    gone: str = ""
+    #: What the trackers have to say.
+    notes: tuple[str, ...] = ()
+    #: How many contexts trackers were asked for, and how many answers were recalled.
+    asked: int = 0
+    recalled: int = 0
+    #: What went wrong with caches, and the folders to remove after the run.
+    problems: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+    def __add__(self, other: TrackerFacts) -> TrackerFacts:
+        return TrackerFacts(
+            usage=_sum((self.usage, other.usage)),
+            disagreement=_sum((self.disagreement, other.disagreement)),
+            gone=self.gone or other.gone,
+            notes=_each_once(self.notes + other.notes),
+            asked=self.asked + other.asked,
+            recalled=self.recalled + other.recalled,
+            problems=_each_once(self.problems + other.problems),
+            folders=_each_once(self.folders + other.folders),
+        )
+
+
+def _sum(parts: Iterable[Any]) -> Any:
+    """Add up what is known; ``None`` where nothing is."""
+    known = [part for part in parts if part is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def _each_once(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
 
 
 class TrackerPool:
@@ -133,18 +173,18 @@ class TrackerPool:
         self._measured[id(tracker)] = tracker, measured
         self.budget.watch(tracker)
 
-    def facts(self) -> dict[str, Any]:
-        """Return what this process found out, as values that can be sent to another one."""
-        usage, measured = self.budget.usage, [one for _, one in self._measured.values() if one]
-        return {
-            "usage": to_json(usage),
-            "disagreement": to_json(sum(measured[1:], measured[0])) if measured else None,
-            "gone": self.budget.stopped,
-            "notes": self._notes(),
-            "asked": self.budget.calls,
-            "recalled": sum(predictor.recalled for _, predictor in self._predictors.values()),
-            "cache": self._caches.facts(),
-        }
+    def facts(self) -> TrackerFacts:
+        """Return what this process found out."""
+        return TrackerFacts(
+            usage=self.budget.usage,
+            disagreement=_sum(measured for _, measured in self._measured.values()),
+            gone=self.budget.stopped,
+            notes=_each_once(self._notes()),
+            asked=self.budget.calls,
+            recalled=sum(predictor.recalled for _, predictor in self._predictors.values()),
+            problems=_each_once(self._caches.problems),
+            folders=self._caches.shared_folders,
+        )
 
     def _notes(self) -> list[str]:
         """Return what the trackers have to say, and what cannot be kept here."""
@@ -157,34 +197,8 @@ class TrackerPool:
         """Tell a worker of xdist, which does not test again the tracker that was tested here."""
         # Its clock need not be this one, but for the time of day.
         ends = time.time() + self.budget.deadline.left
-        workerinput[_KEY] = {**self.facts(), "ends": ends if math.isfinite(ends) else None}
-
-
-def total(processes: Iterable[Mapping[str, Any]]) -> tuple[Usage | None, Disagreement | None]:
-    """Add up the facts of several processes."""
-    facts = list(processes)
-    used = [Usage(**found) for one in facts if (found := one.get("usage"))]
-    measured = [Disagreement(**found) for one in facts if (found := one.get("disagreement"))]
-    return (
-        sum(used[1:], used[0]) if used else None,
-        sum(measured[1:], measured[0]) if measured else None,
-    )
-
-
-def notes(processes: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return what the trackers of several processes have to say, each sentence once."""
-    return list(dict.fromkeys(note for one in processes for note in one.get("notes", ())))
-
-
-def contexts(processes: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Return how many contexts trackers were asked for, and how many answers were recalled."""
-    facts = list(processes)
-    return sum(one["asked"] for one in facts), sum(one["recalled"] for one in facts)
-
-
-def gone(processes: Iterable[Mapping[str, Any]]) -> str:
-    """Return why a tracker was not asked any more although there was budget left, or ``""``."""
-    return next((one["gone"] for one in processes if one.get("gone")), "")
+        told = {"facts": to_json(self.facts()), "ends": ends if math.isfinite(ends) else None}
+        workerinput[_KEY] = told
 
 
 def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) -> Budget:
@@ -194,7 +208,7 @@ def _budget(settings: BudgetSettings, given: Mapping[str, Any], workers: int) ->
         seconds = settings.max_seconds - (ends - time.time())
     if workers:
         calls, tokens, cost = settings.max_calls, settings.max_tokens, settings.max_cost
-        before = Usage(**(given.get("usage") or {}))
+        before = from_json(TrackerFacts, given.get("facts", {})).usage or Usage()
         settings = replace(
             settings,
             max_calls=calls and max(1, calls // workers),

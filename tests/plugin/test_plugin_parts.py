@@ -15,7 +15,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin import progress as progress_module
 from pytest_dstfuzz.plugin.options import given_options, read_settings, repeat_options
 from pytest_dstfuzz.plugin.progress import Progress
-from pytest_dstfuzz.plugin.result_collector import ResultCollector, problem_payload, result_payload
+from pytest_dstfuzz.plugin.result_collector import Found, ResultCollector
 from pytest_dstfuzz.plugin.selection import marker_values
 
 
@@ -118,7 +118,7 @@ def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
     data = DialogueSet("s", "test", (Dialogue("z", ()), Dialogue("a", ())))
     record = ResultCollector()
     for result in (turn("a", 1), turn("z", 3), turn("a", 0), turn("a", 1)):
-        record.add(result_payload("key", result, "words"))
+        record.add(Found(key="key", result=result, lexicon="words"))
     assert [(found.dialogue_id, found.turn_index) for found in record.results(data)] == [
         ("z", 3),
         ("a", 0),
@@ -130,8 +130,8 @@ def test_a_record_sorts_by_the_data_and_keeps_each_once() -> None:
 
 def test_a_record_keeps_the_first_problem() -> None:
     record = ResultCollector()
-    record.add(problem_payload("one", 6))
-    record.add(problem_payload("two", 4))
+    record.add(Found(problem="one", status=6))
+    record.add(Found(problem="two", status=4))
     assert (record.problem, record.problem_status) == ("one", 6)
 
 
