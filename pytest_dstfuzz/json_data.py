@@ -6,7 +6,7 @@ import json
 import math
 import re
 import reprlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +19,7 @@ _LENGTH = re.compile(r"Expected `array` of length (\d+), got (\d+)")
 _MISSING = re.compile(r"Object missing required field `(.+?)`")
 #: What messages call the types of JSON.
 _NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "number"}
+_NAMES |= {"string": "text", "integer": "whole number"}  # as JSON Schema calls them
 _STEP = re.compile(r"([^.\[\]]+)(?!\])|\[(\d+)\]")
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")
 #: Characters of a key that a message shows.
@@ -126,8 +127,8 @@ def _in_words(message: str, data: object) -> str:
         try:
             shown = reprlib.repr(_at(data, place))
         except (LookupError, TypeError):
-            shown = _a(kinds[2])
-        return f"{shown} where {_a(kinds[1])} is expected"
+            shown = with_article(kinds[2].split(" | "))
+        return f"{shown} where {with_article(kinds[1].split(' | '))} is expected"
 
     text = _MISSING.sub(r"lacks '\1'", _PLACE.sub("", message))
     text = _LENGTH.sub(r"a list of \2 where one of \1 is expected", text)
@@ -148,8 +149,9 @@ def _at(data: Any, place: str) -> object:
     return data
 
 
-def _a(kinds: str) -> str:
-    names = [_NAMES.get(kind, kind) for kind in kinds.split(" | ")]
+def with_article(kinds: Iterable[str]) -> str:
+    """Return the names of types of JSON as messages spell them: ``a text or null``."""
+    names = [_NAMES.get(kind, kind) for kind in kinds]
     return " or ".join(
         name if name == "null" else f"{'an' if name[0] in 'aeio' else 'a'} {name}" for name in names
     )

@@ -29,13 +29,13 @@ def printable(text: str) -> str:
     >>> printable("to \x1b[31mEly\n::error::no")
     'to <U+001B>[31mEly\n<U+003A>:error::no'
     """
-    return without_commands(_CONTROLS.sub(lambda found: _code(found.group()), text))
+    return without_commands(_CONTROLS.sub(lambda found: by_number(found.group()), text))
 
 
 def without_commands(text: str) -> str:
     """Return ``text`` without commands to a runner; what colours it stays."""
     return _COMMANDS.sub(
-        lambda found: (found["blanks"] or "") + _code(found.group()[-1]),
+        lambda found: (found["blanks"] or "") + by_number(found.group()[-1]),
         text,
     )
 
@@ -51,5 +51,6 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _code(char: str) -> str:
+def by_number(char: str) -> str:
+    """Return what stands for a character that cannot be shown as it is."""
     return f"<U+{ord(char):04X}>"

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from pytest_dstfuzz.campaign.results import Minimal, VariantResult
 from pytest_dstfuzz.perturb.edits import apply_edits, equal_ends, hunks
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.printable import by_number
 
 #: Unchanged characters that stay on each side of an edit when a text is shortened.
 MARGIN = 60
@@ -110,7 +111,7 @@ def visible(text: str) -> str:
     """Return ``text`` with every character that cannot be seen written by its number."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_code(char) if _hidden(char) else char for char in text)
+    return "".join(by_number(char) if _hidden(char) else char for char in text)
 
 
 def legend(edits: Sequence[Edit]) -> tuple[str, ...]:
@@ -118,7 +119,7 @@ def legend(edits: Sequence[Edit]) -> tuple[str, ...]:
     chars = sorted({char for edit in edits for char in edit.after if not char.isascii()})
     known = {char for edit in edits for char in edit.before}
     return tuple(
-        (_code(char) if _hidden(char) else f"{char} {_code(char)}")
+        (by_number(char) if _hidden(char) else f"{char} {by_number(char)}")
         + f" {unicodedata.name(char, 'no name')}"
         for char in chars
         if char not in known
@@ -238,7 +239,7 @@ def _unmistakable(text: str) -> str:
         latin = any(char.isascii() and char.isalpha() for char in word)
         words.append(
             "".join(
-                _code(char) if _hidden(char) or (latin and _foreign(char)) else char
+                by_number(char) if _hidden(char) or (latin and _foreign(char)) else char
                 for char in word
             )
         )
@@ -258,10 +259,6 @@ def _foreign(char: str) -> bool:
     return not name.startswith(("LATIN SMALL LETTER", "LATIN CAPITAL LETTER")) or (
         not unicodedata.decomposition(char)
     )
-
-
-def _code(char: str) -> str:
-    return f"<U+{ord(char):04X}>"
 
 
 def _shortened(text: str, head: int, tail: int) -> str:

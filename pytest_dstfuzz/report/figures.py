@@ -49,11 +49,8 @@ def by_transformation(turns: Sequence[TurnResult]) -> list[RateRow]:
     A variant is counted once for each transformation that edited it; its violation only
     where its own edits caused it, as in the ledger.
     """
-
-    def transformations(variant: VariantResult) -> Iterable[str]:
-        return {edit.transformation for edit in variant.edits}
-
-    return sorted(_rates(turns, transformations), key=lambda row: row.name)
+    rows = _rates(turns, lambda variant: {edit.transformation for edit in variant.edits})
+    return sorted(rows, key=lambda row: row.name)
 
 
 def by_edit_rate(turns: Sequence[TurnResult]) -> dict[str, dict[str, RateRow]]:
@@ -63,21 +60,17 @@ def by_edit_rate(turns: Sequence[TurnResult]) -> dict[str, dict[str, RateRow]]:
         For ``words`` and for ``characters``: the ranges that hold variants, in order.
         Violations are credited as in `by_transformation`, since a rate is that of the own edits.
     """
-    rates: dict[str, Callable[[VariantResult], float]] = {
-        "words": lambda variant: variant.edit_w,
-        "characters": lambda variant: variant.edit_c,
+    return {
+        "words": _by_range(turns, lambda variant: variant.edit_w),
+        "characters": _by_range(turns, lambda variant: variant.edit_c),
     }
-    found = {}
-    for level, rate in rates.items():
 
-        def group(
-            variant: VariantResult, rate: Callable[[VariantResult], float] = rate
-        ) -> Iterable[str]:
-            return (edit_rate_range(rate(variant)),) if variant.valid else ()
 
-        rows = {row.name: row for row in _rates(turns, group)}
-        found[level] = {name: rows[name] for name in EDIT_RATE_RANGES if name in rows}
-    return found
+def _by_range(
+    turns: Sequence[TurnResult], rate: Callable[[VariantResult], float]
+) -> dict[str, RateRow]:
+    rows = _rates(turns, lambda one: [edit_rate_range(rate(one))] if one.valid else [])
+    return {row.name: row for row in sorted(rows, key=lambda row: EDIT_RATE_RANGES.index(row.name))}
 
 
 def edit_rate_range(rate: float) -> str:
@@ -121,14 +114,8 @@ def _rates(
         parts = [Counts(**counts) for counts in dialogues.values()]
         valid = [(part.valid, part.generated) for part in parts]
         failed = [(part.violations, part.valid) for part in parts]
-        rows.append(
-            RateRow(
-                name,
-                sum(parts, Counts()),
-                ratio_interval(valid),
-                ratio_interval(failed),
-            )
-        )
+        intervals = (ratio_interval(valid), ratio_interval(failed))
+        rows.append(RateRow(name, sum(parts, Counts()), *intervals))
     return rows
 
 

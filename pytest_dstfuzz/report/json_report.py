@@ -31,6 +31,8 @@ SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
 #: Settings that may differ without a difference in results.
 _PLACES = names_of("place")
+#: Fields of `RunInfo` that are of the data and not of the run.
+_OF_DATA = ["split", "normalisation", "layout", "dialogues", "turns", "lexicon", "policy", "ended"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +108,7 @@ def build_report(
         "summary": summary.to_json(),
         "gate": None if gate is None else dict(gate),
         "settings": {name: value for name, value in options.items() if name not in _PLACES},
-        "data": {
-            "name": info.data,
-            "split": info.split,
-            "normalisation": info.normalisation,
-            "layout": info.layout,
-            "dialogues": info.dialogues,
-            "turns": info.turns,
-            "lexicon": info.lexicon,
-            "policy": info.policy,
-            "ended": info.ended,
-        },
+        "data": {"name": info.data, **{name: getattr(info, name) for name in _OF_DATA}},
         "ledger": _ledger(results),
         "regressions": [dict(entry) for entry in regressions],
         "turns": turns,

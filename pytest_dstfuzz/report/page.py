@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from pytest_dstfuzz.printable import printable, without_commands
+from pytest_dstfuzz.printable import by_number, printable, without_commands
 
 #: What a line is, for whoever colours it.
 Style = Literal["plain", "heading", "good", "bad", "warning", "dim"]
@@ -81,9 +81,7 @@ def encodable(text: str, encoding: str) -> str:
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
-        return "".join(
-            char if _encodes(char, encoding) else f"<U+{ord(char):04X}>" for char in text
-        )
+        return "".join(char if _encodes(char, encoding) else by_number(char) for char in text)
     return text
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
+
+from pytest_dstfuzz.json_data import with_article
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
@@ -18,8 +21,6 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 #: Keywords that were looked at before, or that only say something about the schema.
 _NOTES: Final = frozenset({"$schema", "$defs", "title", "description", "type"})
 _STRUCTURE: Final = frozenset({"required", "properties", "additionalProperties", "items"})
-#: Characters of a wrong value that a message shows.
-_SHOWN: Final = 40
 
 
 class _Check(NamedTuple):
@@ -46,10 +47,11 @@ def problems(
 
 
 def _problems(value: Any, schema: Mapping[str, Any], check: _Check, at: str) -> Iterator[str]:
-    wanted = schema.get("type")
-    if wanted is not None and not _is_of(value, [wanted] if isinstance(wanted, str) else wanted):
+    wanted = schema.get("type", ())
+    kinds = [wanted] if isinstance(wanted, str) else wanted
+    if kinds and not _is_of(value, kinds):
         # All else in the schema is about values of the type.
-        yield f"{at}: {_shown(value)} where {_kinds(wanted)} is expected"
+        yield f"{at}: {reprlib.repr(value)} where {with_article(kinds)} is expected"
         return
     for keyword, rule in schema.items():
         if keyword == "$ref":
@@ -60,7 +62,7 @@ def _problems(value: Any, schema: Mapping[str, Any], check: _Check, at: str) -> 
         elif keyword in _STRUCTURE:
             yield from _inside(value, keyword, schema, check, at)
         elif keyword not in _NOTES and not _holds(value, keyword, rule):
-            yield f"{at}: {_shown(value)} breaks {keyword} {rule!r}"
+            yield f"{at}: {reprlib.repr(value)} breaks {keyword} {rule!r}"
 
 
 def _inside(
@@ -100,17 +102,3 @@ def _holds(value: Any, keyword: str, rule: Any) -> bool:
         allowed = rule if keyword == "enum" else [rule]
         return any(value == one and type(value) is type(one) for one in allowed)
     raise ValueError(f"the check does not know {keyword}")
-
-
-def _kinds(names: str | Sequence[str]) -> str:
-    """Spell the names of types, with their articles."""
-    spelled = [names] if isinstance(names, str) else names
-    return " or ".join(
-        name if name == "null" else f"an {name}" if name[0] in "aio" else f"a {name}"
-        for name in spelled
-    )
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
