@@ -120,36 +120,30 @@ def ended_with(deadline: Deadline | None) -> Iterator[None]:
     if deadline is None or not math.isfinite(deadline.left) or not can_end_calls():
         yield
         return
-    if sys.platform != "win32":
-        yield from _alarmed(deadline)
+    assert sys.platform != "win32"  # noqa: S101 - said just now
+    seconds = deadline.left + _GRACE
+    theirs, began = signal.getitimer(signal.ITIMER_REAL), time.monotonic()
+    handler = signal.getsignal(signal.SIGALRM)
+    if 0.0 < theirs[0] <= seconds or handler is None:
+        yield
+        return
+    inside = True
 
+    def end(_: int, __: FrameType | None) -> None:
+        # A clock of tests may stand still.
+        if inside and deadline.left <= 0.0:
+            raise Overrun
 
-if sys.platform != "win32":
-
-    def _alarmed(deadline: Deadline) -> Iterator[None]:
-        seconds = deadline.left + _GRACE
-        theirs, began = signal.getitimer(signal.ITIMER_REAL), time.monotonic()
-        handler = signal.getsignal(signal.SIGALRM)
-        if 0.0 < theirs[0] <= seconds or handler is None:
-            yield
-            return
-        inside = True
-
-        def end(_: int, __: FrameType | None) -> None:
-            # A clock of tests may stand still.
-            if inside and deadline.left <= 0.0:
-                raise Overrun
-
-        signal.signal(signal.SIGALRM, end)
+    signal.signal(signal.SIGALRM, end)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
         try:
-            signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN)
-            try:
-                yield
-            finally:
-                inside = False
+            yield
         finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
-            signal.signal(signal.SIGALRM, handler)
-            if theirs[0]:
-                left = theirs[0] - (time.monotonic() - began)
-                signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), theirs[1])
+            inside = False
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, handler)
+        if theirs[0]:
+            left = theirs[0] - (time.monotonic() - began)
+            signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), theirs[1])

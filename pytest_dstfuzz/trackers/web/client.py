@@ -8,12 +8,13 @@ the attempt that the thread is making.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import ssl
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 from urllib.parse import unquote
@@ -29,47 +30,46 @@ from pytest_dstfuzz.trackers.web.secrets import Secrets
 _LONGEST = 1e6
 
 
-class Attempts(threading.local):
-    """When the attempt that a thread is making has to end; by the monotonic clock."""
+#: Of the attempt that this thread is making: when it has to end, by the monotonic clock, and what
+#: must not be logged.
+_END: ContextVar[float] = ContextVar("end", default=math.inf)
+_SECRETS: ContextVar[Secrets | None] = ContextVar("secrets", default=None)
 
-    end: float | None = None
 
-    @contextmanager
-    def ending_in(self, seconds: float) -> Iterator[None]:
-        """Give what this thread does an end."""
-        self.end = time.monotonic() + seconds
-        try:
-            yield
-        finally:
-            self.end = None
+@contextmanager
+def attempt(seconds: float, secrets: Secrets) -> Iterator[None]:
+    """Give what this thread does an end, and mask what it logs."""
+    end, masked = _END.set(time.monotonic() + seconds), _SECRETS.set(secrets)
+    try:
+        yield
+    finally:
+        _END.reset(end)
+        _SECRETS.reset(masked)
 
-    def granted(self, timeout: float | None) -> float | None:
-        """Return how long one step may take: no longer than what is left.
 
-        Raises:
-            httpcore.ReadTimeout: nothing is left.
-        """
-        limits = [_LONGEST] if timeout is None else [timeout, _LONGEST]
-        if self.end is not None:
-            limits.append(self.end - time.monotonic())
-        granted = min(limits)
-        if granted <= 0:
-            raise httpcore.ReadTimeout
-        return granted
+def _granted(timeout: float | None) -> float:
+    """Return how long one step may take: no longer than what is left.
+
+    Raises:
+        httpcore.ReadTimeout: nothing is left.
+    """
+    granted = min(math.inf if timeout is None else timeout, _LONGEST, _END.get() - time.monotonic())
+    if granted <= 0:
+        raise httpcore.ReadTimeout
+    return granted
 
 
 class _Stream(httpcore.NetworkStream):
     """A connection each of whose steps is granted its time."""
 
-    def __init__(self, inner: httpcore.NetworkStream, attempts: Attempts) -> None:
+    def __init__(self, inner: httpcore.NetworkStream) -> None:
         self._inner = inner
-        self._attempts = attempts
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        return self._inner.read(max_bytes, self._attempts.granted(timeout))
+        return self._inner.read(max_bytes, _granted(timeout))
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._inner.write(buffer, self._attempts.granted(timeout))
+        self._inner.write(buffer, _granted(timeout))
 
     def close(self) -> None:
         self._inner.close()
@@ -80,8 +80,7 @@ class _Stream(httpcore.NetworkStream):
         server_hostname: str | None = None,
         timeout: float | None = None,
     ) -> httpcore.NetworkStream:
-        granted = self._attempts.granted(timeout)
-        return _Stream(self._inner.start_tls(ssl_context, server_hostname, granted), self._attempts)
+        return _Stream(self._inner.start_tls(ssl_context, server_hostname, _granted(timeout)))
 
     def get_extra_info(self, info: str) -> Any:
         return self._inner.get_extra_info(info)
@@ -89,9 +88,6 @@ class _Stream(httpcore.NetworkStream):
 
 class _Backend(httpcore.SyncBackend):
     """Opens such connections."""
-
-    def __init__(self, attempts: Attempts) -> None:
-        self._attempts = attempts
 
     def connect_tcp(
         self,
@@ -101,9 +97,8 @@ class _Backend(httpcore.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        granted = self._attempts.granted(timeout)
-        opened = super().connect_tcp(host, port, granted, local_address, socket_options)
-        return _Stream(opened, self._attempts)
+        granted = _granted(timeout)
+        return _Stream(super().connect_tcp(host, port, granted, local_address, socket_options))
 
 
 #: Variables of the environment that httpx reads.
@@ -120,36 +115,19 @@ _LOGGERS: Final = (
 class _Mask(logging.Filter):
     """Masks the credentials in what httpx logs of requests of ours; they hold whole addresses."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._asking = threading.local()
-
     def filter(self, record: logging.LogRecord) -> bool:
-        secrets: Secrets | None = getattr(self._asking, "secrets", None)
-        if secrets is not None:
+        if (secrets := _SECRETS.get()) is not None:
             record.msg, record.args = secrets.redact(record.getMessage()), None
         return True
 
-    @contextmanager
-    def masking(self, secrets: Secrets) -> Iterator[None]:
-        """Mask what this thread logs."""
-        self._asking.secrets = secrets
-        try:
-            yield
-        finally:
-            self._asking.secrets = None
-
 
 _MASK: Final = _Mask()
-masking = _MASK.masking
 
 
-def make_client(
-    url: httpx.URL, headers: Mapping[str, str], connections: int, attempts: Attempts
-) -> httpx.Client:
+def make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) -> httpx.Client:
     """Return the client of a service, whose address may hold user and password.
 
-    It has at most so many connections at once, which ``attempts`` bounds.
+    It has at most so many connections at once, bounded as `attempt` says.
 
     Raises:
         UserError: proxies or certificates of the environment cannot be used.
@@ -172,7 +150,7 @@ def make_client(
     for transport in (client._transport, *client._mounts.values()):  # noqa: SLF001 - see above
         pool = getattr(transport, "_pool", None)
         if pool is not None:
-            pool._network_backend = _Backend(attempts)  # noqa: SLF001 - see above
+            pool._network_backend = _Backend()  # noqa: SLF001 - see above
     return client
 
 

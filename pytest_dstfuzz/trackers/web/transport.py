@@ -33,7 +33,7 @@ from pytest_dstfuzz.config import masked, revealed
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted
-from pytest_dstfuzz.trackers.web.client import Attempts, make_client, masking, service_url
+from pytest_dstfuzz.trackers.web.client import attempt, make_client, service_url
 from pytest_dstfuzz.trackers.web.reply import (
     AWAY,
     ONCE_MORE,
@@ -106,11 +106,9 @@ class Transport:
         headers = header_values(service.headers, signed=bool(url.userinfo))
         self.secrets: Secrets = secrets_of(full, headers.values())
         self._base = url.copy_with(userinfo=b"")
-        self._attempts = Attempts()
         self._breaker = Breaker(service.dead_after)
-        client = make_client(url, headers, service.concurrency, self._attempts)
-        self._client = client
-        weakref.finalize(self, client.close)
+        self._client = make_client(url, headers, service.concurrency)
+        weakref.finalize(self, self._client.close)
         self._lock = threading.Lock()
         #: When the next request may be sent, by the rate limit.
         self._next_slot = 0.0
@@ -167,7 +165,9 @@ class Transport:
             raise KeyboardInterrupt from None
         if failure.away:
             self._breaker.failed(self.secrets.redact(failure.what))
-        raise self._error(failure, number + 1)
+        after = f" after {number + 1} tries" if number else ""
+        line = " ".join(f"the service at {self.address} {failure.what}{after}".split())
+        raise ServiceError(self.secrets.redact(line), failure.status, failure.text)
 
     def map(self, jobs: Sequence[Callable[[], T]]) -> list[T | TrackerError]:
         """Do jobs, several at once, and return their results in the order of the jobs.
@@ -183,9 +183,18 @@ class Transport:
             for _ in range(min(self._service.concurrency, len(jobs))):
                 # Daemons: an interrupted run must not wait for a service that does not answer.
                 threading.Thread(target=self._work, args=(run,), daemon=True).start()
-            for _ in jobs:
-                if not self._wait_for_one(run):
-                    break
+            waiting = len(jobs)
+            while waiting:
+                try:
+                    error = run.done.get(timeout=min(_LOOK, self._service.deadline.left))
+                except queue.Empty:
+                    # A thread may hang where nothing bounds it, as in the look-up of a name.
+                    if self._over():
+                        break
+                    continue
+                if error is not None:
+                    raise error
+                waiting -= 1
         except KeyboardInterrupt:
             raise Interrupted(dict(run.results)) from None
         finally:
@@ -193,20 +202,6 @@ class Transport:
         found = dict(run.results)
         over = GivenUpError(self._over())
         return [found.get(place, over) for place in range(len(jobs))]
-
-    def _wait_for_one(self, run: _Run[T]) -> bool:
-        """Wait until one more job is done; return whether there is any sense in going on."""
-        while True:
-            try:
-                error = run.done.get(timeout=min(_LOOK, self._service.deadline.left))
-            except queue.Empty:
-                # A thread may hang where nothing bounds it, as in the look-up of a name.
-                if self._over():
-                    return False
-                continue
-            if error is not None:
-                raise error
-            return True
 
     def _work(self, run: _Run[T]) -> None:
         """Do jobs in this thread until there are none left."""
@@ -241,19 +236,14 @@ class Transport:
     def _attempt(
         self, method: str, path: str, content: bytes | None, worth: int, *, again: bool
     ) -> Reply:
-        """Make one request once.
-
-        Raises:
-            Failed: there was no answer with a status below 300.
-        """
+        """Make one request once; without an answer of a status below 300, it has `Failed`."""
         headers = {} if content is None else {"Content-Type": "application/json"}
         granted = min(self._service.timeout * worth, self._service.deadline.left)
         connecting = min(self._service.timeout, granted)
         started = time.monotonic()
         try:
             with (
-                masking(self.secrets),
-                self._attempts.ending_in(granted),
+                attempt(granted, self.secrets),
                 self._client.stream(
                     method,
                     self._url_of(path),
@@ -301,11 +291,6 @@ class Transport:
         tries = math.inf if passing else ONCE_MORE
         raise Failed(what, reply.status, clean.text, tries=tries)
 
-    def _error(self, failure: Failed, tries: int) -> ServiceError:
-        after = "" if tries == 1 else f" after {tries} tries"
-        line = " ".join(f"the service at {self.address} {failure.what}{after}".split())
-        return ServiceError(self.secrets.redact(line), failure.status, failure.text)
-
     def _url_of(self, path: str) -> httpx.URL:
         below, _, query = path.partition("?")
         url = self._base
@@ -331,11 +316,7 @@ class Transport:
 
 
 def _pause(seconds: float, stop: threading.Event | None) -> None:
-    """Wait, but not on behalf of a run that was ended.
-
-    Raises:
-        TrackerError: the run was ended.
-    """
+    """Wait, but not on behalf of a run that was ended: that is a `TrackerError`."""
     if stop is None:
         time.sleep(max(0.0, seconds))
     elif stop.wait(max(0.0, seconds)):
