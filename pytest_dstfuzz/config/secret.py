@@ -123,13 +123,27 @@ class OwnKey:
         """Return the value, from the environment where it names a variable of it."""
         if not _IN_ENVIRONMENT.fullmatch(self.value):
             return self.value
-        try:
-            return Template(self.value).substitute(os.environ)
-        except KeyError as error:
-            raise UserError(
-                f"the key {self.name!r} of the tracker takes its value from the environment "
-                f"variable {error.args[0]!r}, which is not set"
-            ) from None
+        return from_environment(self.value, f"the key {self.name!r} of the tracker")
+
+
+def from_environment(text: str, who: str) -> str:
+    """Return a text with the variables of the environment that it names.
+
+    Raises:
+        UserError: there is no such variable, or a ``$`` names none.
+    """
+    try:
+        return Template(text).substitute(os.environ)
+    except KeyError as error:
+        raise UserError(
+            f"{who} takes its value from the environment variable {error.args[0]!r}, which is not "
+            "set"
+        ) from None
+    except ValueError:
+        raise UserError(
+            f"the value of {who} has a '$' that names no environment variable: write $NAME, or $$ "
+            "for a dollar sign"
+        ) from None
 
 
 def masked_words(words: Sequence[str]) -> list[str]:

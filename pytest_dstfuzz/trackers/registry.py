@@ -53,16 +53,7 @@ class ShippedTracker:
     def __call__(
         self, checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
     ) -> Tracker:
-        """Return the tracker.
-
-        Args:
-            checkpoint: of the weights; ``None`` is the shipped model.
-            device: where to compute.
-            batch_size: contexts that are computed together.
-
-        Raises:
-            UserError: the extra is not installed, or checkpoint or device is not usable.
-        """
+        """Return the tracker, with the shipped weights where there is no checkpoint."""
         with needs_extra(f"the tracker {self.name!r}", self.name, *self.needs):
             module = importlib.import_module(f"pytest_dstfuzz.trackers.{self.name}.tracker")
         load = getattr(module, f"load_{self.name}")
@@ -101,11 +92,8 @@ def tracker_for(
 ) -> Tracker:
     """Return the tracker that settings name, for the dialogues that it is asked about.
 
-    Args:
-        settings: of the run; its ``model`` is a name or an address.
-        data: the dialogues, whose slots and normalisation an adapter may need.
-        search_path: see `resolve_tracker`.
-        deadline: when a service is not waited for any more; ``None`` = there is none.
+    Their ``model`` is a name or an address; an adapter may need the slots and the normalisation
+    of the data. A service is not waited for after the deadline.
 
     Raises:
         OutOfReachError: a service does not say what it is in time.

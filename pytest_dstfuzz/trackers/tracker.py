@@ -178,12 +178,9 @@ def fingerprint_of(tracker: object) -> str | None:
     ``None`` where neither the tracker nor what it adapts declares one: nothing that it
     predicted is used in another run.
     """
-    for thing in (tracker, declared(tracker, "wrapped")):
-        text = declared(thing, "fingerprint")
-        # An attribute of that name may be anything in a tracker that is not ours.
-        if isinstance(text, str) and text:
-            return text
-    return None
+    texts = (declared(one, "fingerprint") for one in (tracker, declared(tracker, "wrapped")))
+    # An attribute of that name may be anything in a tracker that is not ours.
+    return next((text for text in texts if isinstance(text, str) and text), None)
 
 
 def fingerprint_problem(tracker: object) -> str:

@@ -310,12 +310,9 @@ def in_training_mode(tracker: object) -> bool:
 def difference(
     one: Sequence[Prediction], other: Sequence[Prediction], names: Iterable[str] | None = None
 ) -> str:
-    """Describe the first difference between two lists of predictions, or return ``""``.
+    """Describe the first difference between two predictions of a context, or return ``""``.
 
-    Args:
-        one: the predictions.
-        other: those of the same contexts.
-        names: what the contexts are called; ``context 1`` and so on by default.
+    The contexts are called by their names, or ``context 1`` and so on.
     """
     called = names if names is not None else (f"context {at + 1}" for at in range(len(one)))
     for name, left, right in zip(called, one, other, strict=True):

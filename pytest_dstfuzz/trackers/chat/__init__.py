@@ -20,23 +20,18 @@ def create(
 ) -> ChatTracker:
     """Return a tracker that asks the chat model at an address.
 
-    Args:
-        url: of the API as OpenAI's client takes it, such as ``http://localhost:8000/v1``;
-            without a path, ``/v1`` is meant.
-        service: how the service may be asked.
-        data: what is tested: its slots and its normalisation.
-        settings: name of the model, template of the prompt, prices.
+    The address is that of the API as OpenAI's client takes it, such as
+    ``http://localhost:8000/v1``; without a path, ``/v1`` is meant.
 
     Raises:
         UserError: the prompt cannot be used, no slot is known to ask for, or the name of the model
             is missing and the service does not have exactly one.
     """
     # The prompt first: a mistake in it should not wait for a service.
-    ontology = data.ontology
     # Where only some turns have labels, those are not all slots, and no schema may say so.
     others = not data.says_slots
-    prompt = Prompt(settings.tracker.prompt, ontology, others=others)
-    slots = [] if others else [slot.name for slot in prompt_slots(ontology)]
+    prompt = Prompt(settings.tracker.prompt, data.ontology, others=others)
+    slots = [] if others else [slot.name for slot in prompt_slots(data.ontology)]
     transport = Transport(_with_path(url), service)
     return ChatTracker(
         transport=transport,

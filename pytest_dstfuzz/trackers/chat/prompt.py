@@ -35,6 +35,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Exchange, Ontology
 from pytest_dstfuzz.errors import UserError, message_of
+from pytest_dstfuzz.files import read_text
 
 DEFAULT_PROMPT: Final = Path(__file__).with_name("default_prompt.jinja")
 #: Values of a slot that are shown: so many or fewer are all shown, of more a few.
@@ -90,12 +91,9 @@ class Prompt:
         environment = ImmutableSandboxedEnvironment(
             undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
         )
+        source = read_text(place, "prompt")
         try:
-            self._template = environment.from_string(place.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UserError(f"cannot read the prompt {place}: {error.strerror or error}") from None
-        except UnicodeDecodeError:
-            raise UserError(f"the prompt {place} is not UTF-8 text") from None
+            self._template = environment.from_string(source)
         except TemplateSyntaxError as error:
             raise UserError(f"{place}:{error.lineno}: {error.message}") from None
         first = _TRIAL.exchanges[0]

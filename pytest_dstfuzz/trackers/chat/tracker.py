@@ -121,10 +121,10 @@ class ChatTracker:
         while True:
             place = self._place
             wanted = self._formats[place]
-            extra = {} if wanted is None else {"response_format": wanted}
+            full = body if wanted is None else {**body, "response_format": wanted}
             try:
                 usage, choice = self._transport.ask(
-                    "POST", "chat/completions", {**body, **extra}, read=_completion
+                    "POST", "chat/completions", full, read=_completion
                 )
             except ServiceError as error:
                 if wanted is None or not _refuses_format(error):

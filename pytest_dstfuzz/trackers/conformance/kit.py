@@ -105,14 +105,11 @@ def check_tracker(
     500 contexts more.
 
     Args:
-        tracker: the tracker.
+        tracker: that is checked.
         data: dialogues, labelled or not.
         batch_size: that of a run.
         progress: told how many contexts were asked for so far.
         repeatable: what the user says of the tracker, see `is_repeatable`.
-
-    Raises:
-        UserError: the data has no turns.
     """
     probe = TrackerProbe(tracker, data, batch_size, progress, repeatable=repeatable)
     if not probe.turns:

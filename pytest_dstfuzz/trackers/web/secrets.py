@@ -7,10 +7,10 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from string import Template
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from pytest_dstfuzz.config import MASK, Header
+from pytest_dstfuzz.config.secret import from_environment
 from pytest_dstfuzz.errors import UserError
 
 #: The environment variable of a token, sent as ``Authorization: Bearer ...``.
@@ -74,19 +74,8 @@ def header_values(headers: Iterable[Header], *, signed: bool) -> dict[str, str]:
     """
     values: dict[str, str] = {}
     for header in headers:
-        try:
-            value = Template(header.value).substitute(os.environ)
-        except KeyError as error:
-            raise UserError(
-                f"the header {header.name!r} takes its value from the environment variable "
-                f"{error.args[0]!r}, which is not set"
-            ) from None
-        except ValueError:
-            raise UserError(
-                f"the value of the header {header.name!r} has a '$' that names no environment "
-                "variable: write $NAME, or $$ for a dollar sign"
-            ) from None
-        values[header.name] = _sendable(value, f"the value of the header {header.name!r}")
+        who = f"the header {header.name!r}"
+        values[header.name] = _sendable(from_environment(header.value, who), f"the value of {who}")
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token and not signed and "authorization" not in map(str.lower, values):
         shown = f"the environment variable {TOKEN_VARIABLE}"
