@@ -78,9 +78,6 @@ def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
     """Write a policy; the file is whole, or as it was before.
 
     The same arguments give the same bytes. Weights (see `Policy`) are in 16 or 32 bits.
-
-    Raises:
-        UserError: a weight is not finite, or the file cannot be written.
     """
     for name, weight in weights.items():
         if not np.isfinite(weight).all():
@@ -97,12 +94,7 @@ def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
 
 
 def load_policy(path: str | Path) -> SavedPolicy:
-    """Read a policy from its file, or from the folder that it was trained into.
-
-    Raises:
-        UserError: there is no such file, or it is damaged, a pickle, of another version, of
-            another action space or of other features.
-    """
+    """Read a policy from its file, or from the folder that it was trained into."""
     path = Path(path)
     if path.is_dir():
         path /= POLICY_FILE

@@ -62,10 +62,6 @@ class CampaignRunner:
         """Run one campaign over all the dialogues, with a predictor of its own.
 
         ``say`` is told now and then how many turns are done, under the campaign's ``name``.
-
-        Raises:
-            UserError: the settings cannot be used.
-            GivenUpError: nobody answers any more.
         """
         started, done, turns = time.monotonic(), 0, self.data.turn_count()
         tell = say and Paced(say)

@@ -66,11 +66,7 @@ class Campaigns:
         return [self._done[settings] for settings in wanted]
 
     def run(self, wanted: Sequence[Settings]) -> None:
-        """Run what is not there yet.
-
-        Raises:
-            UserError: the settings cannot be used, or a process was ended from outside.
-        """
+        """Run what is not there yet."""
         for settings in wanted:
             if settings not in self._done and (kept := self._kept(settings)) is not None:
                 self._done[settings] = kept

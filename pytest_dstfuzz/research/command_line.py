@@ -67,11 +67,7 @@ def begin(
     name: str,
     arguments: Sequence[str],
 ) -> tuple[Comparison, Path | None]:
-    """Find the held-out dialogues; what is used of the options ``given`` is taken out of it.
-
-    Raises:
-        UserError: an argument, the data or the tracker cannot be used.
-    """
+    """Find the held-out dialogues; what is used of the options ``given`` is taken out of it."""
     folder = output_folder(given, name)
     config = GroundConfig(
         **taken(given, GroundConfig),
@@ -94,11 +90,7 @@ def command_line(name: str, arguments: Sequence[str]) -> str:
 
 
 def output_folder(given: dict[str, Any], name: str) -> Path | None:
-    """Take the folder of the tables out of the values of the options.
-
-    Raises:
-        UserError: nothing can be written there.
-    """
+    """Take the folder of the tables out of the values of the options."""
     folder: Path | None = given.pop("output")
     if folder is not None:
         check_writable(folder / f"{name}.md")
@@ -106,11 +98,7 @@ def output_folder(given: dict[str, Any], name: str) -> Path | None:
 
 
 def hand_out(texts: Mapping[str, str], folder: Path | None) -> None:
-    """Print the first of some tables; write all of them where there is a folder, by their names.
-
-    Raises:
-        UserError: the files cannot be written.
-    """
+    """Print the first of some tables; write all of them where there is a folder, by their names."""
     print(next(iter(texts.values())), end="")
     if folder is not None:
         for name, text in texts.items():

@@ -166,10 +166,6 @@ def prepare(
         folder: of the tables, where finished campaigns are kept; ``None`` = nowhere.
         jobs: processes that run campaigns.
         say: told about progress.
-
-    Raises:
-        UserError: data or tracker cannot be used, or too few dialogues are right throughout.
-        TrackerError: the tracker failed while its accuracy was measured.
     """
     policies = {name: named_policy(name) for name in searches if is_agent(name)}
     splits = [load_dialogues(config.data, split) for split in config.splits]

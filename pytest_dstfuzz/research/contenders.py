@@ -48,10 +48,6 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
 
     Without one the label is the name of the search: all of ``agent:PATH,agent:PATH`` are
     the agent. Each search is made once, so that a mistake shows before anything is run.
-
-    Raises:
-        UserError: there is no such search, or its policy cannot be used.
-        ValueError: nothing is named.
     """
     found: dict[str, list[str]] = {}
     for part in filter(None, (item.strip() for item in text.split(","))):

@@ -119,12 +119,7 @@ class Rq1Table:
 
 
 def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
-    """Measure the table, of a tracker that is made from ``config`` where none is given.
-
-    Raises:
-        UserError: the data or the tracker cannot be used, or no dialogue is right throughout.
-        TrackerError: the tracker failed while its accuracy was measured.
-    """
+    """Measure the table, of a tracker that is made from ``config`` where none is given."""
     splits = [load_dialogues(config.data, split) for split in config.splits]
     if tracker is None:
         tracker = tracker_for(config.settings(), splits[0])
@@ -240,11 +235,7 @@ def _cells(row: Rq1Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name.
-
-    Raises:
-        UserError: an argument, the data or the tracker cannot be used.
-    """
+    """Run the command with the arguments that follow its name."""
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "rq1")
     config = Rq1Config(

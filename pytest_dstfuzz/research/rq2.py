@@ -71,11 +71,7 @@ class Rq2Config:
 
     @property
     def compared(self) -> tuple[Contender, ...]:
-        """The contenders, and random sampling where it is none of them.
-
-        Raises:
-            UserError: one of them has no number of transformations.
-        """
+        """The contenders, and random sampling where it is none of them."""
         for item in self.contenders:
             if item.label in WITHOUT_K:
                 raise UserError(
@@ -116,11 +112,7 @@ class Rq2Table:
 
 
 def run_rq2(ground: Comparison, config: Rq2Config) -> Rq2Table:
-    """Run the campaigns.
-
-    Raises:
-        UserError: the settings do not fit the tracker or the data.
-    """
+    """Run the campaigns."""
     wanted = {
         (validity, k, item): ground.settings(Contest(validity, config.variants), item, k)
         for validity, k, item in product(config.validities, config.ks, config.compared)
@@ -246,11 +238,7 @@ def _single_cells(row: Rq2Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name.
-
-    Raises:
-        UserError: an argument, the data or the tracker cannot be used.
-    """
+    """Run the command with the arguments that follow its name."""
     given = vars(_parser().parse_all(arguments))
     config = Rq2Config(**taken(given, Rq2Config))
     # A search that cannot be compared is found out before the tracker is measured.

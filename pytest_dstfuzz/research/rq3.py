@@ -122,9 +122,6 @@ def run_rq3(ground: Comparison, config: Rq3Config) -> Rq3Table:
 
     The best k of a search is that of its first run; its other runs are made at this k
     alone.
-
-    Raises:
-        UserError: the settings do not fit the tracker or the data.
     """
     places = [(contest, item) for contest in config.contests for item in config.contenders]
 
@@ -328,11 +325,7 @@ def _described(row: Rq3Row) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command with the arguments that follow its name.
-
-    Raises:
-        UserError: an argument, the data or the tracker cannot be used.
-    """
+    """Run the command with the arguments that follow its name."""
     given = vars(_parser().parse_all(arguments))
     config = Rq3Config(**taken(given, Rq3Config))
     ground, folder = begin(given, config.contenders, "rq3", arguments)

@@ -26,11 +26,7 @@ _WORKERS: Final = "PYTEST_XDIST_WORKER_COUNT"
 
 
 def move(network: Network, device: str, name: str) -> Network:
-    """Return the network on ``device``; ``name`` says what it is, for the message.
-
-    Raises:
-        UserError: torch knows no such device, or cannot use it.
-    """
+    """Return the network on ``device``; ``name`` says what it is, for the message."""
     try:
         return network.to(device)
     except (RuntimeError, AssertionError) as error:
@@ -92,9 +88,6 @@ def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
         code: folder of the Python files that read and run it.
         more: whatever else may change an answer in its last digits, such as the version of
             a library.
-
-    Raises:
-        OSError: a file cannot be read.
     """
     # The words of a text depend on the shared tokeniser too.
     digest = digest_of((*sorted(files), *sorted(code.glob("*.py")), TOKENISER))

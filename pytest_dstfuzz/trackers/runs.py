@@ -36,11 +36,7 @@ Progress = Callable[[str], None]
 
 
 def check_output(folder: Path, *, resume: bool) -> None:
-    """Make the output folder; refuse to write over an earlier run by accident.
-
-    Raises:
-        UserError: it holds a run that is not to be resumed, or cannot be written to.
-    """
+    """Make the output folder; refuse to write over an earlier run by accident."""
     if not resume and (folder / STATE_FILE).exists():
         raise UserError(
             f"{folder} holds a training run already: resume it, or choose another folder"
@@ -52,11 +48,7 @@ def check_output(folder: Path, *, resume: bool) -> None:
 
 
 def labelled_split(settings: RunSettings, split: str) -> DialogueSet:
-    """Return a split of the data of a run, cut to as many dialogues as are wanted.
-
-    Raises:
-        DataError: it has none, or some turns have no label.
-    """
+    """Return a split of the data of a run, cut to as many dialogues as are wanted."""
     found = load_dialogues(settings.data, split, layout=settings.layout)
     dialogues = found.dialogues[: settings.max_dialogues]
     if not dialogues or not found.labelled:
@@ -341,11 +333,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         write_run(self._settings.output, _RUN, asdict(about), self._tensors())
 
     def restore(self) -> None:
-        """Go back to the end of the last epoch that was saved.
-
-        Raises:
-            UserError: there is no such file, it is damaged, or the run is another one.
-        """
+        """Go back to the end of the last epoch that was saved."""
         saved = SavedRun.read(self._settings.output, _RUN)
         about = saved.built(_About, saved.about)
         saved.check(about.identity, self.identity())

@@ -19,9 +19,6 @@ class TrainingPredictor:
     What a tracker computes may depend, in the last bits, on what it computes beside it. All
     clean turns are therefore asked together at the beginning, and nothing else is kept from
     round to round: a run that is resumed makes the same batches as one that was not cut.
-
-    Raises:
-        TrackerError: the tracker answered none of them.
     """
 
     def __init__(self, tracker: Tracker, data: DialogueSet, batch_size: int) -> None:
@@ -51,11 +48,7 @@ class TrainingPredictor:
         self._predictor = self._fresh()
 
     def __call__(self, contexts: Sequence[Context]) -> dict[Context, Answer]:
-        """Return the answer to each context.
-
-        Raises:
-            TrackerError: the tracker has failed on everything since `forget`.
-        """
+        """Return the answer to each context."""
         known = {context: self._clean[context] for context in contexts if context in self._clean}
         answers = self._predictor.predict(context for context in contexts if context not in known)
         self._predictor.refuse_if_given_up()

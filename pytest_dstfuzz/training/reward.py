@@ -55,11 +55,7 @@ REWARDS: Final[Mapping[str, Callable[[AttemptOutcome], float]]] = {"broken": bro
 
 
 def reward_by_name(name: str) -> Callable[[AttemptOutcome], float]:
-    """Return the reward called ``name``.
-
-    Raises:
-        UserError: there is no such reward.
-    """
+    """Return the reward called ``name``."""
     if name not in REWARDS:
         raise unknown_name("reward", name, REWARDS)
     return REWARDS[name]

@@ -65,11 +65,6 @@ def right_dialogues(
 
     The tracker is checked first, see `preflight`. With ``unlabelled``, dialogues without a label
     are taken too: there its own clean answers are all that can change.
-
-    Raises:
-        UserError: the tracker cannot be tested, the data has no labels, a dialogue is in
-            two of the splits, or none is right throughout.
-        TrackerError: the tracker failed.
     """
     first = splits[0]
     last_turns = [dialogue.context(len(dialogue.turns) - 1) for dialogue in first.dialogues]
@@ -104,11 +99,7 @@ def unlabelled(dialogues: Sequence[Dialogue]) -> str:
 
 
 def held_out(data: DialogueSet) -> tuple[DialogueSet, DialogueSet]:
-    """Part dialogues into those to train on and those held out, each in data order.
-
-    Raises:
-        UserError: so few dialogues that one of the parts is empty.
-    """
+    """Part dialogues into those to train on and those held out, each in data order."""
     drawn = stream(0, "agent", "split").permutation(len(data.dialogues)).tolist()
     count = round(HELD_OUT * len(drawn))
     if not 0 < count < len(drawn):

@@ -111,13 +111,7 @@ class _Material(NamedTuple):
 
 
 def train_agent(run: AgentRun, say: Say, tracker: Tracker | None = None) -> AgentTraining:
-    """Train an agent; state and policy are written after every round.
-
-    Raises:
-        UserError: settings, data or tracker cannot be used, or there is nothing that the run
-            could resume from.
-        TrackerError: the tracker failed.
-    """
+    """Train an agent; state and policy are written after every round."""
     if run.dialogues not in DIALOGUES:
         raise unknown_name("choice of dialogues", run.dialogues, DIALOGUES)
     # Before what takes its time, as it may not be installed.
@@ -178,11 +172,7 @@ class _Training:
         )
 
     def begin(self, saved: SavedRun | None) -> None:
-        """Write the state of a fresh run, or go back to the last one of an earlier part.
-
-        Raises:
-            UserError: the earlier part is not of this run, or the calls do not pay for it.
-        """
+        """Write the state of a fresh run, or go back to the last one of an earlier part."""
         trainer = self.trainer
         if saved is not None:
             state = saved.built(_State, saved.about)

@@ -178,9 +178,6 @@ class AgentTrainer:
         """Bring a fresh trainer to where a run was when its state was written.
 
         What it does then is what an uninterrupted one does, to the last bit.
-
-        Raises:
-            UserError: the tensors are of networks of other sizes, or damaged.
         """
         counters, self.history = state.counters, list(state.history)
         self.calls_before, self.dialogues_begun = counters.calls_before, counters.dialogues_begun
@@ -194,11 +191,7 @@ class AgentTrainer:
         return 1000 * sum(item.broken for item in last) / calls if calls else 0.0
 
     def run_round(self) -> Round:
-        """Play the next round, learning all the while.
-
-        Raises:
-            UserError: the training diverged.
-        """
+        """Play the next round, learning all the while."""
         config, number, asked = self.config, len(self.history), self._calls()
         group, epsilon = self._group(), self.epsilon
         design = derive(config.seed, "agent", "design", number) % _SEED_BOUND
@@ -307,11 +300,7 @@ class AgentTrainer:
 
 
 class TensorBoardLogger:
-    """Writes an event for every figure of a round, at the number of calls so far.
-
-    Raises:
-        UserError: TensorBoard is not installed, or the folder cannot be written to.
-    """
+    """Writes an event for every figure of a round, at the number of calls so far."""
 
     def __init__(self, folder: Path) -> None:
         with needs_extra("--tensorboard", "tensorboard", "torch", "tensorboard"):

@@ -167,9 +167,6 @@ class SpeculativeDecoder:
 
         Args:
             prompts: of at least one token each, and such that ``longest`` more have a position.
-
-        Raises:
-            ValueError: a prompt is empty.
         """
         if not all(prompts):
             raise ValueError("there is nothing to continue in an empty prompt")

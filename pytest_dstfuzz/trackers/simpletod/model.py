@@ -104,9 +104,6 @@ def new_model(
         config: sizes, or where to start from.
         lines: texts to learn subwords from, words with blanks between.
         seed: of the random weights.
-
-    Raises:
-        UserError: ``base`` cannot be loaded.
     """
     if config.base is not None:
         model, tokeniser = read_pretrained(config.base)
@@ -139,9 +136,6 @@ def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase
 
     Args:
         name: a folder, or a name on the hub, from where it is downloaded if it is in no cache.
-
-    Raises:
-        UserError: there is none, or what is there is none.
     """
     try:
         with _without_progress_bar():
@@ -214,11 +208,7 @@ def _distinct(model: PreTrainedModel) -> dict[str, Tensor]:
 
 
 def read_reading(folder: Path) -> SimpleTodReading | None:
-    """Return what `save` wrote about a model; ``None`` where it is not one of ours.
-
-    Raises:
-        UserError: the file is damaged, or of another version.
-    """
+    """Return what `save` wrote about a model; ``None`` where it is not one of ours."""
     path = folder / READING_FILE
     if not path.is_file():
         return None

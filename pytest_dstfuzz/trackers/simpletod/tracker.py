@@ -56,11 +56,6 @@ def load_simpletod(
             are read in lower case and slots are MultiWOZ's.
         device: where to compute, as torch names it.
         batch_size: contexts that are computed together.
-
-    Raises:
-        UserError: there is no such model, it is damaged, holds weights that are not finite or
-            knows no SimpleTOD marks, or there is no such device. Nothing is ever
-            unpickled, and no code of a hub is run.
     """
     name = str(SHIPPED if checkpoint is None else checkpoint)
     reading = read_reading(Path(name)) or _PUBLISHED
@@ -133,9 +128,6 @@ class SimpleTodTracker:
             reading: how dialogues are read and values written.
             batch_size: contexts that are computed together.
             fingerprint: of the files that it was read from, see `files_fingerprint`.
-
-        Raises:
-            UserError: the batch size is below 1.
         """
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
@@ -185,11 +177,7 @@ class SimpleTodTracker:
         return (note,)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return one prediction for each context; equal texts are generated once.
-
-        Raises:
-            TrackerError: the model computed scores of some token that are no numbers.
-        """
+        """Return one prediction for each context; equal texts are generated once."""
         texts = [self._text(context) for context in contexts]
         distinct = sorted(set(texts))
         prompts = [self._cut(tokens) for tokens in self._encode(distinct)]

@@ -166,9 +166,6 @@ def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> Trai
     Args:
         config: data, output folder and settings.
         progress: called with one line at a time.
-
-    Raises:
-        UserError: bad settings or data, or nothing that the run could resume from.
     """
     check_output(config.output, resume=config.resume)
     train, valid = labelled_split(config, "train"), labelled_split(config, "val")

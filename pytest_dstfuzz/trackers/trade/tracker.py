@@ -59,10 +59,6 @@ def load_trade(
             ``vocabulary.json`` (or the path of one of them); ``None`` is the shipped model.
         device: where to compute, as torch names it.
         batch_size: contexts that are computed together.
-
-    Raises:
-        UserError: something is missing, damaged, of another version, or does not fit
-            together; or there is no such device. Nothing is ever unpickled.
     """
     folder = SHIPPED if checkpoint is None else Path(checkpoint)
     if folder.name in {MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE}:

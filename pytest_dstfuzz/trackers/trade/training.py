@@ -51,9 +51,6 @@ def word_vectors(
         size: length of a vector.
         seed: seed of the vectors.
         epochs: passes over the sentences.
-
-    Raises:
-        MissingExtraError: gensim is not installed.
     """
     with needs_extra("training word vectors", "lexicon", "gensim"):
         from gensim.models import Word2Vec  # noqa: PLC0415 - optional
@@ -175,9 +172,6 @@ def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     Args:
         config: data, output folder and settings.
         progress: called with one line at a time.
-
-    Raises:
-        UserError: bad settings or data, or nothing that the run could resume from.
     """
     check_output(config.output, resume=config.resume)
     train, valid = labelled_split(config, "train"), labelled_split(config, "val")
