@@ -19,7 +19,7 @@ from pytest_dstfuzz.errors import UserError  # noqa: E402
 from pytest_dstfuzz.trackers.registry import TRADE  # noqa: E402
 from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network, save_model  # noqa: E402
 from pytest_dstfuzz.trackers.trade.tracker import SHIPPED, load_trade  # noqa: E402
-from pytest_dstfuzz.trackers.trade.training import training_vocabulary  # noqa: E402
+from pytest_dstfuzz.trackers.trade.vocabulary import training_vocabulary  # noqa: E402
 
 WEIGHTS, CONFIG, WORDS = "model.safetensors", "config.json", "vocabulary.json"
 
@@ -70,7 +70,7 @@ BAD = {
     "weights cut": (cut(WEIGHTS), "truncated or no safetensors"),
     "weights empty": (write(WEIGHTS, b""), "truncated or no safetensors"),
     "configuration cut": (cut(CONFIG), "not valid JSON"),
-    "not UTF-8": (write(WORDS, b"\xff\xfe\x00"), "not valid JSON"),
+    "not UTF-8": (write(WORDS, b"\xff\xfe\x00"), "not UTF-8"),
     "a list": (write(CONFIG, b"[]"), "not a JSON object"),
     "a pickle": (write(WEIGHTS, pickle.dumps({})), "a pickle, which is never loaded"),
     "torch.save": (lambda f: torch.save({}, f / WEIGHTS), "a pickle, which is never loaded"),

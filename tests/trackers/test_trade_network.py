@@ -18,8 +18,11 @@ from pytest_dstfuzz.trackers.trade.gru import run_bidirectional  # noqa: E402
 from pytest_dstfuzz.trackers.trade.loss import batch_loss  # noqa: E402
 from pytest_dstfuzz.trackers.trade.network import GATE_POINTER, TradeNetwork  # noqa: E402
 from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, bucket, collate, make_rows  # noqa: E402
-from pytest_dstfuzz.trackers.trade.training import training_vocabulary  # noqa: E402
-from pytest_dstfuzz.trackers.trade.vocabulary import END, UNKNOWN  # noqa: E402
+from pytest_dstfuzz.trackers.trade.vocabulary import (  # noqa: E402
+    END,
+    UNKNOWN,
+    training_vocabulary,
+)
 
 
 def small_network() -> tuple[TradeNetwork, list[LabelledTurn]]:

@@ -12,7 +12,7 @@ from trade_data import dialogues  # noqa: E402
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange  # noqa: E402
 from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network  # noqa: E402
 from pytest_dstfuzz.trackers.trade.tracker import TradeTracker  # noqa: E402
-from pytest_dstfuzz.trackers.trade.training import training_vocabulary  # noqa: E402
+from pytest_dstfuzz.trackers.trade.vocabulary import training_vocabulary  # noqa: E402
 
 
 def tracker(batch_size: int) -> TradeTracker:

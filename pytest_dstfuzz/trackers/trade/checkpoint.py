@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -15,14 +14,15 @@ from torch import Tensor
 
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import write_json
+from pytest_dstfuzz.files import read_json, write_json
 from pytest_dstfuzz.trackers.neural import write_tensors
 from pytest_dstfuzz.trackers.trade.network import Shape, TradeNetwork
 from pytest_dstfuzz.trackers.trade.vocabulary import SPECIAL_WORDS, Vocabulary
 
 #: Raised when the files of a model change their meaning.
 FORMAT_VERSION = 1
-MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = "model.safetensors", "config.json", "vocabulary.json"
+FILES = ("model.safetensors", "config.json", "vocabulary.json")
+MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = FILES
 
 
 @dataclass(frozen=True)
@@ -43,25 +43,10 @@ def save_model(
     reading: TradeReading,
     about: Mapping[str, Any],
 ) -> None:
-    """Write a model: weights in 16 bits, vocabulary, sizes and what is to say about it.
-
-    Args:
-        folder: made when missing.
-        weights: state dictionary of the network.
-        shape: sizes of the network.
-        vocabulary: its words and slots.
-        reading: how histories are read and values written.
-        about: data, settings and figures; kept under the configuration's ``about``.
-    """
+    """Write a model, weights in 16 bits; ``about`` says data, settings and figures."""
     write_tensors(folder / MODEL_FILE, weights, half=True)
-    write_json(
-        folder / VOCABULARY_FILE,
-        {
-            "words": list(vocabulary.words),
-            "outputs": vocabulary.outputs,
-            "spellings": dict(vocabulary.spellings),
-        },
-    )
+    words = {"words": vocabulary.words, "outputs": vocabulary.outputs}
+    write_json(folder / VOCABULARY_FILE, {**words, "spellings": dict(vocabulary.spellings)})
     write_json(
         folder / CONFIG_FILE,
         {
@@ -69,9 +54,8 @@ def save_model(
             "version": FORMAT_VERSION,
             "embedding": shape.embedding,
             "hidden": shape.hidden,
-            "history_limit": reading.history_limit,
-            "normalisation": reading.normalisation,
-            "slots": list(vocabulary.slots),
+            **asdict(reading),
+            "slots": vocabulary.slots,
             "about": dict(about),
         },
     )
@@ -103,25 +87,28 @@ def _bad(path: Path, reason: str) -> UserError:
     return UserError(f"{path} is no TRADE checkpoint: {reason}")
 
 
-def _json(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise UserError(
-            f"no TRADE checkpoint at {path.parent}: {path.name} is missing; expected a folder "
-            f"with {MODEL_FILE}, {CONFIG_FILE} and {VOCABULARY_FILE}"
-        )
-    try:
-        value = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise _bad(path, f"not valid JSON ({error})") from error
+def _object(path: Path) -> dict[str, Any]:
+    value = read_json(path, "TRADE checkpoint")
     if not isinstance(value, dict):
         raise _bad(path, "not a JSON object")
     return value
 
 
+def folder_of(checkpoint: Path) -> Path:
+    """Return the folder of a model that is named by it or by one of its files."""
+    folder = checkpoint.parent if checkpoint.name in FILES else checkpoint
+    if missing := [name for name in FILES if not (folder / name).is_file()]:
+        raise UserError(
+            f"no TRADE checkpoint at {folder}: {missing[0]} is missing; expected a folder with "
+            f"{', '.join(FILES)}"
+        )
+    return folder
+
+
 def read_config(folder: Path) -> dict[str, Any]:
     """Return the checked configuration of the model in a folder."""
     path = folder / CONFIG_FILE
-    config = _json(path)
+    config = _object(path)
     if config.get("format") != "trade":
         raise _bad(path, 'no "format": "trade"')
     if config.get("version") != FORMAT_VERSION:
@@ -139,7 +126,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 def read_vocabulary(folder: Path, config: dict[str, Any]) -> Vocabulary:
     """Return the vocabulary of the model in a folder."""
     path = folder / VOCABULARY_FILE
-    value = _json(path)
+    value = _object(path)
     words, outputs, spellings = value.get("words"), value.get("outputs"), value.get("spellings")
     if not _strings(words) or tuple(words[: len(SPECIAL_WORDS)]) != SPECIAL_WORDS:
         raise _bad(path, f"words must be a list of strings starting with {SPECIAL_WORDS}")
@@ -158,8 +145,6 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a file; nothing is ever unpickled."""
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(f"no TRADE checkpoint at {path.parent}: {path.name} is missing") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
     # Zip archives and pickles are how torch.save writes; they may run code when read.

@@ -17,19 +17,13 @@ from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, Vocabulary, histo
 
 @dataclass(frozen=True)
 class LabelledTurn:
-    """One labelled turn.
+    """One labelled turn."""
 
-    Attributes:
-        words: history, numbers in the vocabulary, ``[T]`` int32.
-        copies: history, numbers for copying, ``[T]`` int32.
-        gates: class of each slot, ``[S]`` int64.
-        targets: for each pointer slot its number, the value's words as numbers for
-            copying (ending in ``END``) and as numbers in the vocabulary.
-    """
-
-    words: np.ndarray
-    copies: np.ndarray
-    gates: np.ndarray
+    words: np.ndarray  #: History, numbers in the vocabulary, ``[T]`` int32.
+    copies: np.ndarray  #: History, numbers for copying, ``[T]`` int32.
+    gates: np.ndarray  #: Class of each slot, ``[S]`` int64.
+    #: For each pointer slot its number, the value's words as numbers for copying (ending in
+    #: ``END``) and as numbers in the vocabulary.
     targets: tuple[tuple[int, list[int], list[int]], ...]
 
 
@@ -93,10 +87,7 @@ class TurnBatch:
 
 
 def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
-    """Stack arrays of different lengths, filled up on the right with ``value``.
-
-    The result has at least ``least`` columns.
-    """
+    """Stack arrays, filled up on the right with ``value`` to at least ``least`` columns."""
     width = max(least, *(len(array) for array in arrays))
     result = np.full((len(arrays), width), value, dtype=np.int64)
     for number, array in enumerate(arrays):
@@ -143,13 +134,9 @@ def make_rows(
 
 
 def bucket(lengths: Sequence[int], size: int, rng: np.random.Generator | None) -> list[np.ndarray]:
-    """Group row numbers into batches of similar length.
+    """Group row numbers into batches of similar length, ``size`` rows each.
 
-    Args:
-        lengths: length of each row.
-        size: rows in a batch.
-        rng: shuffles rows of equal-ish length and the order of the batches; ``None``
-            keeps both sorted.
+    With an ``rng`` rows of about equal length and the batches are shuffled, otherwise sorted.
     """
     keys = np.asarray(lengths, dtype=np.float64)
     if rng is not None:

@@ -16,12 +16,12 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.neural import files_fingerprint, move, threads
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.trade.checkpoint import (
-    CONFIG_FILE,
+    FILES,
     MODEL_FILE,
-    VOCABULARY_FILE,
     TradeReading,
     build_network,
     fill_network,
+    folder_of,
     read_config,
     read_vocabulary,
     read_weights,
@@ -52,17 +52,12 @@ SHIPPED = Path(__file__).parents[2] / "resources" / "trade"
 def load_trade(
     checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
 ) -> TradeTracker:
-    """Return the tracker saved in folder ``checkpoint``.
+    """Return a tracker, on a device as torch names it.
 
-    Args:
-        checkpoint: folder with ``model.safetensors``, ``config.json`` and
-            ``vocabulary.json`` (or the path of one of them); ``None`` is the shipped model.
-        device: where to compute, as torch names it.
-        batch_size: contexts that are computed together.
+    It is that of a folder with ``model.safetensors``, ``config.json`` and ``vocabulary.json`` (or
+    the path of one of them); ``None`` is the shipped model. Nothing is ever unpickled.
     """
-    folder = SHIPPED if checkpoint is None else Path(checkpoint)
-    if folder.name in {MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE}:
-        folder = folder.parent
+    folder = folder_of(SHIPPED if checkpoint is None else Path(checkpoint))
     config = read_config(folder)
     vocabulary = read_vocabulary(folder, config)
     network = build_network(vocabulary, config["embedding"], config["hidden"])
@@ -76,7 +71,7 @@ def load_trade(
         device=device,
         batch_size=batch_size,
         fingerprint=files_fingerprint(
-            [folder / name for name in (MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE)],
+            [folder / name for name in FILES],
             Path(__file__).parent,
             torch.__version__,
             torch.device(device).type,
@@ -97,16 +92,7 @@ class TradeTracker:
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
-        """Take a network into use; it is put into evaluation mode.
-
-        Args:
-            network: trained on ``vocabulary``, on ``device`` already.
-            vocabulary: words and slots.
-            reading: how histories are read and values written.
-            device: where to compute.
-            batch_size: contexts that are computed together.
-            fingerprint: of the files that it was read from, see `files_fingerprint`.
-        """
+        """Take a network that is on its device into use; it is put into evaluation mode."""
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.network = network.eval()
@@ -138,13 +124,10 @@ class TradeTracker:
         found: dict[tuple[str, ...], Prediction] = {}
         # See LEAST_ROWS; what the repeated ones come to is not used.
         filled = [[*chunk, *[chunk[0]] * (LEAST_ROWS - len(chunk))] for chunk in chunks]
-        if workers == 1 or len(filled) < 2:
-            answers = map(self._predict, filled)
-            for chunk, answer in zip(filled, answers, strict=True):
-                found.update(zip(chunk, answer, strict=True))
-            return found
         with ThreadPoolExecutor(workers) as pool:
-            for chunk, answer in zip(filled, pool.map(self._predict, filled), strict=True):
+            several = workers > 1 and len(filled) > 1
+            answers = (pool.map if several else map)(self._predict, filled)
+            for chunk, answer in zip(filled, answers, strict=True):
                 found.update(zip(chunk, answer, strict=True))
         return found
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.neural import move
@@ -27,42 +27,38 @@ from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network
 from pytest_dstfuzz.trackers.trade.config import TradeEpoch, TradeTrainingConfig
 from pytest_dstfuzz.trackers.trade.loss import batch_loss, row_accuracy
 from pytest_dstfuzz.trackers.trade.rows import LabelledTurn, bucket, collate, make_rows
-from pytest_dstfuzz.trackers.trade.vocabulary import PAD, UNKNOWN, Vocabulary, build_vocabulary
+from pytest_dstfuzz.trackers.trade.vocabulary import (
+    PAD,
+    UNKNOWN,
+    Vocabulary,
+    training_vocabulary,
+)
 
 #: Turns decoded together while measuring.
 _MEASURE_BATCH = 64
 
 
 def word_vectors(
-    sentences: Sequence[Sequence[str]],
-    vocabulary: Vocabulary,
-    size: int,
-    seed: int,
-    epochs: int = 15,
+    dialogues: Sequence[Dialogue], vocabulary: Vocabulary, size: int, seed: int
 ) -> np.ndarray:
     """Return skip-gram vectors ``[words, size]``, 0.1 in standard deviation.
 
-    Words that the sentences do not hold get random vectors of that size. One thread
-    is used, so that a seed gives the same vectors again.
-
-    Args:
-        sentences: words of each exchange.
-        vocabulary: the words to return vectors of, in its order.
-        size: length of a vector.
-        seed: seed of the vectors.
-        epochs: passes over the sentences.
+    Words that nobody says get random vectors of that size. One thread is used, so that a seed
+    gives the same vectors again.
     """
     with needs_extra("training word vectors", "lexicon", "gensim"):
         from gensim.models import Word2Vec  # noqa: PLC0415 - optional
+    turns = (turn for dialogue in dialogues for turn in dialogue.turns)
     model = Word2Vec(
-        [list(sentence) for sentence in sentences],
+        # An exchange each: contexts may reach across the speakers.
+        [[*tokenise(turn.system), *tokenise(turn.user)] for turn in turns],
         vector_size=size,
         window=5,
         min_count=1,
         sg=1,
         negative=8,
         sample=1e-3,
-        epochs=epochs,
+        epochs=15,
         workers=1,
         seed=derive(seed, "word2vec") % 2**31,
     )
@@ -81,15 +77,7 @@ def mask_words(words: Tensor, rate: float, generator: torch.Generator) -> Tensor
 
 
 class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
-    """A training run of TRADE; the network's start depends on the seed alone.
-
-    Args:
-        config: settings.
-        vocabulary: of the training split.
-        rows: turns of the training split.
-        heldout: turns of the validation split.
-        reading: how the model is used afterwards.
-    """
+    """A training run of TRADE; the network's start depends on the seed alone."""
 
     FIGURES = TradeEpoch
     LOSSES = ("gate_loss", "value_loss")
@@ -168,10 +156,6 @@ def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
 
     After each epoch the run's state is written to ``config.output``, and the model too
     when it is the best so far. Vocabulary and vectors come from the training split alone.
-
-    Args:
-        config: data, output folder and settings.
-        progress: called with one line at a time.
     """
     check_output(config.output, resume=config.resume)
     train, valid = labelled_split(config, "train"), labelled_split(config, "val")
@@ -186,25 +170,6 @@ def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     trainer = TradeTrainer(config, vocabulary, rows, heldout, reading)
     if config.pretrained_vectors and not config.resume:
         progress("training word vectors")
-        sentences = _sentences(train.dialogues)
-        trainer.set_vectors(word_vectors(sentences, vocabulary, config.embedding, config.seed))
+        vectors = word_vectors(train.dialogues, vocabulary, config.embedding, config.seed)
+        trainer.set_vectors(vectors)
     return trainer.run(progress)
-
-
-def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
-    """Build the vocabulary of labelled dialogues; slots are those that ever have a value."""
-    states = [turn.state for dialogue in dialogues for turn in dialogue.turns if turn.state]
-    return build_vocabulary(
-        (text for d in dialogues for turn in d.turns for text in (turn.system, turn.user)),
-        (value for state in states for value in state.values() if value != DONTCARE),
-        {slot for state in states for slot in state},
-    )
-
-
-def _sentences(dialogues: Sequence[Dialogue]) -> list[list[str]]:
-    """Return the words of each exchange: contexts may reach across the speakers."""
-    return [
-        [*tokenise(turn.system), *tokenise(turn.user)]
-        for dialogue in dialogues
-        for turn in dialogue.turns
-    ]

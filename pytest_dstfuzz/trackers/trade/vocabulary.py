@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, Dialogue
 from pytest_dstfuzz.trackers.tokenise import tokenise, usual_spellings
 
 #: Marks put before each utterance of a history.
@@ -63,9 +63,8 @@ class Vocabulary:
     def copy_numbers(self, words: Sequence[str]) -> tuple[list[int], list[str]]:
         """Number the words of one history for copying.
 
-        Returns:
-            one number for each word: its own when it can be generated, otherwise
-            ``outputs + k`` for the k-th different word that cannot; and these words.
+        A word that can be generated has its own number, the k-th different one that cannot
+        ``outputs + k``; these words come second.
         """
         numbers, local = self.numbers, dict[str, int]()
         result = []
@@ -82,45 +81,32 @@ class Vocabulary:
         return self.spellings.get(text, text)
 
 
-def build_vocabulary(
-    utterances: Iterable[str],
-    values: Iterable[str],
-    slots: Iterable[str],
-    min_count: int = 2,
-) -> Vocabulary:
-    """Build the vocabulary from a training split alone.
+def training_vocabulary(dialogues: Sequence[Dialogue]) -> Vocabulary:
+    """Build the vocabulary of labelled dialogues, those of a training split alone.
 
-    Args:
-        utterances: what was said; a word is kept when seen ``min_count`` times.
-        values: value of each mentioned slot of each turn; all their words are kept.
-        slots: ``domain-slot`` names; their words are kept.
-        min_count: see ``utterances``.
+    Slots are those that ever have a value. It has the words that were said twice, and all of
+    values and of the names of slots.
     """
-    counts = Counter(word for text in utterances for word in tokenise(text))
-    said = Counter(values)
-    value_words = {word for value in said for word in tokenise(value)}
-    ordered = tuple(sorted(slots))
-    slot_words = {word for slot in ordered for word in tokenise(slot.replace("-", " "))}
-    others = {word for word, count in counts.items() if count >= min_count} | slot_words
+    turns = [turn for dialogue in dialogues for turn in dialogue.turns]
+    states = [turn.state for turn in turns if turn.state]
+    texts = (text for turn in turns for text in (turn.system, turn.user))
+    counts = Counter(word for text in texts for word in tokenise(text))
+    values = Counter(value for state in states for value in state.values() if value != DONTCARE)
+    slots = tuple(sorted({slot for state in states for slot in state}))
+    value_words = {word for value in values for word in tokenise(value)}
+    others = {word for slot in slots for word in tokenise(slot.replace("-", " "))}
+    others |= {word for word, count in counts.items() if count > 1}
+    others -= value_words | set(SPECIAL_WORDS)
     return Vocabulary(
-        words=(
-            *SPECIAL_WORDS,
-            *sorted(value_words),
-            *sorted(others - value_words - set(SPECIAL_WORDS)),
-        ),
+        words=(*SPECIAL_WORDS, *sorted(value_words), *sorted(others)),
         outputs=len(SPECIAL_WORDS) + len(value_words),
-        slots=ordered,
-        spellings=usual_spellings(said),
+        slots=slots,
+        spellings=usual_spellings(values),
     )
 
 
 def history_words(context: Context, limit: int) -> tuple[str, ...]:
-    """Return the words of all utterances, each after its speaker's mark.
-
-    Args:
-        context: the dialogue so far.
-        limit: most words to return; the newest are kept.
-    """
+    """Return the newest words of all utterances, each of which comes after its speaker's mark."""
     words: list[str] = []
     for system, user in context.exchanges:
         if system:
