@@ -62,14 +62,7 @@ def write_tensors(
     half: bool = False,
     about: Mapping[str, str] | None = None,
 ) -> None:
-    """Write tensors as safetensors, floating ones in 16 bits when ``half``.
-
-    Args:
-        path: the file.
-        tensors: by name.
-        half: whether to write floating ones in 16 bits.
-        about: the file's metadata.
-    """
+    """Write tensors as safetensors, floating ones in 16 bits when ``half``."""
     ready = {
         name: (tensor.half() if half and tensor.is_floating_point() else tensor)
         .detach()
@@ -83,11 +76,8 @@ def write_tensors(
 def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
     """Return the SHA-256 of all that the answers of a tracker depend on, as 64 digits.
 
-    Args:
-        files: of the model.
-        code: folder of the Python files that read and run it.
-        more: whatever else may change an answer in its last digits, such as the version of
-            a library.
+    That is the files of the model, the folder of the Python files that read and run it, and
+    whatever else may change an answer in its last digits, such as the version of a library.
     """
     # The words of a text depend on the shared tokeniser too.
     digest = digest_of((*sorted(files), *sorted(code.glob("*.py")), TOKENISER))

@@ -157,14 +157,7 @@ def best(history: Sequence[F]) -> F:
 class ResumableTrainer(ABC, Generic[F, Group]):
     """A training run: model, optimiser, averaged weights, and where it stands between epochs.
 
-    Args:
-        settings: of the run.
-        model: on its device already.
-        optimiser: Adam or AdamW, fused, of the model's weights.
-
-    Attributes:
-        history: figures of the epochs so far.
-        parts: what each part of the run trained under that another part might change.
+    The model is on its device already, the optimiser Adam or AdamW, fused.
     """
 
     #: Class of the figures of an epoch.
@@ -180,7 +173,9 @@ class ResumableTrainer(ABC, Generic[F, Group]):
         self._settings, self._module, self._optimiser = settings, model, optimiser
         self.parameters = list(model.parameters())
         self.average = EMA(self.parameters, settings.average_decay)
+        #: Figures of the epochs so far.
         self.history: list[F] = []
+        #: What each part of the run trained under that another part might change.
         self.parts: list[dict[str, Any]] = [self._part()]
 
     @abstractmethod
@@ -197,11 +192,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
 
     @abstractmethod
     def losses(self, group: Sequence[Group]) -> tuple[Tensor, list[Tensor | float]]:
-        """Return the loss of a step.
-
-        Returns:
-            What is minimised; and for each of `LOSSES` a sum, and of how many it is.
-        """
+        """Return what a step minimises; and for each of `LOSSES` a sum, and of how many it is."""
 
     @abstractmethod
     def measure(self) -> dict[str, float]:

@@ -158,12 +158,7 @@ def usual_spellings(
 ) -> dict[str, str]:
     """Return how values are mostly written, where that is not what their words come to.
 
-    Args:
-        values: value -> how often labels have it.
-        words: of a value.
-
-    Returns:
-        The words joined by blanks -> the value.
+    From value -> how often labels have it, to its words joined by blanks -> the value.
     """
     found: dict[str, Counter[str]] = {}
     for value, count in values.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -45,11 +45,7 @@ class SlotValueAugmenter:
     utterances and in the states of all its slots at once, and only where nothing else in
     the dialogue is written alike: the slots that have it are of one name (``hotel-area``,
     ``restaurant-area``), and none of its words is part of another value. The new value is one
-    of the first of these slots.
-
-    Args:
-        dialogues: those of the training split.
-        share: of the dialogues that are changed, in [0, 1].
+    of the first of these slots. A ``share`` of the dialogues is changed.
     """
 
     def __init__(self, dialogues: Sequence[Spoken], share: float) -> None:
@@ -97,16 +93,12 @@ def _exchangeable(dialogue: Spoken) -> dict[Words, str]:
         if len({slot.partition("-")[2] for slot in of}) == 1
         and " ".join(value) not in _UNSAID
         and not any(set(value) & set(other) for other in slots if other != value)
-        and any(_find(words, value, 0) >= 0 for words in said)
+        and any(value == part for words in said for part in _parts(words, len(value)))
     }
 
 
-def _find(words: Words, value: Words, start: int) -> int:
-    size = len(value)
-    for place in range(start, len(words) - size + 1):
-        if words[place : place + size] == value:
-            return place
-    return -1
+def _parts(words: Words, size: int) -> Iterator[Words]:
+    return (words[place : place + size] for place in range(len(words) - size + 1))
 
 
 def _replaced(words: Words, swaps: Mapping[Words, Words]) -> Words:

@@ -29,11 +29,7 @@ _LONGEST_MATCH = 3
 
 
 class TokenDraft:
-    """Guesses one row of tokens from another one that is probably much like it.
-
-    Args:
-        reference: the other row; empty where there is none.
-    """
+    """Guesses one row of tokens from a reference that is probably much like it; it may be empty."""
 
     def __init__(self, reference: Sequence[int]) -> None:
         self._reference = list(reference)
@@ -46,11 +42,9 @@ class TokenDraft:
         return self._reference[self._place : self._place + self._length]
 
     def learn(self, written: Sequence[int], confirmed: int) -> None:
-        """Go on after a guess.
+        """Go on after a guess, of which so many tokens were right.
 
-        Args:
-            written: all tokens so far; the last one was not guessed.
-            confirmed: tokens of the last guess that were right.
+        The last one of all that is ``written`` was not guessed.
         """
         # Where one guess went wrong, a long one is probably read in vain.
         self._length = min(max(1, 2 * confirmed), _LONGEST_GUESS)
@@ -130,16 +124,10 @@ class _Text:
 
 
 class SpeculativeDecoder:
-    """Continues texts.
+    """Continues texts by ``longest`` tokens at most, up to the token ``end``.
 
-    Args:
-        model: in evaluation mode. Its weights must not change from then on.
-        end: token that closes what is written.
-        user: token before a user utterance.
-        marks: tokens that end an utterance, ``user`` included.
-        longest: tokens to write at most.
-        batch_size: texts that are read together.
-        prefixes: where beginnings are kept.
+    The weights of the model must not change from then on. ``user`` is the token before a user
+    utterance, one of the ``marks`` that end an utterance.
     """
 
     def __init__(
@@ -165,8 +153,7 @@ class SpeculativeDecoder:
     def generate(self, prompts: Sequence[list[int]]) -> list[Generation]:
         """Continue each prompt, the likeliest token each time.
 
-        Args:
-            prompts: of at least one token each, and such that ``longest`` more have a position.
+        A prompt has at least one token, and ``longest`` more have a position.
         """
         if not all(prompts):
             raise ValueError("there is nothing to continue in an empty prompt")

@@ -19,17 +19,12 @@ from transformers import (
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a model went on with.
+    """What a model went on with."""
 
-    Attributes:
-        tokens: up to and without the closing one.
-        impurities: Gini impurity of the distribution of each token, the closing one included.
-        ended: whether the closing token came.
-    """
-
-    tokens: tuple[int, ...]
+    tokens: tuple[int, ...]  #: Up to and without the closing one.
+    #: Gini impurity of the distribution of each token, the closing one included.
     impurities: tuple[float, ...]
-    ended: bool
+    ended: bool  #: Whether the closing token came.
 
 
 class _Impurities(LogitsProcessor):
@@ -45,14 +40,7 @@ class _Impurities(LogitsProcessor):
 
 
 class GreedyDecoder:
-    """Continues texts.
-
-    Args:
-        model: in evaluation mode.
-        end: token that closes what is written.
-        longest: tokens to write at most.
-        batch_size: texts that are continued together.
-    """
+    """Continues texts by ``longest`` tokens at most, up to the token ``end``."""
 
     def __init__(self, model: PreTrainedModel, *, end: int, longest: int, batch_size: int) -> None:
         self._model = model

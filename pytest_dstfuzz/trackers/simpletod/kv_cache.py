@@ -24,14 +24,10 @@ _ANSWERS: Final = 64
 
 @dataclass(frozen=True)
 class CachedPrefix:
-    """The beginning of a dialogue, up to a user utterance.
+    """The beginning of a dialogue, up to a user utterance."""
 
-    Attributes:
-        states: keys and values of its tokens ``[layers, 2, heads, T, width]``.
-        answers: tokens of user utterances, and what was written after them.
-    """
-
-    states: Tensor
+    states: Tensor  #: Keys and values of its tokens ``[layers, 2, heads, T, width]``.
+    #: Tokens of user utterances, and what was written after them.
     answers: deque[tuple[frozenset[int], tuple[int, ...]]] = field(
         default_factory=lambda: deque(maxlen=_ANSWERS)
     )
@@ -50,12 +46,11 @@ class CachedPrefix:
     def answer_like(self, utterance: Sequence[int]) -> tuple[int, ...]:
         """Return what was written after the utterance that is most like this one."""
         wanted = frozenset(utterance)
-        best: tuple[float, tuple[int, ...]] = (-1.0, ())
-        for known, answer in self.answers:
-            likeness = len(wanted & known) / max(1, len(wanted | known))
-            if likeness > best[0]:
-                best = (likeness, answer)
-        return best[1]
+
+        def likeness(pair: tuple[frozenset[int], tuple[int, ...]]) -> float:
+            return len(wanted & pair[0]) / max(1, len(wanted | pair[0]))
+
+        return max(self.answers, key=likeness, default=(wanted, ()))[1]
 
 
 class PrefixCache:
@@ -124,9 +119,7 @@ class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # theirs has no ty
 class KVBatch:
     """Texts that are read together, each at its own pace: gaps between columns are seen by none.
 
-    Args:
-        model: who reads.
-        known: keys and values that each row begins with, see `CachedPrefix`; ``None`` = none.
+    ``known`` are keys and values that each row begins with, see `CachedPrefix`; ``None`` = none.
     """
 
     def __init__(self, model: GPT2LMHeadModel, known: Sequence[Tensor | None]) -> None:
@@ -148,16 +141,10 @@ class KVBatch:
     def read(
         self, feeds: Sequence[list[int]], guesses: Sequence[list[int]], positions: Sequence[int]
     ) -> tuple[list[int], list[float]]:
-        """Read tokens and guesses.
+        """Read the tokens of each row, none for one that is done, and guesses that follow them.
 
-        Args:
-            feeds: tokens of each row; none for a row that is done.
-            guesses: what probably comes after them.
-            positions: of the first token of each row.
-
-        Returns:
-            For the last token fed and each guess, of row after row: the likeliest next
-            token, and the Gini impurity of its distribution.
+        For the last token fed and each guess, of row after row: the likeliest next token, and the
+        Gini impurity of its distribution. ``positions`` are those of the first tokens.
         """
         lines = [feed + guess for feed, guess in zip(feeds, guesses, strict=True)]
         width = max(map(len, lines))

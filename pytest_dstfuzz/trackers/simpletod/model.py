@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,10 +28,14 @@ from transformers import (
 from transformers.utils import logging
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import write_json
+from pytest_dstfuzz.files import read_json, write_json
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.trackers.neural import write_tensors
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
 from pytest_dstfuzz.trackers.simpletod.texts import END_OF_BELIEF, MARKS, START
+
+# The blank before a mark belongs to it: otherwise it would be a token of its own.
+_MARKS = [AddedToken(mark, lstrip=True, normalized=False, special=True) for mark in MARKS]
 
 
 def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
@@ -47,7 +50,7 @@ def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
     trainer = BpeTrainer(
         vocab_size=size,
         min_frequency=2,
-        special_tokens=_marks(),
+        special_tokens=_MARKS,
         initial_alphabet=ByteLevel.alphabet(),
         show_progress=False,
     )
@@ -61,12 +64,7 @@ def learn_subwords(lines: Iterable[str], size: int) -> PreTrainedTokenizerFast:
 
 def add_marks(tokeniser: PreTrainedTokenizerBase) -> None:
     """Make each of SimpleTOD's marks one token; those that are there stay what they are."""
-    tokeniser.add_tokens(_marks(), special_tokens=True)
-
-
-def _marks() -> list[AddedToken]:
-    # The blank before a mark belongs to it: otherwise it would be a token of its own.
-    return [AddedToken(mark, lstrip=True, normalized=False, special=True) for mark in MARKS]
+    tokeniser.add_tokens(_MARKS, special_tokens=True)
 
 
 #: What a folder says beyond what transformers keeps: how the model is read and written.
@@ -80,30 +78,21 @@ _UNREADABLE = (OSError, ValueError, KeyError, ImportError, SafetensorError)
 
 @dataclass(frozen=True)
 class SimpleTodReading:
-    """How a model reads dialogues and writes values.
+    """How a model reads dialogues and writes values."""
 
-    Attributes:
-        common: whether utterances are brought to the common form of `texts.utterance_words`.
-        slots: those it was trained on.
-        normalisation: of the labels, and so of the predictions.
-        spellings: words of a value joined by blanks -> the value as labels write it.
-    """
-
-    common: bool
-    slots: tuple[str, ...]
-    normalisation: str
+    common: bool  #: Whether utterances are brought to the form of `texts.utterance_words`.
+    normalisation: str  #: Of the labels, and so of the predictions.
+    slots: tuple[str, ...]  #: Those it was trained on.
+    #: Words of a value joined by blanks -> the value as labels write it.
     spellings: Mapping[str, str]
 
 
 def new_model(
     config: SimpleTodTrainingConfig, lines: Iterable[str], seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a model to train: random weights, or those of ``config.base``.
+    """Return a model to train: random weights of a seed, or those of ``config.base``.
 
-    Args:
-        config: sizes, or where to start from.
-        lines: texts to learn subwords from, words with blanks between.
-        seed: of the random weights.
+    In the first case subwords are learnt from ``lines``, see `learn_subwords`.
     """
     if config.base is not None:
         model, tokeniser = read_pretrained(config.base)
@@ -134,8 +123,7 @@ def new_model(
 def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return a causal language model in 32 bits, and its tokeniser.
 
-    Args:
-        name: a folder, or a name on the hub, from where it is downloaded if it is in no cache.
+    It is in a folder, or on the hub, from where it is downloaded if it is in no cache.
     """
     try:
         with _without_progress_bar():
@@ -171,12 +159,7 @@ def save(
 ) -> None:
     """Write a model in 16 bits, as transformers reads it, with how it is to be read.
 
-    Args:
-        folder: made when missing.
-        model: left as it is.
-        tokeniser: of the model.
-        reading: how dialogues are read and values written.
-        about: data, settings and figures.
+    The model stays as it is; ``about`` says data, settings and figures.
     """
     # `model.save_pretrained` shows a progress bar, and may leave half a file.
     write_tensors(folder / MODEL_FILE, _distinct(model), half=True, about={"format": "pt"})
@@ -187,10 +170,7 @@ def save(
         {
             "format": "simpletod",
             "version": FORMAT_VERSION,
-            "common": reading.common,
-            "normalisation": reading.normalisation,
-            "slots": list(reading.slots),
-            "spellings": dict(reading.spellings),
+            **to_json(reading),
             "about": dict(about),
         },
     )
@@ -213,19 +193,13 @@ def read_reading(folder: Path) -> SimpleTodReading | None:
     if not path.is_file():
         return None
     try:
-        value = json.loads(path.read_bytes())
-        if value["version"] != FORMAT_VERSION:
-            raise UserError(
-                f"{path}: version {value['version']!r}, this release reads {FORMAT_VERSION}"
-            )
-        return SimpleTodReading(
-            bool(value["common"]),
-            tuple(value["slots"]),
-            str(value["normalisation"]),
-            dict(value["spellings"]),
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} is damaged ({error!r})") from error
+        value = read_json(path, "description of a SimpleTOD model")
+        version = value.get("version") if isinstance(value, dict) else None
+        if version != FORMAT_VERSION:
+            raise UserError(f"{path}: version {version!r}, this release reads {FORMAT_VERSION}")
+        return from_json(SimpleTodReading, value)
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error})") from error
 
 
 @contextmanager

@@ -31,30 +31,17 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class TreeSequence:
-    """One dialogue; all arrays ``[T]``, int64.
+    """One dialogue; all arrays ``[T]``, int64."""
 
-    Attributes:
-        tokens: the context, then the belief of each turn.
-        positions: as in a text of that turn alone.
-        branches: 0 in the context, 1 + number of the turn in a belief.
-        reach: number of tokens of the context that each token sees.
-        targets: the next token, or `IGNORED`.
-    """
-
-    tokens: np.ndarray
-    positions: np.ndarray
-    branches: np.ndarray
-    reach: np.ndarray
-    targets: np.ndarray
+    tokens: np.ndarray  #: The context, then the belief of each turn.
+    positions: np.ndarray  #: As in a text of that turn alone.
+    branches: np.ndarray  #: 0 in the context, 1 + number of the turn in a belief.
+    reach: np.ndarray  #: Number of tokens of the context that each token sees.
+    targets: np.ndarray  #: The next token, or `IGNORED`.
 
 
 class Encoder:
-    """Makes sequences of dialogues.
-
-    Args:
-        tokeniser: has SimpleTOD's marks.
-        positions: a turn whose text would be longer is left out.
-    """
+    """Makes sequences of dialogues; a turn whose text has more ``positions`` is left out."""
 
     def __init__(self, tokeniser: PreTrainedTokenizerBase, positions: int) -> None:
         self._tokeniser = tokeniser
@@ -156,10 +143,8 @@ def batches(
 ) -> list[list[int]]:
     """Group sequences of similar length, so that no batch has more than ``tokens`` with padding.
 
-    Args:
-        sequences: at least one.
-        tokens: a longer sequence is a batch of its own.
-        rng: shuffles sequences of about equal length, and the batches; ``None`` keeps them sorted.
+    A longer one is a batch of its own. With an ``rng`` those of about equal length and the batches
+    are shuffled, otherwise sorted.
     """
     lengths = np.array([len(sequence.tokens) for sequence in sequences])
     # A little noise changes from epoch to epoch which sequences meet in a batch.

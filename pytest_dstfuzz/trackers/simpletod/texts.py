@@ -26,12 +26,9 @@ TURNOVER = (END_OF_CONTEXT, BELIEF)
 
 
 def utterance_words(text: str, *, common: bool) -> tuple[str, ...]:
-    """Return the words of an utterance.
+    """Return the words of an utterance, in the ``common`` form in which TRADE reads too.
 
-    Args:
-        text: as typed.
-        common: bring it to the common form of `tokenise`, in which TRADE reads too; otherwise
-            it is lower-cased only, as SimpleTOD's published models read it.
+    Otherwise it is lower-cased only, as SimpleTOD's published models read it.
     """
     return tokenise(text) if common else tuple(text.lower().split())
 
@@ -79,26 +76,18 @@ class Parsed:
 
 
 class BeliefParser:
-    """Reads beliefs over known slots.
-
-    Args:
-        slots: ``domain-slot`` names.
-    """
+    """Reads beliefs over known slots."""
 
     def __init__(self, slots: Sequence[str]) -> None:
         self._slots = {slot_words(slot): slot for slot in slots}
         self._longest = max((len(words) for words in self._slots), default=0)
 
     def parse(self, parts: Sequence[Sequence[str]], *, ended: bool) -> Parsed:
-        """Read a generated belief.
-
-        Args:
-            parts: words between separators, without the marks around the belief.
-            ended: whether the closing mark came. Without it the last part may be cut
-                short, and is not believed.
+        """Read a generated belief, given as the words between separators, marks left out.
 
         A part that names no known slot, has no value, or names a slot that an earlier
-        part has named with another value is malformed; nothing is guessed from it.
+        part has named with another value is malformed; nothing is guessed from it. Where the
+        closing mark did not come the last part may be cut short, and is not believed.
         """
         values: dict[str, str] = {}
         places: dict[str, int] = {}
@@ -106,17 +95,16 @@ class BeliefParser:
         for place, part in enumerate(parts):
             whole = ended or place < len(parts) - 1
             slot, value = self._read(part)
-            if not whole or slot is None or not value or values.get(slot, value) != value:
+            if whole and value and values.setdefault(slot, value) == value:
+                places.setdefault(slot, place)
+            else:
                 malformed.append(" ".join(part))
-                continue
-            values[slot] = value
-            places.setdefault(slot, place)
         return Parsed(values, places, tuple(malformed))
 
-    def _read(self, part: Sequence[str]) -> tuple[str | None, str]:
-        """Return slot and value; the longest known slot that the part begins with."""
+    def _read(self, part: Sequence[str]) -> tuple[str, str]:
+        """Return the longest known slot that the part begins with, and its value; ``""`` = none."""
         for length in range(min(self._longest, len(part)), 0, -1):
             slot = self._slots.get(tuple(part[:length]))
             if slot is not None:
                 return slot, " ".join(part[length:])
-        return None, ""
+        return "", ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -48,14 +49,11 @@ _PUBLISHED = SimpleTodReading(common=False, slots=SLOTS, normalisation="multiwoz
 def load_simpletod(
     checkpoint: str | Path | None = None, device: str = "cpu", batch_size: int = 64
 ) -> SimpleTodTracker:
-    """Return the tracker of a causal language model in SimpleTOD's format.
+    """Return the tracker of a causal language model in SimpleTOD's format, on a torch device.
 
-    Args:
-        checkpoint: a folder as transformers saves it, or a name on the hub; ``None`` is the
-            shipped model. Without our own ``simpletod.json`` beside the weights, utterances
-            are read in lower case and slots are MultiWOZ's.
-        device: where to compute, as torch names it.
-        batch_size: contexts that are computed together.
+    It is that of a folder as transformers saves it, or of a name on the hub; ``None`` is the
+    shipped model. Without our own ``simpletod.json`` beside the weights, utterances are read in
+    lower case and slots are MultiWOZ's. Nothing is ever unpickled, and no code of a hub is run.
     """
     name = str(SHIPPED if checkpoint is None else checkpoint)
     reading = read_reading(Path(name)) or _PUBLISHED
@@ -84,13 +82,9 @@ def _fingerprint(folder: Path, device: str) -> str | None:
     """Return the fingerprint of a model in a folder; what a name on the hub means may change."""
     if not folder.is_dir():
         return None
-    return files_fingerprint(
-        [path for path in folder.iterdir() if path.is_file()],
-        Path(__file__).parent,
-        torch.__version__,
-        transformers.__version__,
-        torch.device(device).type,
-    )
+    files = [path for path in folder.iterdir() if path.is_file()]
+    versions = (torch.__version__, transformers.__version__)
+    return files_fingerprint(files, Path(__file__).parent, *versions, torch.device(device).type)
 
 
 #: Malformed parts of beliefs that are kept to be looked at.
@@ -103,12 +97,6 @@ class SimpleTodTracker:
     The impurity of a slot is the mean over the tokens of its part of the belief, domain and
     slot words and the separator that ends it included; a slot that is not generated has none.
     It is rounded to 4 decimals: what is beyond depends on the texts that are read together.
-
-    Attributes:
-        decoder: continues texts.
-        end: token that closes a belief.
-        malformed: how many parts of beliefs could not be understood, and so changed nothing.
-        malformed_examples: the first of them, as generated.
     """
 
     def __init__(
@@ -120,15 +108,7 @@ class SimpleTodTracker:
         batch_size: int = 64,
         fingerprint: str | None = None,
     ) -> None:
-        """Take a model into use; it is put into evaluation mode.
-
-        Args:
-            model: on its device already.
-            tokeniser: with SimpleTOD's marks.
-            reading: how dialogues are read and values written.
-            batch_size: contexts that are computed together.
-            fingerprint: of the files that it was read from, see `files_fingerprint`.
-        """
+        """Take a model that is on its device into use; it is put into evaluation mode."""
         if batch_size < 1:
             raise UserError(f"the batch size must be at least 1, not {batch_size}")
         self.model = model
@@ -139,11 +119,15 @@ class SimpleTodTracker:
         self.reading = reading
         self.batch_size = batch_size
         self.fingerprint = fingerprint
+        #: How many parts of beliefs could not be understood, and so changed nothing; and the
+        #: first of them, as generated.
         self.malformed = 0
         self.malformed_examples: list[str] = []
         self._parser = BeliefParser(reading.slots)
-        #: Token -> whether it stands between two slots, as far as known.
-        self._separators: dict[int, bool] = {}
+        #: Whether a token stands between two slots.
+        self._separates = lru_cache(maxsize=None)(
+            lambda token: str(tokeniser.decode([token])).strip() == SEPARATOR
+        )
         self.end: int = tokeniser.get_vocab()[END_OF_BELIEF]
         self._opening = self._encode([" ".join(OPENING)])[0]
         self.decoder = self._make_decoder(model)
@@ -180,7 +164,7 @@ class SimpleTodTracker:
         """Return one prediction for each context; equal texts are generated once."""
         texts = [self._text(context) for context in contexts]
         distinct = sorted(set(texts))
-        prompts = [self._cut(tokens) for tokens in self._encode(distinct)]
+        prompts = [[*self._opening, *tokens[-self._longest :]] for tokens in self._encode(distinct)]
         with fair_threads():
             written = self.decoder.generate(prompts)
         found = dict(zip(distinct, map(self._prediction, written), strict=True))
@@ -199,9 +183,6 @@ class SimpleTodTracker:
     def _decode(self, tokens: Sequence[int]) -> str:
         return str(self.tokeniser.decode(list(tokens)))
 
-    def _cut(self, tokens: Sequence[int]) -> list[int]:
-        return [*self._opening, *tokens[-self._longest :]]
-
     def _prediction(self, written: Generation) -> Prediction:
         """Read what was generated for one text."""
         if any(map(math.isnan, written.impurities)):
@@ -213,7 +194,9 @@ class SimpleTodTracker:
         spans = [(one + 1, other) for one, other in pairwise(edges)]
         parts = [self._decode(tokens[start:end]).split() for start, end in spans]
         parsed = self._parser.parse(parts if tokens else [], ended=written.ended)
-        self._note(parsed.malformed)
+        self.malformed += len(parsed.malformed)
+        room = _KEPT - len(self.malformed_examples)
+        self.malformed_examples += parsed.malformed[:room]
         spellings = self.reading.spellings
         state = {slot: spellings.get(value, value) for slot, value in parsed.values.items()}
         impurity = {}
@@ -223,15 +206,3 @@ class SimpleTodTracker:
             # In single precision a certain token may come out just below 0.
             impurity[slot] = round(max(0.0, sum(part) / len(part)), 4)
         return Prediction(normalise_state(state, self.reading.normalisation), impurity)
-
-    def _separates(self, token: int) -> bool:
-        known = self._separators.get(token)
-        if known is None:
-            known = self._decode([token]).strip() == SEPARATOR
-            self._separators[token] = known
-        return known
-
-    def _note(self, malformed: Sequence[str]) -> None:
-        self.malformed += len(malformed)
-        room = _KEPT - len(self.malformed_examples)
-        self.malformed_examples += malformed[:room]

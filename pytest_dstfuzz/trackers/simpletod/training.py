@@ -34,15 +34,7 @@ from pytest_dstfuzz.trackers.tokenise import usual_spellings
 
 
 class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
-    """A training run of SimpleTOD.
-
-    Args:
-        config: settings.
-        model: fresh, or pretrained.
-        tokeniser: of the model.
-        train: training split.
-        valid: validation split.
-    """
+    """A training run of SimpleTOD, of a model that is fresh or pretrained."""
 
     FIGURES = SimpleTodEpoch
     LOSSES = ("belief_loss", "context_loss")
@@ -129,11 +121,8 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         """Return the joint goal accuracy of the model as it is, in [0, 1].
 
         A belief is generated right exactly when each of its tokens is the likeliest one after
-        the right ones before it, so nothing has to be generated to know.
-
-        Args:
-            sequences: labelled dialogues.
-            turns: turns in all; those that were too long to encode count as wrong.
+        the right ones before it, so nothing has to be generated to know. Of the ``turns`` in all
+        those that were too long to encode count as wrong.
         """
         self.model.train(mode=False)
         right = 0
@@ -162,10 +151,6 @@ def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> Trai
 
     After each epoch the run's state is written to ``config.output``, and the model too
     when it is the best so far. Subwords are learnt from the training split alone.
-
-    Args:
-        config: data, output folder and settings.
-        progress: called with one line at a time.
     """
     check_output(config.output, resume=config.resume)
     train, valid = labelled_split(config, "train"), labelled_split(config, "val")

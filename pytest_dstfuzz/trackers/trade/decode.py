@@ -23,19 +23,12 @@ MAX_STEPS = 12
 
 @dataclass(frozen=True)
 class Decoded:
-    """What a batch of ``B`` histories was decoded to, for ``S`` slots.
+    """What a batch of ``B`` histories was decoded to, for ``S`` slots."""
 
-    Attributes:
-        gates: class of each slot, ``[B, S]``.
-        pairs: row and slot of each generated value, ``[N, 2]``, sorted.
-        words: numbers for copying of its words, ``[N, MAX_STEPS]``, ``END`` after the last.
-        impurities: mean Gini impurity of each slot's gate and word distributions, ``[B, S]``.
-    """
-
-    gates: Tensor
-    pairs: Tensor
-    words: Tensor
-    impurities: Tensor
+    gates: Tensor  #: Class of each slot, ``[B, S]``.
+    pairs: Tensor  #: Row and slot of each generated value, ``[N, 2]``, sorted.
+    words: Tensor  #: Its words' numbers for copying, ``[N, MAX_STEPS]``, ``END`` after the last.
+    impurities: Tensor  #: Mean Gini impurity of a slot's gate and word distributions, ``[B, S]``.
 
 
 def decode(network: TradeNetwork, words: Tensor, copies: Tensor, lengths: Tensor) -> Decoded:
@@ -67,8 +60,7 @@ def _generate(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Generate the values of all pairs at once; a pair leaves when its value ends.
 
-    Returns:
-        words ``[N, MAX_STEPS]``, summed impurities ``[N]`` and number of steps ``[N]``.
+    Returns words ``[N, MAX_STEPS]``, summed impurities ``[N]`` and number of steps ``[N]``.
     """
     row, slot = pairs.unbind(1)
     generated = pairs.new_full((len(pairs), MAX_STEPS), END)
@@ -90,7 +82,9 @@ def _generate(
         if not len(going) or step + 1 == MAX_STEPS:
             break
         alive, chosen = alive[going], chosen[going]
-        read = network.embed(_vocabulary_numbers(chosen, row[alive], words, copies, known))
+        # Copied words are looked up in the history.
+        place = (copies[row[alive]] == chosen[:, None]).int().argmax(1)
+        read = network.embed(torch.where(chosen < known, chosen, words[row[alive], place]))
         hidden = network.next_hidden(at_least(hidden[going]), at_least(read))[: len(going)]
         attention, context = _attend(network, encoded, hidden, row[alive])
     return generated, sums, counts
@@ -99,14 +93,8 @@ def _generate(
 def mix(logits: Tensor, share: Tensor, attention: Tensor, copies: Tensor) -> Tensor:
     """Return the final distributions over generated and copied words.
 
-    Args:
-        logits: scores of the words that can be generated, ``[N, V]``.
-        share: weight of generating, ``[N]``.
-        attention: ``[N, T]``, 0 at padding.
-        copies: numbers for copying, ``[N, T]``, negative at padding.
-
-    Returns:
-        ``[N, max(V, largest number + 1)]``; each row sums to 1.
+    That is ``[N, max(V, largest number + 1)]``, from ``logits [N, V]``, the weight ``share [N]`` of
+    generating, ``attention [N, T]``, 0 at padding, and ``copies [N, T]``, negative there.
     """
     width = max(logits.shape[1], int(copies.max()) + 1)
     mixture = logits.new_zeros(len(logits), width)
@@ -118,14 +106,6 @@ def gini_rows(distributions: Tensor) -> Tensor:
     """Return the Gini impurity ``1 - sum p^2`` over the last dimension, not below 0."""
     # In 64 bits, since the order of a sum depends on the width of the batch.
     return (1 - distributions.square().sum(-1, dtype=torch.float64)).clamp_min(0)
-
-
-def _vocabulary_numbers(
-    chosen: Tensor, row: Tensor, words: Tensor, copies: Tensor, known: int
-) -> Tensor:
-    """Return vocabulary numbers of chosen words: copied ones are looked up in the history."""
-    place = (copies[row] == chosen[:, None]).int().argmax(1)
-    return torch.where(chosen < known, chosen, words[row, place])
 
 
 def _attend(

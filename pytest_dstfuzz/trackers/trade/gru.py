@@ -122,19 +122,12 @@ def run_bidirectional(
     *,
     half: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Run both directions over rows of different lengths.
+    """Run both directions over rows of different lengths, see `BidirectionalGRU`.
 
-    Args:
-        table: input projections ``[2, W, 3H]`` of the different words.
-        words: which of them each row reads, ``[B, T]``, padded on the right.
-        lengths: words of each row, at least 1, ``[B]``; the longest has ``T`` or less.
-        weight: see :class:`BidirectionalGRU`.
-        bias: likewise.
-        half: likewise.
-
-    Returns:
-        the sum of both directions' states ``[B, T, H]`` (anything at padding) and of
-        their last states ``[B, H]``.
+    ``table [2, W, 3H]`` is the input projections of the different words, ``words [B, T]`` which of
+    them each row reads, padded on the right, ``lengths [B]`` the words of each row, at least 1.
+    Returns the sum of both directions' states ``[B, T, H]`` (anything at padding) and of their
+    last states ``[B, H]``.
     """
     steps = words.shape[1]
     order = torch.argsort(lengths, descending=True, stable=True)

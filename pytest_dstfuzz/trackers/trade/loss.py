@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,20 +17,12 @@ from pytest_dstfuzz.trackers.trade.vocabulary import END
 _TINY = 1e-9
 
 
-@dataclass(frozen=True)
-class Loss:
-    """Sums over slots and words, means over turns."""
+def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the losses of gates and values of ``batch``, its history read as ``words [B, T]``.
 
-    gate: Tensor
-    value: Tensor
-
-    def total(self) -> Tensor:
-        """The two added: ``-log p(state)`` of an average turn."""
-        return self.gate + self.value
-
-
-def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> Loss:
-    """Return the loss of ``batch``, its history read as ``words [B, T]`` (masked or not)."""
+    They are sums over slots and words and means over turns: added, ``-log p(state)`` of an
+    average turn. Words may be masked.
+    """
     encoded = network.encode(words, batch.lengths)
     inputs = network.slot_inputs()
     first = network.first_step(encoded, inputs)
@@ -40,9 +31,9 @@ def batch_loss(network: TradeNetwork, batch: TurnBatch, words: Tensor) -> Loss:
         first.gate.reshape(-1, 3), batch.gates.reshape(-1), reduction="sum"
     )
     if not len(batch.pairs):
-        return Loss(gate / rows, gate.new_zeros(()))
+        return gate / rows, gate.new_zeros(())
     log_p = _target_log_probability(network, batch, encoded, first, inputs)
-    return Loss(gate / rows, -log_p.sum() / rows)
+    return gate / rows, -log_p.sum() / rows
 
 
 def _target_log_probability(

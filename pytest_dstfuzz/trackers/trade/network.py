@@ -25,8 +25,8 @@ class Shape:
     outputs: int
     domains: int
     names: int
-    embedding: int = 300
-    hidden: int = 256
+    embedding: int
+    hidden: int
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,6 @@ def at_least(values: Tensor) -> Tensor:
     return torch.cat([values, values.new_zeros(missing, *values.shape[1:])])
 
 
-def _uniform(*shape: int, bound: float, generator: torch.Generator) -> nn.Parameter:
-    return nn.Parameter(torch.empty(*shape).uniform_(-bound, bound, generator=generator))
-
-
 class TradeNetwork(nn.Module):
     """TRADE with word embeddings shared by encoder, decoder and output layer.
 
@@ -79,13 +75,10 @@ class TradeNetwork(nn.Module):
         dropout: float,
         generator: torch.Generator,
     ) -> None:
-        """Build a network with random weights.
+        """Draw weights, and later the dropout masks, from ``generator``.
 
-        Args:
-            shape: sizes.
-            slots: domain number and name number of each slot.
-            dropout: rate for embeddings and for the encoder's outputs.
-            generator: source of the weights and of the dropout masks.
+        ``slots`` has the domain number and the name number of each; ``dropout`` is the rate for
+        embeddings and for the encoder's outputs.
         """
         super().__init__()
         self.shape, self.dropout, self.generator = shape, dropout, generator
@@ -93,28 +86,29 @@ class TradeNetwork(nn.Module):
         self.fast = False
         size, width = shape.hidden, shape.embedding
         bound = size**-0.5
-        self.embedding = nn.Parameter(
-            torch.empty(shape.words, width).normal_(0, 0.1, generator=generator)
-        )
-        self.domain_embedding = nn.Parameter(
-            torch.empty(shape.domains, width).normal_(0, 0.1, generator=generator)
-        )
-        self.name_embedding = nn.Parameter(
-            torch.empty(shape.names, width).normal_(0, 0.1, generator=generator)
-        )
-        self.encoder_in = _uniform(width, 6 * size, bound=bound, generator=generator)
-        self.encoder_in_bias = _uniform(6 * size, bound=bound, generator=generator)
-        self.encoder = _uniform(2, size, 3 * size, bound=bound, generator=generator)
-        self.encoder_bias = _uniform(2, 1, 3 * size, bound=bound, generator=generator)
-        self.decoder_in = _uniform(width, 3 * size, bound=bound, generator=generator)
-        self.decoder_in_bias = _uniform(3 * size, bound=bound, generator=generator)
-        self.decoder = _uniform(size, 3 * size, bound=bound, generator=generator)
-        self.decoder_bias = _uniform(3 * size, bound=bound, generator=generator)
-        self.gate = _uniform(size, 3, bound=bound, generator=generator)
+
+        def normal(*sizes: int) -> nn.Parameter:
+            return nn.Parameter(torch.empty(*sizes).normal_(0, 0.1, generator=generator))
+
+        def uniform(*sizes: int) -> nn.Parameter:
+            return nn.Parameter(torch.empty(*sizes).uniform_(-bound, bound, generator=generator))
+
+        self.embedding = normal(shape.words, width)
+        self.domain_embedding = normal(shape.domains, width)
+        self.name_embedding = normal(shape.names, width)
+        self.encoder_in = uniform(width, 6 * size)
+        self.encoder_in_bias = uniform(6 * size)
+        self.encoder = uniform(2, size, 3 * size)
+        self.encoder_bias = uniform(2, 1, 3 * size)
+        self.decoder_in = uniform(width, 3 * size)
+        self.decoder_in_bias = uniform(3 * size)
+        self.decoder = uniform(size, 3 * size)
+        self.decoder_bias = uniform(3 * size)
+        self.gate = uniform(size, 3)
         self.gate_bias = nn.Parameter(torch.zeros(3))
-        self.mix = _uniform(2 * size + width, bound=bound, generator=generator)
+        self.mix = uniform(2 * size + width)
         self.mix_bias = nn.Parameter(torch.zeros(1))
-        self.output = _uniform(size, width, bound=bound, generator=generator)
+        self.output = uniform(size, width)
         self.output_bias = nn.Parameter(torch.zeros(shape.outputs))
         self.register_buffer("slot_index", torch.tensor(slots), persistent=False)
 

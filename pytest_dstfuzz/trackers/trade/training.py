@@ -125,8 +125,8 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
         """Return the loss of an average turn, and its gate and value part."""
         batch = collate(group).to(self.config.device)
         words = mask_words(batch.words, self.config.word_mask, self.network.generator)
-        loss = batch_loss(self.network, batch, words)
-        return loss.total(), [loss.gate.detach(), 1, loss.value.detach(), 1]
+        gate, value = batch_loss(self.network, batch, words)
+        return gate + value, [gate.detach(), 1, value.detach(), 1]
 
     def measure(self) -> dict[str, float]:
         """Return joint goal accuracy and slot accuracy on the validation split."""

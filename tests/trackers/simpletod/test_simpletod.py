@@ -168,7 +168,11 @@ def test_scores_that_are_no_numbers_are_no_answer(folder: Path) -> None:
             "is no causal language model",
         ),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "is no causal language"),
-        (lambda folder: (folder / "simpletod.json").write_text("{"), "simpletod.json is damaged"),
+        (lambda folder: (folder / "simpletod.json").write_text("{"), "model: it is not valid JSON"),
+        (
+            lambda folder: (folder / "simpletod.json").write_text('{"version": 1}'),
+            "simpletod.json is damaged .lacks 'common'",
+        ),
         (
             lambda folder: (folder / "simpletod.json").write_text('{"version": 9}'),
             "version 9, this release reads 1",
