@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import time
 import tomllib
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -267,3 +268,46 @@ def _make_mark(path: Path, mark: Path, wait: float) -> int:
                 f"none, remove {mark}"
             )
         time.sleep(_PAUSE)
+
+
+def hold_folder(folder: Path) -> Callable[[], None]:
+    """Make a folder that nobody else may read, or put a link in the place of; hold it.
+
+    What is returned lets go of it.
+    """
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        if fcntl is None:
+            return lambda: None
+        held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(held, fcntl.LOCK_SH)
+            if folder.exists() and os.path.samestat(os.fstat(held), folder.stat()):
+                return lambda: os.close(held)
+        except BaseException:
+            os.close(held)
+            raise
+        # Another run took it for a leftover before it was held.
+        os.close(held)
+
+
+def remove_leftovers(place: Path, pattern: str) -> None:
+    """Remove the folders of this user that killed runs left behind.
+
+    Without locks (Windows) it cannot be known that nobody uses them: they stay.
+    """
+    if fcntl is None:
+        return
+    for folder in place.glob(pattern):
+        try:
+            held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+        except OSError:  # A link, no folder, not ours to read, or gone meanwhile.
+            continue
+        try:
+            if os.fstat(held).st_uid == os.getuid():
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # A run that goes on holds it.
+            continue
+        finally:
+            os.close(held)

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import tempfile
-from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
 
 import pytest
@@ -23,13 +20,8 @@ from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.config import NO_CACHE, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.files import hold_folder, remove_leftovers
 from pytest_dstfuzz.trackers.tracker import Tracker, fingerprint_of, fingerprint_problem
-
-fcntl: ModuleType | None
-try:
-    import fcntl
-except ModuleNotFoundError:  # Windows
-    fcntl = None
 
 _FOLDER: Final = "dstfuzz"
 _FILE: Final = "predictions.sqlite"
@@ -149,46 +141,3 @@ def _kind(tracker: Tracker) -> str:
     inner = getattr(tracker, "wrapped", tracker)
     named = inner if hasattr(inner, "__qualname__") else type(inner)
     return f"{named.__module__}.{named.__qualname__}"
-
-
-def hold_folder(folder: Path) -> Callable[[], None]:
-    """Make a folder that nobody else may read, or put a link in the place of; hold it.
-
-    What is returned lets go of it.
-    """
-    while True:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        if fcntl is None:
-            return lambda: None
-        held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(held, fcntl.LOCK_SH)
-            if folder.exists() and os.path.samestat(os.fstat(held), folder.stat()):
-                return lambda: os.close(held)
-        except BaseException:
-            os.close(held)
-            raise
-        # Another run took it for a leftover before it was held.
-        os.close(held)
-
-
-def remove_leftovers(place: Path, pattern: str) -> None:
-    """Remove the folders of this user that killed runs left behind.
-
-    Without locks (Windows) it cannot be known that nobody uses them: they stay.
-    """
-    if fcntl is None:
-        return
-    for folder in place.glob(pattern):
-        try:
-            held = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
-        except OSError:  # A link, no folder, not ours to read, or gone meanwhile.
-            continue
-        try:
-            if os.fstat(held).st_uid == os.getuid():
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # A run that goes on holds it.
-            continue
-        finally:
-            os.close(held)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
@@ -25,9 +26,7 @@ from pytest_dstfuzz.plugin.outputs import (
     write_outputs,
 )
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
-from pytest_dstfuzz.plugin.result_collector import (
-    ResultCollector,
-)
+from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.plugin.selection import selection_of
 from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts, TrackerPool
 from pytest_dstfuzz.plugin.turn import session_command
@@ -38,24 +37,18 @@ from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
 
 
+@dataclass(eq=False)
 class SessionEnd:
     """Judges a session when its tests are over, and tells what it found."""
 
-    def __init__(
-        self,
-        context: RunContext,
-        collector: ResultCollector,
-        gate: SessionGate,
-        pool: TrackerPool,
-        campaigns: SessionCampaigns,
-        regressions: RegressionCorpus,
-    ) -> None:
-        self._context = context
-        self._collector = collector
-        self._gate = gate
-        self._pool = pool
-        self._campaigns = campaigns
-        self._regressions = regressions
+    _context: RunContext
+    _collector: ResultCollector
+    _gate: SessionGate
+    _pool: TrackerPool
+    _campaigns: SessionCampaigns
+    _regressions: RegressionCorpus
+
+    def __post_init__(self) -> None:
         self._started_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._started = time.monotonic()
         #: What the gate said; ``None`` where it was not asked.

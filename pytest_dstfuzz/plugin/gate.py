@@ -23,6 +23,7 @@ from pytest_dstfuzz.gate.limits import Gates, check_names
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
+from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
@@ -55,8 +56,6 @@ class SessionGate:
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self._settings = settings
         self._quiet = config.get_verbosity() < 0
-        #: Neither a worker nor a run that only collects judges anything.
-        self._idle = hasattr(config, "workerinput") or config.getoption("collectonly")
         self.gates: Gates = gates_of(config, settings)
 
     @property
@@ -84,8 +83,6 @@ class SessionGate:
 
     def prepare(self, data: DialogueSet) -> None:
         """Check before the run all that can be checked then."""
-        if self._idle:
-            return
         # Where slots are only what labels happen to use, others may turn up in the run.
         if data.ontology is not None and data.ontology.complete:
             check_names(self.gates, data.ontology.slots)
@@ -266,5 +263,4 @@ def _changed_answers(figures: Mapping[str, Any]) -> Iterator[str]:
 def _moved_dialogues(figures: Mapping[str, Any]) -> Iterator[str]:
     """Name the dialogues that only one build has, and those that differ."""
     for text, names in moved_dialogues(figures):
-        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-        yield f"{text}: {len(names):,} ({', '.join(names[:_MOST_NAMES])}{more})"
+        yield f"{text}: {len(names):,} ({listed(names, _MOST_NAMES)})"

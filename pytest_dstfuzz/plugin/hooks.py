@@ -26,16 +26,10 @@ from pytest_dstfuzz.plugin.items import (
     place_of,
     properties,
 )
-from pytest_dstfuzz.plugin.outputs import (
-    check_outputs,
-)
+from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
-from pytest_dstfuzz.plugin.result_collector import (
-    FOUND,
-    Found,
-    ResultCollector,
-)
+from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import DstConformance, DstReport, DstTurn
 from pytest_dstfuzz.printable import printable
@@ -110,10 +104,9 @@ class SessionHooks:
         try:
             if self.context.tests_its_tracker(self.campaigns.planned, self.collector):
                 self.prepare()
-            elif self.collector.planned:
+            elif self.collector.planned and not self.context.judges_nothing:
                 self.gate.prepare(self.context.data)
-                if not self.context.judges_nothing:
-                    check_outputs(self.context.settings, self._regressions, session.config)
+                check_outputs(self.context.settings, self._regressions, session.config)
         except UserError as error:
             raise self.gate.end(error) from error
 

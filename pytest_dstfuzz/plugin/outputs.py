@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -26,16 +26,6 @@ if TYPE_CHECKING:
 
 _IN_ACTIONS: Final = "GITHUB_ACTIONS"
 _SUMMARY: Final = "GITHUB_STEP_SUMMARY"
-
-
-class _Output(NamedTuple):
-    """A file that may be asked for."""
-
-    name: str
-    path: str | None
-    write: Callable[[Path, Mapping[str, Any]], None]
-    #: What it is not to have it: what the user names a path for has to be there.
-    style: Style = "bad"
 
 
 def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.Config) -> None:
@@ -73,25 +63,23 @@ def write_outputs(
 ) -> list[StyledLine]:
     """Write every file that is asked for; return a line for each that could not be written."""
     summary = None if settings.annotations == "no" else os.environ.get(_SUMMARY)
-    wanted = [
-        _Output("report", settings.report, write_report),
-        _Output("HTML report", settings.html, write_html),
-        _Output("job summary", summary or None, append_summary, style="warning"),
+    # What the user names a path for has to be there.
+    wanted: list[tuple[str, str | None, Callable[[Path, Mapping[str, Any]], None], Style]] = [
+        ("report", settings.report, write_report, "bad"),
+        ("HTML report", settings.html, write_html, "bad"),
+        ("job summary", summary or None, append_summary, "warning"),
     ]
-    if all(output.path is None for output in wanted):
+    if all(path is None for _, path, _, _ in wanted):
         return []
     report = make_report()
     lines = []
-    for output in wanted:
-        if output.path is None:
-            continue
+    for name, path, write, style in wanted:
         try:
-            output.write(Path(output.path), report)
+            if path is not None:
+                write(Path(path), report)
         except UserError as error:
-            text = f"the {output.name} was not written: {error}"
-            lines.append(
-                StyledLine(text if output.style == "warning" else f"failed: {text}", output.style)
-            )
+            text = f"the {name} was not written: {error}"
+            lines.append(StyledLine(f"failed: {text}" if style == "bad" else text, style))
     return lines
 
 

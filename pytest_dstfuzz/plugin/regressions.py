@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -41,16 +42,17 @@ _MOST_NAMED = 10
 _OWN: pytest.StashKey[RegressionCorpus] = pytest.StashKey()
 
 
+@dataclass(eq=False)
 class RegressionCorpus:
     """The regressions of a session's data."""
 
-    def __init__(
-        self, context: RunContext, results: ResultCollector, campaigns: SessionCampaigns
-    ) -> None:
-        self._context = context
-        self._settings = context.settings
-        self._results = results
-        self._campaigns = campaigns
+    _context: RunContext
+    _results: ResultCollector
+    _campaigns: SessionCampaigns
+
+    @property
+    def _settings(self) -> Settings:
+        return self._context.settings
 
     @property
     def path(self) -> Path:
@@ -194,20 +196,15 @@ class RegressionCorpus:
         return {dialogue.id: dialogue for dialogue in self._context.data.dialogues}
 
 
+@dataclass(frozen=True, eq=False)
 class DstRegression:
     """A remembered violation, and what became of it."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        entry: Regression,
-        outcome: Replayed,
-        changes: tuple[SlotChange, ...],
-    ) -> None:
-        self.entry = entry
-        self.outcome = outcome
-        self.changes = changes
-        self._settings = settings
+    _settings: Settings
+    entry: Regression
+    outcome: Replayed
+    #: The slots that change now.
+    changes: tuple[SlotChange, ...]
 
     def assert_fixed(self) -> None:
         """Fail while the violation is there; one that is accepted, or under the gate, may be."""

@@ -104,7 +104,37 @@ class View:
     @cached_property
     def verdict(self) -> Headline:
         """The verdict of the gate where there was one, and else what was found."""
-        return _verdict(self)
+        gate, summary = self.gate, self.summary
+        more = []
+        if ended := self.report["data"].get("ended"):
+            more.append(_sentence(f"the run ended early: {ended}"))
+        if summary.noise is not None:
+            more.append(_sentence(wobble_text(summary.noise)))
+            more.append(_sentence(noise_text(summary.noise, summary.violations)))
+        if summary.repeats is not None and (text := repeats_text(summary.repeats)):
+            more.append(_sentence(text))
+        if summary.errors:
+            failed = f"{summary.errors:,} of {summary.valid:,} variants"
+            more.append(f"The tracker failed on {failed}.")
+        if gate is not None:
+            found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
+            why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
+            kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
+            if gate["verdict"] == "regression" and gate["comparison"] is None:
+                # There is no earlier build that this one could have fallen behind.
+                headline = "Failed: outside the limits"
+            reasons = [_sentence(str(reason)) for reason in why]
+            if (rest := len(reasons) - _MOST_REASONS) > 0:
+                reasons[_MOST_REASONS:] = [f"And {rest} more; see the limits."]
+            return Headline(kind, headline, (*reasons, *more))
+        if not summary.valid:
+            return Headline("warning", "Nothing was tested", ("No valid variant was run.", *more))
+        bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
+        rate = f"The failure rate is {percent(summary.failure_rate)} ({bounds})."
+        if summary.violations:
+            headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"
+            return Headline("bad", headline, (rate, *more))
+        return Headline("warning" if summary.errors else "good", "No violation", (rate, *more))
 
     @property
     def findings(self) -> Sequence[Mapping[str, Any]]:
@@ -119,7 +149,14 @@ class View:
     @property
     def regressions(self) -> Sequence[Mapping[str, Any]]:
         """The remembered violations that were asked for again; reports of before have none."""
-        return _regressions(self.report.get("regressions", []))
+        given = self.report.get("regressions", [])
+        if not isinstance(given, list):
+            raise DataError("this is no whole report: 'regressions' is no list")
+        for entry in given:
+            if not isinstance(entry, Mapping) or any(name not in entry for name in _REGRESSION):
+                text = "an entry of 'regressions' lacks something"
+                raise DataError(f"this is no whole report: {text}")
+        return given
 
     def facts(self, part: str) -> list[tuple[str, str]]:
         """Return the settings, ``data`` or ``run`` as names and texts; empty ones are left out."""
@@ -160,50 +197,6 @@ def _gate(gate: object) -> Mapping[str, Any] | None:
         raise DataError(f"this is no whole report: its 'gate' lacks {error}") from None
     judged = gate["findings"] or gate["troubles"] or gate["not_compared"]  # type: ignore[index]
     return gate if judged else None  # type: ignore[return-value]
-
-
-def _regressions(given: object) -> Sequence[Mapping[str, Any]]:
-    """Return the remembered violations of a report."""
-    if not isinstance(given, list):
-        raise DataError("this is no whole report: 'regressions' is no list")
-    for entry in given:
-        if not isinstance(entry, Mapping) or any(name not in entry for name in _REGRESSION):
-            raise DataError("this is no whole report: an entry of 'regressions' lacks something")
-    return given
-
-
-def _verdict(view: View) -> Headline:
-    gate, summary = view.gate, view.summary
-    more = []
-    if ended := view.report["data"].get("ended"):
-        more.append(_sentence(f"the run ended early: {ended}"))
-    if summary.noise is not None:
-        more.append(_sentence(wobble_text(summary.noise)))
-        more.append(_sentence(noise_text(summary.noise, summary.violations)))
-    if summary.repeats is not None and (text := repeats_text(summary.repeats)):
-        more.append(_sentence(text))
-    if summary.errors:
-        failed = f"{summary.errors:,} of {summary.valid:,} variants"
-        more.append(f"The tracker failed on {failed}.")
-    if gate is not None:
-        found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
-        why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
-        kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
-        if gate["verdict"] == "regression" and gate["comparison"] is None:
-            # There is no earlier build that this one could have fallen behind.
-            headline = "Failed: outside the limits"
-        reasons = [_sentence(str(reason)) for reason in why]
-        if len(reasons) > _MOST_REASONS:
-            reasons[_MOST_REASONS:] = [f"And {len(reasons) - _MOST_REASONS} more; see the limits."]
-        return Headline(kind, headline, (*reasons, *more))
-    if not summary.valid:
-        return Headline("warning", "Nothing was tested", ("No valid variant was run.", *more))
-    bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
-    rate = f"The failure rate is {percent(summary.failure_rate)} ({bounds})."
-    if summary.violations:
-        headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"
-        return Headline("bad", headline, (rate, *more))
-    return Headline("warning" if summary.errors else "good", "No violation", (rate, *more))
 
 
 def _sentence(text: str) -> str:

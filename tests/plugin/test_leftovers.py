@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.plugin.caching import hold_folder, remove_leftovers
+from pytest_dstfuzz.files import hold_folder, remove_leftovers
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="folders have no locks here")
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from pytest_dstfuzz.plugin.caching import hold_folder
+from pytest_dstfuzz.files import hold_folder
 keep = hold_folder(Path(sys.argv[1]))
 Path(sys.argv[1], "predictions.sqlite").write_text("what was said")
 print("held", flush=True)
