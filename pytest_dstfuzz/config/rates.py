@@ -1,4 +1,7 @@
-"""Rates as people write and read them, the same in every option, message and report."""
+"""Rates as people write and read them, the same in every option, message and report.
+
+What takes one from a text raises a ``ValueError`` that says what would be right.
+"""
 
 from __future__ import annotations
 
@@ -62,11 +65,7 @@ def under(rate: float, limit: float) -> bool:
 
 
 def parse_rate(text: str) -> float:
-    """Take a rate from 0 to 1, or a percentage.
-
-    Raises:
-        ValueError: it is none; the message says what would be right.
-    """
+    """Take a rate from 0 to 1, or a percentage."""
     written = text.strip()
     try:
         share = written.endswith("%")
@@ -84,9 +83,6 @@ def parse_limit(text: str) -> float:
 
     A bare 1 is refused: who writes it after limits such as 5 % means one per cent, and would
     get a gate that lets everything through.
-
-    Raises:
-        ValueError: it is none; the message says what would be right.
     """
     number = parse_rate(text)
     if number == 1.0 and not text.strip().endswith("%"):
@@ -95,11 +91,7 @@ def parse_limit(text: str) -> float:
 
 
 def parse_points(text: str) -> float:
-    """Take a difference of rates from 0 to 1, in percentage points (2pp) or per cent (2%).
-
-    Raises:
-        ValueError: it is none; the message says what would be right.
-    """
+    """Take a difference of rates from 0 to 1, in percentage points (2pp) or per cent (2%)."""
     written = text.strip()
     number = written.removesuffix("pp").rstrip()
     try:

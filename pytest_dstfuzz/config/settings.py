@@ -26,21 +26,15 @@ class TrackerSettings:
     checkpoint: str | None = None
     device: str = "cpu"
     batch_size: int = 64
-    #: Whether the tracker must give the same answer each time; ``None`` = what it says of itself.
     repeatable: bool | None = None
-    #: Answers of a vote, where it need not.
     votes: int = 3
-    #: Of a tracker that is a service; see `trackers.web.settings`.
     timeout: float = 30.0
     retries: int = 4
-    #: Requests in a row that nobody answered, after which it is taken for dead; 0 = never.
     dead_after: int = 20
     concurrency: int = 16
     rate_limit: float | None = None
     header: tuple[Header, ...] = ()
-    #: File that says which slot of a Rasa bot is which slot of the data.
     slot_map: str | None = None
-    #: Of a chat model: its name, the file of its prompt, money for a million tokens in and out.
     service_model: str | None = None
     prompt: str | None = None
     prices: tuple[float, float] | None = None
@@ -57,7 +51,6 @@ class TrackerSettings:
 class DataSettings:
     """Which turns are tested."""
 
-    #: Whether the built-in suite is added to the tests; see `plugin.selection`.
     suite: str = "auto"
     data: str = "sample"
     split: str = "test"
@@ -75,23 +68,17 @@ class VariantSettings:
     variants: int = 5
     #: Only the variant of this number, from 0; ``None`` = all of them.
     variant: int | None = None
-    #: How many transformations are associated in one variant (k, 1 to the number in use).
     transformations: int = 3
-    #: How often a variant that is vacuous, a duplicate or not valid is drawn again.
     redraws: int = 5
-    #: Make no more variants of a turn once one of them breaks the relation.
     stop_at_first: bool = False
     only: tuple[str, ...] = ()
     search: str = "random"
     attack: str = "hybrid"
     validity: str = "strict"
-    #: Limit of both edit rates.
     max_edit_rate: float = 0.25
-    #: Hold short utterances to that limit too, as the thesis does: often no word can change.
     flat_edit_rate: bool = False
     lock: tuple[str, ...] = ()
     relation: str = "metamorphic"
-    #: Leave out of violations the edits that do not break the relation.
     shrink: bool = True
     seed: int = 0
 
@@ -101,15 +88,12 @@ class BudgetSettings:
     """How much may be asked for, and what is kept of the answers."""
 
     max_seconds: float | None = None
-    #: Seconds that the tests of a tracker before a run may take.
     preflight_seconds: float = 300.0
     max_calls: int | None = None
-    #: Limits of what a chat model's answers take; money in the currency of the prices.
     max_tokens: int | None = None
     max_cost: float | None = None
     #: File of predictions that later runs use; ``None`` = one in pytest's cache folder.
     cache: str | None = None
-    #: Megabytes that it may take.
     cache_size: int = 500
 
 
@@ -119,11 +103,8 @@ class OutputSettings:
 
     report: str | None = None
     html: str | None = None
-    #: Whether violations are shown to GitHub, as annotations and in a job summary.
     annotations: str = "auto"
-    #: Whether texts and slot values are kept out of what is shown and reported.
     redact: bool = False
-    #: Whether violations are added to the regressions, the folder of those, and the one to ask for.
     remember: bool = False
     regressions: str | None = None
     replay: str | None = None
@@ -134,24 +115,20 @@ class GateSettings:
     """What fails a run."""
 
     max_failure_rate: float | None = None
-    #: Joint goal accuracy of the clean answers that a session needs, where there are labels.
     min_accuracy: float | None = None
-    #: File of the outcomes that this build is compared with, or that it writes.
     baseline: str | None = None
     update_baseline: bool = False
-    #: Rise of the failure rate over the baseline's that is allowed; `gate.limits` has the default.
     max_regression: float | None = None
-    #: Share of the turns whose clean answer may differ from the baseline's; `gate.drift` has the
-    #: default.
     max_clean_drift: float | None = None
-    #: Whether it fails a session not to know.
     inconclusive: str = "warn"
     fail_on: str = "violation"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a campaign does, in parts by role; every field of a part is an option of that name.
+    """What a campaign does, in parts by role.
+
+    Every field of a part is an option of that name, and the table of the options says what it is.
 
     >>> Settings.of(variants=3, only="char-drop").variant.only
     ('char_drop',)

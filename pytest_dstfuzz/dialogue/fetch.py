@@ -41,7 +41,11 @@ def download(url: str, target: Path, blob_id: str, progress: Progress | None = N
         target.parent.mkdir(parents=True, exist_ok=True)
         part = target.with_name(target.name + ".part")
         _transfer(url, part, target.name, progress)
-        _verify(url, part, blob_id)
+        try:
+            _check(url, part, blob_id)
+        except DataError:
+            part.unlink()  # So that the next try starts anew.
+            raise
         part.replace(target)
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error.strerror or error}") from None
@@ -116,15 +120,6 @@ def _receive(
         raise http.client.IncompleteRead(b"", total - have)
 
 
-def _verify(url: str, part: Path, blob_id: str) -> None:
-    """Check what arrived; wrong content is taken away, so that the next try starts anew."""
-    try:
-        _check(url, part, blob_id)
-    except DataError:
-        part.unlink()
-        raise
-
-
 def _check(url: str, part: Path, blob_id: str) -> None:
     with part.open("rb") as stream:
         if stream.read(len(_LFS_POINTER)) == _LFS_POINTER:
@@ -173,10 +168,10 @@ class Dataset:
     #: Data set that brings the lists of validation and test dialogues, where this has none.
     lists_from: str | None = None
 
-    def url(self, file: str, base_url: str) -> str:
+    def url(self, file: str) -> str:
         """Return the address of ``file``."""
         path = f"{self.folder}/{file}" if self.folder else file
-        return f"{base_url.rstrip('/')}/{self.repository}/{self.commit}/{path}"
+        return f"{RAW_URL}/{self.repository}/{self.commit}/{path}"
 
 
 _BUDZIANOWSKI: Final = ("budzianowski/multiwoz", "fe0c8e65cfcd8462bd33c86e35f21addc84ca82b")
@@ -253,43 +248,34 @@ DATASETS: Final[Mapping[str, Dataset]] = MappingProxyType(
 )
 
 
-def fetch(
-    name: str,
-    cache_dir: Path | None = None,
-    *,
-    base_url: str = RAW_URL,
-    progress: Progress | None = None,
-    datasets: Mapping[str, Dataset] = DATASETS,
-) -> Path:
+def fetch(name: str, progress: Progress | None = None) -> Path:
     """Download the data set ``name`` as far as it is not there yet, and return its folder.
 
     Archives stay packed: the readers read them as they are. A data set that is published
-    without lists of its splits brings the one with the lists along. ``base_url`` is where the
-    repositories' raw files are served.
+    without lists of its splits brings the one with the lists along.
     """
-    if name not in datasets:
-        raise unknown_name("data set", name, datasets)
-    dataset = datasets[name]
+    if name not in DATASETS:
+        raise unknown_name("data set", name, DATASETS)
+    dataset = DATASETS[name]
     if dataset.lists_from is not None:
-        lists = dataset.lists_from
-        fetch(lists, cache_dir, base_url=base_url, progress=progress, datasets=datasets)
-    folder = (cache_dir or cache_folder()) / name
+        fetch(dataset.lists_from, progress)
+    folder = cache_folder() / name
     for file, blob_id in dataset.files.items():
-        download(dataset.url(file, base_url), folder / file, blob_id, progress)
+        download(dataset.url(file), folder / file, blob_id, progress)
     return folder
 
 
-def fetched(name: str, cache_dir: Path | None = None) -> tuple[Path, ...] | None:
+def fetched(name: str) -> tuple[Path, ...] | None:
     """Return the folders of data set ``name`` when all of its files are in the cache.
 
     The second folder, if any, holds the lists of its splits. Files get their names only
     after they were verified, so they are not hashed again.
     """
     dataset = DATASETS[name]
-    folder = (cache_dir or cache_folder()) / name
+    folder = cache_folder() / name
     if not all((folder / file).is_file() for file in dataset.files):
         return None
     if dataset.lists_from is None:
         return (folder,)
-    lists = fetched(dataset.lists_from, cache_dir)
+    lists = fetched(dataset.lists_from)
     return None if lists is None else (folder, *lists)

@@ -10,71 +10,29 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+_SLOTS_OF: Final = {
+    "attraction": "area,name,type",
+    "hotel": "area,book day,book people,book stay,internet,name,parking,pricerange,stars,type",
+    "restaurant": "area,book day,book people,book time,food,name,pricerange",
+    "taxi": "arriveby,departure,destination,leaveat",
+    "train": "arriveby,book people,day,departure,destination,leaveat",
+}
 #: The five domains that trackers are scored on, sorted.
-DOMAINS: Final = ("attraction", "hotel", "restaurant", "taxi", "train")
+DOMAINS: Final = tuple(_SLOTS_OF)
+#: The 30 slots, sorted.
+SLOTS: Final = tuple(
+    f"{domain}-{slot}" for domain, slots in _SLOTS_OF.items() for slot in slots.split(",")
+)
 
 #: Domains of the data outside the 30 slots; their labels are left out.
 OTHER_DOMAINS: Final = ("bus", "hospital", "police")
 
-#: The 30 slots, sorted.
-SLOTS: Final = (
-    "attraction-area",
-    "attraction-name",
-    "attraction-type",
-    "hotel-area",
-    "hotel-book day",
-    "hotel-book people",
-    "hotel-book stay",
-    "hotel-internet",
-    "hotel-name",
-    "hotel-parking",
-    "hotel-pricerange",
-    "hotel-stars",
-    "hotel-type",
-    "restaurant-area",
-    "restaurant-book day",
-    "restaurant-book people",
-    "restaurant-book time",
-    "restaurant-food",
-    "restaurant-name",
-    "restaurant-pricerange",
-    "taxi-arriveby",
-    "taxi-departure",
-    "taxi-destination",
-    "taxi-leaveat",
-    "train-arriveby",
-    "train-book people",
-    "train-day",
-    "train-departure",
-    "train-destination",
-    "train-leaveat",
-)
-
-DAYS: Final = (
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-)
+DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 AREAS: Final = ("centre", "east", "north", "south", "west")
 PRICES: Final = ("cheap", "expensive", "moderate")
 ATTRACTION_TYPES: Final = (
-    "architecture",
-    "boat",
-    "church",
-    "cinema",
-    "college",
-    "concert hall",
-    "entertainment",
-    "museum",
-    "multiple sports",
-    "nightclub",
-    "park",
-    "swimming pool",
-    "theatre",
+    *("architecture", "boat", "church", "cinema", "college", "concert hall", "entertainment"),
+    *("museum", "multiple sports", "nightclub", "park", "swimming pool", "theatre"),
 )
 
 #: What kind of value a slot takes, by the last part of its name (see ``slot_kind``).

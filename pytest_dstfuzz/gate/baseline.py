@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.results import Cause, TurnResult, VariantOutcome, VariantResult
+from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
@@ -103,6 +104,30 @@ class Baseline:
     groups: Mapping[str, Sequence[TurnOutcomes]]
     #: Whether it has digests in the place of slot values, as of a run with ``--dst-redact``.
     hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session that is to be judged."""
+
+    #: Its results; several groups where a suite tests several trackers.
+    groups: Groups
+    summary: Summary
+    #: See `campaign_identity`.
+    campaign: Mapping[str, Any]
+    #: See `contents_of`.
+    contents: Contents
+    seed: int
+    #: Selected turns without a result, and why the session ended early, if it did.
+    missing: int = 0
+    ended: str = ""
+    #: Whether values of slots are kept back.
+    hidden: bool = False
+
+    @property
+    def results(self) -> tuple[TurnResult, ...]:
+        """All results."""
+        return tuple(result for turns in self.groups.values() for result in turns)
 
 
 def kept_state(state: State, hidden: bool) -> dict[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Contents, Groups, changes
-from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, clean_drift, judge_drift
+from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Session, changes
+from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, clean_drift, judge_drift
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
 from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
 from pytest_dstfuzz.gate.statistics import (
@@ -18,53 +17,40 @@ from pytest_dstfuzz.gate.statistics import (
     interval,
     permutation_test,
 )
-from pytest_dstfuzz.gate.verdict import LimitFinding, judge_difference
+from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_difference
 from pytest_dstfuzz.seeding import stream
 
 #: Below this share of identical variants, what is left may be no fair sample of them.
 LEAST_SHARE: Final = 0.5
 
 
-class Compared(NamedTuple):
-    """What came of the comparison."""
-
-    findings: tuple[LimitFinding, ...] = ()
-    #: Why there is none.
-    not_compared: tuple[str, ...] = ()
-    #: The ``comparison`` of the JSON report.
-    figures: dict[str, Any] | None = None
-
-
-def compare(
-    baseline: Baseline,
-    groups: Groups,
-    campaign: Mapping[str, Any],
-    contents: Contents,
-    gates: Gates,
-    seed: int,
-    disagreement: float = 0.0,
-    *,
-    hidden: bool = False,
-) -> Compared:
+def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     """Compare a run with a baseline: first the clean answers, then the failure rates.
 
     The whole session is judged at 95 %. Parts share another 5 % among them (Bonferroni), so
     that limits for thirty slots do not make a false alarm of every run. Clean answers do not
     depend on how variants are made, so they are compared even where variants cannot be.
     """
-    pairing = pair_up(baseline, groups, contents)
+    pairing = pair_up(baseline, session.groups, session.contents)
     drift = clean_drift(pairing.clean, pairing.silenced)
     figures = {
         **_figures(baseline, pairing),
-        "clean": drift.to_json(hidden=hidden or baseline.hidden),
+        "clean": drift.to_json(hidden=session.hidden or baseline.hidden),
     }
-    others = tuple(changes(baseline.campaign, campaign))
-    findings = _judge_answers(drift, baseline, campaign, pairing, gates, disagreement)
-    if not others and (reason := _not_comparable(pairing, str(campaign["search"]))):
-        others = (reason,)
+    findings = []
+    # Answers that were normalised in another way do not compare.
+    alike = baseline.campaign.get(NORMALISATION) == session.campaign.get(NORMALISATION)
+    if alike and (drift.turns or drift.silenced):
+        most, noise = gates.whole.max_clean_drift, session.summary.noise
+        limit = DEFAULT_MAX_DRIFT if most is None else most
+        chance = 0.0 if noise is None else noise.disagreement
+        findings.append(judge_drift(drift, limit, chance, pairing.turns - len(pairing.clean)))
+    others = changes(baseline.campaign, session.campaign)
+    if not others and (reason := _not_comparable(pairing, str(session.campaign["search"]))):
+        others = [reason]
     if others:
-        return Compared(tuple(findings), others, figures)
-    margin = gates.whole.max_regression
+        return Judgement((), tuple(findings), tuple(others), figures)
+    margin, seed = gates.whole.max_regression, session.seed
     margins = {
         part: limits.max_regression
         for part, limits in gates.parts.items()
@@ -81,24 +67,7 @@ def compare(
     figures["interval"] = None if whole.interval is None else list(whole.interval)
     if len(paired.variants) > 1:
         figures["p_value"] = permutation_test(paired, stream(seed, "gate", "permutations"))
-    return Compared(tuple(findings), figures=figures)
-
-
-def _judge_answers(
-    drift: Drift,
-    baseline: Baseline,
-    campaign: Mapping[str, Any],
-    pairing: Pairing,
-    gates: Gates,
-    disagreement: float,
-) -> list[LimitFinding]:
-    """Judge the answers to clean turns, where both builds have some that can be compared."""
-    normalised_alike = baseline.campaign.get(NORMALISATION) == campaign.get(NORMALISATION)
-    if not normalised_alike or not (drift.turns or drift.silenced):
-        return []
-    most = gates.whole.max_clean_drift
-    limit = DEFAULT_MAX_DRIFT if most is None else most
-    return [judge_drift(drift, limit, disagreement, pairing.turns - len(pairing.clean))]
+    return Judgement(findings=tuple(findings), comparison=figures)
 
 
 def _not_comparable(pairing: Pairing, search: str) -> str:

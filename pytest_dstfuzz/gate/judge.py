@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
+from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.gate.baseline import Baseline, Contents, Groups
+from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.limits import Gates, Kind
 from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_accuracy, judge_rate
 
@@ -24,30 +24,6 @@ LEAST_TESTED: Final = 0.5
 LEAST_TELLING: Final = 20
 #: Outcomes of turns at which the tracker was really put to the test.
 _TESTED: tuple[TurnOutcome, ...] = ("held", "violation", "error")
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A session that is to be judged."""
-
-    #: Its results; several groups where a suite tests several trackers.
-    groups: Groups
-    summary: Summary
-    #: See `baseline.campaign_identity`.
-    campaign: Mapping[str, Any]
-    #: See `baseline.contents_of`.
-    contents: Contents
-    seed: int
-    #: Selected turns without a result, and why the session ended early, if it did.
-    missing: int = 0
-    ended: str = ""
-    #: Whether values of slots are kept back.
-    hidden: bool = False
-
-    @property
-    def results(self) -> tuple[TurnResult, ...]:
-        """All results."""
-        return tuple(result for turns in self.groups.values() for result in turns)
 
 
 def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> Judgement:
@@ -65,23 +41,8 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
     # Loads scipy, which a gate without a baseline does without.
     from pytest_dstfuzz.gate.comparison import compare  # noqa: PLC0415 - needs scipy
 
-    noise = session.summary.noise
-    compared = compare(
-        baseline,
-        session.groups,
-        session.campaign,
-        session.contents,
-        gates,
-        session.seed,
-        0.0 if noise is None else noise.disagreement,
-        hidden=session.hidden,
-    )
-    return Judgement(
-        findings=(*compared.findings, *rates),
-        not_compared=compared.not_compared,
-        comparison=compared.figures,
-        cut_short=short,
-    )
+    compared = compare(baseline, session, gates)
+    return replace(compared, findings=(*compared.findings, *rates), cut_short=short)
 
 
 def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:

@@ -36,9 +36,9 @@ class Pair:
     index: int
     before: ComparedVariant
     after: ComparedVariant
-    #: Slots at stake in either build: of the clean prediction, or changed by the variant.
-    slots: frozenset[str]
-    transformations: frozenset[str]
+    #: Its transformations, and slots and domains at stake in either build: of the clean
+    #: prediction, or changed by the variant.
+    parts: frozenset[Part]
 
     @property
     def place(self) -> tuple[str, int]:
@@ -52,27 +52,11 @@ class Pair:
 
     def violates(self, outcome: ComparedVariant, part: Part | None) -> bool:
         """Whether a build's outcome is a violation, in the part where one is given."""
-        if outcome.outcome != "violation":
-            return False
-        if part is None:
-            return True
+        if outcome.outcome != "violation" or part is None:
+            return outcome.outcome == "violation"
         if part.kind == "transformation":
             return outcome.cause in _OWN
-        return any(_touches(slot, part) for slot in outcome.changed)
-
-    def belongs(self, part: Part | None) -> bool:
-        """Whether the variant counts in a part."""
-        if part is None:
-            return True
-        if part.kind == "transformation":
-            return part.name in self.transformations
-        return any(_touches(slot, part) for slot in self.slots)
-
-    def parts(self) -> Iterator[Part]:
-        """Yield every part in which the variant counts."""
-        yield from (Part("domain", slot.partition("-")[0]) for slot in self.slots if "-" in slot)
-        yield from (Part("slot", slot) for slot in self.slots)
-        yield from (Part("transformation", name) for name in self.transformations)
+        return part in _parts_of(outcome.changed)
 
 
 class Tally(NamedTuple):
@@ -120,7 +104,7 @@ class Pairing:
         """Return the tally of each dialogue with a variant in the part, sorted by dialogue."""
         found: dict[str, Tally] = {}
         for pair in self.pairs:
-            if pair.belongs(part):
+            if part is None or part in pair.parts:
                 found[pair.dialogue] = found.get(pair.dialogue, Tally()).plus(pair, part)
         return dict(sorted(found.items()))
 
@@ -128,7 +112,7 @@ class Pairing:
         """Return the tally of every domain, slot and transformation, sorted."""
         found: dict[Part, Tally] = {}
         for pair in self.pairs:
-            for part in set(pair.parts()):
+            for part in pair.parts:
                 found[part] = found.get(part, Tally()).plus(pair, part)
         return dict(sorted(found.items()))
 
@@ -213,8 +197,10 @@ def _pairs(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> Iterator[Pair]:
                 index=variant.index,
                 before=before,
                 after=after,
-                slots=frozenset((*(old.state or ()), *(new.state or ()), *changed)),
-                transformations=frozenset(edit.transformation for edit in variant.edits),
+                parts=frozenset(
+                    _parts_of((*(old.state or ()), *(new.state or ()), *changed))
+                    | {Part("transformation", edit.transformation) for edit in variant.edits}
+                ),
             )
 
 
@@ -237,8 +223,10 @@ def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
     return len(ran | {n for n, item in old.variants.items() if item.outcome in RUN_OUTCOMES})
 
 
-def _touches(slot: str, part: Part) -> bool:
-    return slot == part.name if part.kind == "slot" else slot.startswith(f"{part.name}-")
+def _parts_of(slots: Iterable[str]) -> set[Part]:
+    """Return slots and their domains; one without a dash is of none."""
+    domains = {Part("domain", slot.partition("-")[0]) for slot in slots if "-" in slot}
+    return domains | {Part("slot", slot) for slot in slots}
 
 
 @dataclass(frozen=True, slots=True)

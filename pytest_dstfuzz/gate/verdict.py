@@ -174,16 +174,15 @@ def judge_difference(
         else f"interval {points(interval[0])} to {points(interval[1])}"
     )
     reason = f"{moved} against the baseline ({known}); {points(margin)} are allowed"
-    if verdict == "inconclusive":
-        reason += (
-            "; a difference right at the margin is never decided"
-            if needed is None
-            else f"; about {needed:,} dialogues would decide"
-        )
-        return LimitFinding(
-            part, "max-regression", margin, verdict, reason, difference, interval, needed
-        )
-    return LimitFinding(part, "max-regression", margin, verdict, reason, difference, interval)
+    if verdict != "inconclusive":
+        needed = None
+    elif needed is None:
+        reason += "; a difference right at the margin is never decided"
+    else:
+        reason += f"; about {needed:,} dialogues would decide"
+    return LimitFinding(
+        part, "max-regression", margin, verdict, reason, difference, interval, needed
+    )
 
 
 def _of(part: Part | None) -> str:

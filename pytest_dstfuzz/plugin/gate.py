@@ -16,9 +16,15 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate import require_statistics
-from pytest_dstfuzz.gate.baseline import Baseline, campaign_identity, contents_of, make_baseline
+from pytest_dstfuzz.gate.baseline import (
+    Baseline,
+    Session,
+    campaign_identity,
+    contents_of,
+    make_baseline,
+)
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
-from pytest_dstfuzz.gate.judge import Session, judge, judge_answers
+from pytest_dstfuzz.gate.judge import judge, judge_answers
 from pytest_dstfuzz.gate.limits import Gates, check_names
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
 from pytest_dstfuzz.plugin.options import gates_of

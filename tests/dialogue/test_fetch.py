@@ -218,9 +218,10 @@ def test_fetch_and_load_by_name(
     monkeypatch.setenv("DSTFUZZ_CACHE", str(tmp_path))
     with pytest.raises(DataError, match="run `dstfuzz fetch multiwoz23`, or give the path"):
         load_dialogues("multiwoz23")
-    folder = fetch("multiwoz23", base_url=server.url + "/", datasets=made)
-    assert folder == tmp_path / "multiwoz23"
+    monkeypatch.setattr(fetching, "RAW_URL", server.url)
     monkeypatch.setattr(fetching, "DATASETS", made)
+    folder = fetch("multiwoz23")
+    assert folder == tmp_path / "multiwoz23"
     assert fetched("multiwoz23") == (folder, tmp_path / "multiwoz21")
     found = load_dialogues("multiwoz23", "val")
     assert (found.name, [d.id for d in found.dialogues]) == ("multiwoz23", ["AAA01"])
@@ -228,11 +229,12 @@ def test_fetch_and_load_by_name(
     assert fetched("multiwoz23") is None
 
 
-def test_half_of_a_data_set_is_not_fetched(tmp_path: Path):
+def test_half_of_a_data_set_is_not_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DSTFUZZ_CACHE", str(tmp_path))
     for file in list(DATASETS["multiwoz22"].files)[:-1]:
         (tmp_path / "multiwoz22" / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "multiwoz22" / file).touch()
-    assert fetched("multiwoz22", tmp_path) is None
+    assert fetched("multiwoz22") is None
 
 
 def test_unknown_data_set():
@@ -246,7 +248,7 @@ def test_named_data_sets_are_pinned():
         assert len(dataset.commit) == 40
         assert all(len(blob) == 40 for blob in dataset.files.values())
     assert len(DATASETS["multiwoz22"].files) == 22
-    url = DATASETS["multiwoz22"].url("schema.json", fetching.RAW_URL)
+    url = DATASETS["multiwoz22"].url("schema.json")
     assert url == (
         "https://raw.githubusercontent.com/budzianowski/multiwoz/"
         "fe0c8e65cfcd8462bd33c86e35f21addc84ca82b/data/MultiWOZ_2.2/schema.json"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.gate.baseline import make_baseline
+from pytest_dstfuzz.gate.baseline import Session, make_baseline
 from pytest_dstfuzz.gate.drift import CleanPair, clean_drift, judge_drift
-from pytest_dstfuzz.gate.judge import Session, judge, one_answer
+from pytest_dstfuzz.gate.judge import judge, one_answer
 from pytest_dstfuzz.gate.limits import Gates, Limits
 
 State = dict[str, str]

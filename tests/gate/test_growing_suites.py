@@ -17,11 +17,12 @@ from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
+    Session,
     campaign_identity,
     contents_of,
     make_baseline,
 )
-from pytest_dstfuzz.gate.judge import Session, judge
+from pytest_dstfuzz.gate.judge import judge
 from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.gate.pairing import Matching, match_dialogues
 from pytest_dstfuzz.gate.verdict import Judgement

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.gate.baseline import Baseline, Groups
-from pytest_dstfuzz.gate.judge import Session, cut_short, enough, judge, troubles
+from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
+from pytest_dstfuzz.gate.judge import cut_short, enough, judge, troubles
 from pytest_dstfuzz.gate.limits import Gates, Limits, Part
 from pytest_dstfuzz.gate.verdict import (
     Judgement,
