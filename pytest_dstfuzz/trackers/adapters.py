@@ -24,10 +24,10 @@ from typing import Any, cast
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.errors import DataError, TrackerError, UserError, message_of
+from pytest_dstfuzz.errors import DataError, TrackerError, UserError
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker, declared
-from pytest_dstfuzz.trackers.validation import describe, passes_through
+from pytest_dstfuzz.trackers.validation import as_user_error, describe
 
 
 class _Adapter(ABC):
@@ -136,7 +136,9 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
         UserError: it is none of these.
     """
     if isinstance(candidate, type):
-        candidate = _instantiate(candidate)
+        what = f"the tracker class {candidate.__qualname__!r} cannot be created without arguments"
+        with as_user_error(what):
+            candidate = candidate()
 
     def has(name: str) -> bool:
         return callable(declared(candidate, name))
@@ -206,15 +208,3 @@ def _joined_slots(answer: object, who: str) -> dict[str, object]:
             )
         joined |= {f"{domain}-{slot}": value for slot, value in slots.items()}
     return joined
-
-
-def _instantiate(kind: type) -> object:
-    try:
-        return kind()
-    except BaseException as error:
-        if isinstance(error, UserError) or passes_through(error):
-            raise
-        raise UserError(
-            f"the tracker class {kind.__qualname__!r} cannot be created without arguments: "
-            f"{type(error).__name__}: {message_of(error)}"
-        ) from error

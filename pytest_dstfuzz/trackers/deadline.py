@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
@@ -68,11 +68,6 @@ class Deadline:
             yield
         finally:
             self._closer = None
-
-    def for_preflight(self, seconds: float) -> AbstractContextManager[None]:
-        """Let making and testing a tracker end after so many seconds."""
-        option = "--dst-preflight-seconds; dstfuzz: --preflight-seconds"
-        return self.within(seconds, f"the {seconds:g} seconds for testing the tracker ({option})")
 
     def _end(self) -> tuple[float, str]:
         self.start()

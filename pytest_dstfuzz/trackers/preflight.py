@@ -113,7 +113,8 @@ def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
     Raises:
         OutOfReachError: it did not come back.
     """
-    with deadline.for_preflight(seconds):
+    option = "--dst-preflight-seconds; dstfuzz: --preflight-seconds"
+    with deadline.within(seconds, f"the {seconds:g} seconds for testing the tracker ({option})"):
         try:
             with ended_with(deadline):
                 yield

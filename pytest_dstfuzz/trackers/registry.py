@@ -17,7 +17,6 @@ from pytest_dstfuzz.errors import (
     GivenUpError,
     OutOfReachError,
     UserError,
-    message_of,
     nearest,
     needs_extra,
     unknown_name,
@@ -28,7 +27,7 @@ from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.trackers.validation import passes_through, raised_at
+from pytest_dstfuzz.trackers.validation import as_user_error, cause_of, passes_through
 from pytest_dstfuzz.trackers.web.secrets import secrets_of
 
 #: Packages bring a tracker by an entry point of this group that names its factory.
@@ -149,7 +148,7 @@ def _at_address(
         if isinstance(error, DstFuzzError) or passes_through(error):
             raise
         # Not from the error: its message may hold what the address keeps to itself.
-        cause = _cause(error).replace(address.full, address)
+        cause = cause_of(error).replace(address.full, address)
         with suppress(ValueError):  # Of what is no address there are no parts to look for.
             cause = secrets_of(address.full, keys.values()).redact(cause)
         raise UserError(f"the tracker at {address} cannot be made: {cause}") from None
@@ -218,12 +217,8 @@ def resolve_tracker(
     for option, chosen in (("checkpoint", checkpoint), ("device", device != _DEFAULT_DEVICE)):
         if chosen and not takes(factory, option):
             raise UserError(f"{who} takes no {option}: leave the option {option} out")
-    try:
+    with as_user_error(f"{who} cannot be created"):
         made = call_factory(factory, who, offered, keys or {})
-    except BaseException as error:
-        if isinstance(error, UserError) or passes_through(error):
-            raise
-        raise UserError(f"the tracker {name!r} cannot be created: {_cause(error)}") from error
     return as_tracker(made, normalisation=normalisation)
 
 
@@ -251,7 +246,7 @@ def _import_module(module_name: str, tracker: str, search_path: tuple[str, ...])
             raise
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is None or not f"{module_name}.".startswith(f"{missing}."):
-            what = f"the module {module_name!r} cannot be imported: {_cause(error)}"
+            what = f"the module {module_name!r} cannot be imported: {cause_of(error)}"
             raise UserError(what) from error
     file, _, attribute = tracker.partition(":")
     if file.endswith(".py"):
@@ -260,8 +255,3 @@ def _import_module(module_name: str, tracker: str, search_path: tuple[str, ...])
     else:
         why = f"looked in {', '.join(search_path)} and on Python's path"
     raise UserError(f"there is no module {missing!r} for the tracker {tracker!r} ({why})")
-
-
-def _cause(error: BaseException) -> str:
-    """Return type, message and innermost place of an exception in the user's code."""
-    return f"{type(error).__name__}: {message_of(error)}{raised_at(error)}"

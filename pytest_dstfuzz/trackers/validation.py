@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
 
@@ -165,9 +166,30 @@ def describe_error(error: BaseException) -> str:
     return shortened(_encodable(_ADDRESS.sub("0x...", message)), _LONGEST_REASON)
 
 
+@contextmanager
+def as_user_error(what: str) -> Iterator[None]:
+    """Turn an exception of the user's code into one message: what failed, and where it was raised.
+
+    Raises:
+        UserError: the code raised.
+    """
+    try:
+        yield
+    except BaseException as error:
+        if isinstance(error, UserError) or passes_through(error):
+            raise
+        raise UserError(f"{what}: {cause_of(error)}") from error
+
+
+def cause_of(error: BaseException) -> str:
+    """Return type, message and innermost place of an exception in the user's code."""
+    return f"{type(error).__name__}: {message_of(error)}{raised_at(error)}"
+
+
 def raised_at(error: BaseException) -> str:
     """Return the innermost place of an exception, to be put after its message."""
-    frames = traceback.extract_tb(error.__traceback__)
+    # The first frame is that of whoever called the user's code, which need not have been reached.
+    frames = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
 
 

@@ -76,27 +76,25 @@ _DISTRIBUTIONS: Final = list[
 ]
 _IMPURITY: Final = Annotated[float, msgspec.Meta(ge=-_ROUNDING, le=1.0)]
 #: What a service may say about itself: key -> its type, and for messages, what to write.
-_ABOUT: Final[Mapping[str, tuple[Any, str, str]]] = {
-    "name": (str, "is", "a text"),
-    "version": (str, "is", "a text"),
-    "slots": (tuple[str, ...], "are", 'a list of texts, ["domain-slot"]'),
+_ABOUT: Final[Mapping[str, tuple[Any, str]]] = {
+    "name": (str, "a text"),
+    "version": (str, "a text"),
+    "slots": (tuple[str, ...], 'a list of texts, ["domain-slot"]'),
     "dialogues": (
         Annotated[int, msgspec.Meta(ge=1)],
-        "are",
         "how many one request may hold, a whole number from 1",
     ),
-    "repeatable": (
-        bool,
-        "is",
-        "false where the same dialogue may get several answers, else true",
-    ),
+    "repeatable": (bool, "false where the same dialogue may get several answers, else true"),
 }
 #: What a tracker may answer to one context of several; an error says why it did not.
 Answered: TypeAlias = Prediction | Mapping[str, str] | TrackerError
 
 
 class ContractError(DstFuzzError):
-    """A request or an answer has another shape; the message says which would be right."""
+    """A request or an answer has another shape; the message says which would be right.
+
+    All that read one raise it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +113,8 @@ class About:
     def to_json(self) -> dict[str, Any]:
         """Return what a service answers to ``GET``."""
         said = to_json(self)
-        if said.pop("repeatable"):
-            return {key: value for key, value in said.items() if value}
-        return {key: value for key, value in said.items() if value} | {"repeatable": False}
+        varies = {} if said.pop("repeatable") else {"repeatable": False}
+        return {key: value for key, value in said.items() if value} | varies
 
 
 def request_json(context: Context) -> dict[str, Any]:
@@ -140,20 +137,12 @@ def is_group(body: object) -> bool:
 
 
 def read_request(body: object) -> Context:
-    """Return the context that a request asks about.
-
-    Raises:
-        ContractError: it is no request, or one of another version.
-    """
+    """Return the context that a request asks about."""
     return _dialogue(_of_this_version(body).get("dialogue"), '"dialogue"')
 
 
 def read_group(body: object, most: int) -> list[Context]:
-    """Return the contexts that a request for several, at most ``most``, asks about.
-
-    Raises:
-        ContractError: it is no such request, one of another version, or holds more.
-    """
+    """Return the contexts that a request for several, at most ``most``, asks about."""
     keys = _of_this_version(body)
     dialogues = keys.get("dialogues")
     if "dialogue" in keys:
@@ -217,11 +206,7 @@ def answers_json(answers: Iterable[Answered]) -> dict[str, Any]:
 
 
 def read_answers(body: object, asked: int) -> list[Prediction | str]:
-    """Return the predictions that an answer to ``asked`` dialogues holds; a text says why not.
-
-    Raises:
-        ContractError: it is no such answer, or has more or fewer parts.
-    """
+    """Return the predictions that an answer to ``asked`` dialogues holds; a text says why not."""
     answers = body.get("answers") if isinstance(body, Mapping) else None
     if not isinstance(answers, list):
         raise ContractError(
@@ -251,9 +236,6 @@ def read_answer(body: object) -> Prediction:
     """Return the prediction that an answer holds.
 
     States are taken as they are: whoever asked normalises them and knows their slots.
-
-    Raises:
-        ContractError: it is no answer.
     """
     if not isinstance(body, Mapping) or "state" not in body:
         raise ContractError(
@@ -336,17 +318,15 @@ def read_about(body: object) -> About:
 
     An object without any of the keys says nothing: the address may be one that answers
     ``GET`` for another reason.
-
-    Raises:
-        ContractError: a key has a value of another shape.
     """
     said: dict[str, Any] = {}
-    for key, (kind, verb, right) in _ABOUT.items():
+    for key, (kind, right) in _ABOUT.items():
         value = body.get(key) if isinstance(body, Mapping) else None
         if value is not None:
             try:
                 said[key] = msgspec.convert(value, kind)
             except msgspec.ValidationError:
+                verb = "are" if key.endswith("s") else "is"
                 raise ContractError(
                     f'says that its "{key}" {verb} {describe(value)}; write {right}'
                 ) from None

@@ -8,7 +8,7 @@ import random
 import threading
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -43,32 +43,20 @@ _TOO_LONG: Final = f"answered with a body of more than {LONGEST // 1024 // 1024}
 _WINDOWS: Final = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
 
 
+@dataclass(eq=False)
 class Failed(Exception):  # noqa: N818 - what came of an attempt
-    """An attempt gave no answer.
+    """An attempt gave no answer."""
 
-    Attributes:
-        what: happened, said of the service.
-        status: of its answer; ``None`` where it gave none.
-        text: body of its answer, without credentials.
-        after: seconds that the service asks to wait.
-        tries: how many attempts are made at most where this is what comes of them.
-    """
-
-    def __init__(
-        self,
-        what: str,
-        status: int | None = None,
-        text: str = "",
-        *,
-        after: float = 0.0,
-        tries: float = math.inf,
-    ) -> None:
-        super().__init__(what)
-        self.what = what
-        self.status = status
-        self.text = text
-        self.after = after
-        self.tries = tries
+    #: What happened, said of the service.
+    what: str
+    _: KW_ONLY
+    status: int | None = None
+    #: Body of its answer, without credentials.
+    text: str = ""
+    #: Seconds that the service asks to wait.
+    after: float = 0.0
+    #: How many attempts are made at most where this is what comes of them.
+    tries: float = math.inf
 
     @property
     def away(self) -> bool:
@@ -77,11 +65,7 @@ class Failed(Exception):  # noqa: N818 - what came of an attempt
 
 
 def read_body(parts: Iterable[bytes], headers: Mapping[str, str]) -> bytes:
-    """Return the body of an answer, which comes in parts, as it was before it was compressed.
-
-    Raises:
-        Failed: it is longer than any answer, or not what the header says.
-    """
+    """Return the body of an answer, which comes in parts, as it was before it was compressed."""
     content = bytearray()
     for part in parts:
         content += part
@@ -286,9 +270,9 @@ def refusal(reply: Reply, phrase: str, text: str) -> Failed:
     head = shortened(" ".join(text.split()), _SHOWN_REFUSAL)
     what = " ".join(f"answered {reply.status} {phrase}".split()) + (f" ({head})" if head else "")
     if reply.status < 500 and reply.status not in _LATER:
-        return Failed(what, reply.status, text, tries=1)
+        return Failed(what, status=reply.status, text=text, tries=1)
     after = retry_after(reply.headers.get("retry-after", ""))
     if after > _HOPELESS:
         what += f" and wants to be left alone for {after:,.0f} s"
-        return Failed(what, reply.status, text, tries=1)
-    return Failed(what, reply.status, text, after=min(after, _LONGEST_WAIT))
+        return Failed(what, status=reply.status, text=text, tries=1)
+    return Failed(what, status=reply.status, text=text, after=min(after, _LONGEST_WAIT))

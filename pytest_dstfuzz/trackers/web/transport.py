@@ -289,7 +289,7 @@ class Transport:
         except MalformedReply as error:
             what = str(error)
         tries = math.inf if passing else ONCE_MORE
-        raise Failed(what, reply.status, clean.text, tries=tries)
+        raise Failed(what, status=reply.status, text=clean.text, tries=tries)
 
     def _url_of(self, path: str) -> httpx.URL:
         below, _, query = path.partition("?")
