@@ -122,9 +122,9 @@ def test_laws_hold_in_edit_rate(edit_rate: Perturber, utterance: str, action: Ac
 def test_ten_thousand_characters(text: str, validity: str, lexicon: Lexicon) -> None:
     perturber = Perturber(lexicon, validity=validity)
     action = SPACE.sample(np.random.default_rng(0), 6)
-    start = time.perf_counter()
+    start = time.process_time()
     variant = perturber.apply(perturber.prepare(text), action)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 10  # far above what it takes, far below hanging
     check_laws(perturber, text, variant)
 
 
