@@ -43,10 +43,10 @@ class TurnPosition(NamedTuple):
     turn: int
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedVariant:
+class ComparedVariant(NamedTuple):
     """What came of one variant, as far as builds are compared by it."""
 
+    number: int
     #: Of the text and its context: the same digest, the same question to the tracker.
     digest: str
     outcome: VariantOutcome
@@ -59,6 +59,7 @@ class ComparedVariant:
     def of(cls, variant: VariantResult) -> ComparedVariant:
         """Take from a result what a baseline keeps of it."""
         return cls(
+            number=variant.index,
             digest=_digest([*variant.context, variant.text]),
             outcome=variant.outcome,
             cause=variant.cause,
@@ -77,8 +78,8 @@ class TurnOutcomes:
     key: str
     #: The clean answer; ``None`` where the tracker failed.
     state: State | None
-    #: Number of the variant -> what came of it.
-    variants: Mapping[int, ComparedVariant]
+    #: Each of another number, sorted.
+    variants: tuple[ComparedVariant, ...]
 
     @classmethod
     def of(cls, turn: TurnResult, key: str, *, hidden: bool) -> TurnOutcomes:
@@ -88,7 +89,7 @@ class TurnOutcomes:
             turn=turn.turn_index,
             key=key,
             state=None if turn.clean_state is None else kept_state(turn.clean_state, hidden),
-            variants={variant.index: ComparedVariant.of(variant) for variant in turn.variants},
+            variants=tuple(sorted(map(ComparedVariant.of, turn.variants))),
         )
 
 

@@ -25,15 +25,13 @@ The same campaign gives the same bytes. Its keys:
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
-import msgspec
-
-from pytest_dstfuzz.campaign.results import Cause, VariantOutcome
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned
-from pytest_dstfuzz.gate.baseline import Baseline, ComparedVariant, TurnOutcomes
+from pytest_dstfuzz.gate.baseline import Baseline, TurnOutcomes
 from pytest_dstfuzz.json_data import from_json
 
 BASELINE_VERSION: Final = 2
@@ -86,41 +84,17 @@ def _turn_json(group: int, turn: TurnOutcomes) -> dict[str, Any]:
         "turn": turn.turn,
         "key": turn.key,
         "state": None if turn.state is None else dict(turn.state),
-        "variants": [
-            [index, *_outcome_json(outcome)] for index, outcome in sorted(turn.variants.items())
-        ],
+        "variants": [each if each.changed or each.carried else each[:3] for each in turn.variants],
     }
 
 
-def _outcome_json(outcome: ComparedVariant) -> list[Any]:
-    if not (outcome.changed or outcome.carried):
-        return [outcome.digest, outcome.outcome]
-    slots = [list(outcome.changed), list(outcome.carried)]
-    return [outcome.digest, outcome.outcome, outcome.cause, *slots]
+@dataclass(frozen=True, slots=True)
+class _TurnEntry(TurnOutcomes):
+    group: int
 
 
-_Number = Annotated[int, msgspec.Meta(ge=0)]
-
-
-class _VariantEntry(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    index: _Number
-    digest: str
-    outcome: VariantOutcome
-    cause: Cause | None = None
-    changed: tuple[str, ...] = ()
-    carried: tuple[str, ...] = ()
-
-
-class _TurnEntry(msgspec.Struct):
-    group: _Number
-    dialogue: str
-    turn: _Number
-    key: str
-    state: dict[str, str] | None
-    variants: list[_VariantEntry]
-
-
-class _File(msgspec.Struct):
+@dataclass(frozen=True, slots=True)
+class _File:
     """What a baseline's file holds beside its version."""
 
     tool: str
@@ -137,12 +111,16 @@ def _baseline(content: _File) -> Baseline:
         raise ValueError("two groups have one name")
     groups: dict[str, dict[tuple[str, int], TurnOutcomes]] = {name: {} for name in names}
     for entry in content.turns:
-        if entry.group >= len(names):
+        if not 0 <= entry.group < len(names):
             raise ValueError(f"there is no group {entry.group}")
         group = groups[names[entry.group]]
         if (entry.dialogue, entry.turn) in group:
             raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} is there twice")
-        group[entry.dialogue, entry.turn] = _turn(entry)
+        if len({variant.number for variant in entry.variants}) < len(entry.variants):
+            raise ValueError(f"two variants of turn {entry.turn} of {entry.dialogue!r} are one")
+        group[entry.dialogue, entry.turn] = TurnOutcomes(
+            entry.dialogue, entry.turn, entry.key, entry.state, entry.variants
+        )
     return Baseline(
         model=content.model,
         version=content.tool,
@@ -150,18 +128,6 @@ def _baseline(content: _File) -> Baseline:
         groups={name: list(turns.values()) for name, turns in groups.items()},
         hidden=content.values == "digests",
     )
-
-
-def _turn(entry: _TurnEntry) -> TurnOutcomes:
-    variants = {
-        item.index: ComparedVariant(
-            item.digest, item.outcome, item.cause, item.changed, item.carried
-        )
-        for item in entry.variants
-    }
-    if len(variants) != len(entry.variants):
-        raise ValueError("two variants have one number")
-    return TurnOutcomes(entry.dialogue, entry.turn, entry.key, entry.state, variants)
 
 
 def _compact(value: Any) -> str:

@@ -143,9 +143,7 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
     renamed = {new_name for _, new_name in matching.renamed}
     pairs = list(
         chain.from_iterable(
-            _pairs(*each, baseline.hidden)
-            for place, each in both.items()
-            if place.dialogue not in renamed
+            _pairs(*each) for place, each in both.items() if place.dialogue not in renamed
         )
     )
     pairs.sort(key=lambda pair: (pair.dialogue, pair.turn_id, pair.index))
@@ -183,10 +181,10 @@ def _named(baseline: Baseline, groups: Groups) -> Iterable[tuple[str, Sequence[T
     return [(names.get(name, name), turns) for name, turns in groups.items()]
 
 
-def _pairs(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> Iterator[Pair]:
-    new = TurnOutcomes.of(turn, old.key, hidden=hidden)
+def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
+    known = {item.number: item for item in old.variants}
     for variant in turn.variants:
-        before, after = old.variants.get(variant.index), new.variants[variant.index]
+        before, after = known.get(variant.index), ComparedVariant.of(variant)
         if before is None or before.digest != after.digest:
             continue
         if before.outcome in _ANSWERED and after.outcome in _ANSWERED:
@@ -198,7 +196,7 @@ def _pairs(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> Iterator[Pair]:
                 before=before,
                 after=after,
                 parts=frozenset(
-                    _parts_of((*(old.state or ()), *(new.state or ()), *changed))
+                    _parts_of((*(old.state or ()), *(turn.clean_state or ()), *changed))
                     | {Part("transformation", edit.transformation) for edit in variant.edits}
                 ),
             )
@@ -220,7 +218,7 @@ def _clean(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> CleanPair | Non
 def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
     """Count the variants that either build ran, those under one number but once."""
     ran = {variant.index for variant in turn.variants if variant.outcome in RUN_OUTCOMES}
-    return len(ran | {n for n, item in old.variants.items() if item.outcome in RUN_OUTCOMES})
+    return len(ran | {item.number for item in old.variants if item.outcome in RUN_OUTCOMES})
 
 
 def _parts_of(slots: Iterable[str]) -> set[Part]:

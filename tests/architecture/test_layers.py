@@ -102,7 +102,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "hypothesis": ("strategies",),
     "matplotlib": (),
     "msgspec": (
-        *("json_data", "dialogue/readers", "dialogue/ontology", "gate/baseline_file"),
+        *("json_data", "dialogue/readers", "dialogue/ontology"),
         "trackers/web/contract",
     ),
 }
