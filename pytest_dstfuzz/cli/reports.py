@@ -48,13 +48,12 @@ def _report(given: Namespace) -> None:
 
 def _audit_options(parser: Parser) -> None:
     parser.add_argument("report", type=Path, metavar="REPORT", help="the file of --dst-report")
-    number = integer
-    parser.value("--violations", number(1), "N", help="to judge, at most (default: 200)")
+    parser.value("--violations", integer(1), "N", help="to judge, at most (default: 200)")
     parser.value(
-        "--per-dialogue", number(1), "N", help="violations of one dialogue, at most (default: 1)"
+        "--per-dialogue", integer(1), "N", help="violations of one dialogue, at most (default: 1)"
     )
-    parser.value("--decoys", number(0), "N", help="changes of meaning among them (default: 0)")
-    parser.value("--seed", number(0), "N", help="seed of the sample (default: 0)")
+    parser.value("--decoys", integer(0), "N", help="changes of meaning among them (default: 0)")
+    parser.value("--seed", integer(0), "N", help="seed of the sample (default: 0)")
     parser.option("--judge", metavar="NAME", default="judge", help="who judges (default: judge)")
     parser.option("--sheet", type=Path, metavar="PATH", help="write a sheet, .csv or .jsonl")
     parser.option("--html", type=Path, metavar="PATH", help="write a page to judge in")

@@ -18,7 +18,7 @@ from pytest_dstfuzz.cli.command import (
 )
 from pytest_dstfuzz.config import ADAPTER, Settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.config.parsers import choice
+from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.choose import LAYOUTS
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
@@ -178,7 +178,11 @@ def _serve_options(parser: Parser) -> None:
     host, port = "127.0.0.1", 8765
     parser.value("--host", str, "HOST", default=host, help=f"to listen on (default: {host})")
     parser.value(
-        "--port", _port, "PORT", default=port, help=f"0 takes a free one (default: {port})"
+        "--port",
+        integer(0, 65535),
+        "PORT",
+        default=port,
+        help=f"0 takes a free one (default: {port})",
     )
     parser.value(
         "--token-env",
@@ -217,12 +221,6 @@ def _serve(given: Namespace) -> None:
             print(_OPEN.format(host=given.host), file=sys.stderr, flush=True)
         print(f"{name} answers at {address_of(listening)} (Ctrl-C ends it)", flush=True)
         make_server(app).run(sockets=[listening])
-
-
-def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
-        raise ValueError("must be a whole number from 0 to 65535")
-    return int(text)
 
 
 def _token(variable: str | None) -> str:

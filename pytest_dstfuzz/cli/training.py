@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import math
 import types
 import typing
 from argparse import BooleanOptionalAction, Namespace
@@ -15,7 +14,7 @@ from typing import Any
 from pytest_dstfuzz.cli.command import Command
 from pytest_dstfuzz.config import ADAPTER, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options
-from pytest_dstfuzz.config.parsers import choice, integer
+from pytest_dstfuzz.config.parsers import choice, integer, positive
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import UserError, needs_extra
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodTrainingConfig
@@ -203,7 +202,12 @@ def _agent_options(parser: Parser) -> None:
         "N",
         help="contexts that the tracker may be asked for (default: 40000)",
     )
-    value("--max-minutes", _minutes, "M", help="begin no round that would probably end later")
+    value(
+        "--max-minutes",
+        positive("minutes"),
+        "M",
+        help="begin no round that would probably end later",
+    )
     value("--attempts", integer(1), "N", help="attempts at each turn (default: 8)")
     value(
         "--ks",
@@ -257,16 +261,6 @@ def _ks(text: str) -> tuple[int, ...]:
     if not all(part.isdecimal() and 1 <= int(part) <= highest for part in parts):
         raise ValueError(f"must be whole numbers from 1 to {highest}, parted by commas")
     return tuple(sorted({int(part) for part in parts}))
-
-
-def _minutes(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not (number > 0 and math.isfinite(number)):
-        raise ValueError("must be a number of minutes above 0")
-    return number
 
 
 def _experiment_options(parser: Parser) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Iterable, Sequence
@@ -27,15 +26,12 @@ from pytest_dstfuzz.config import (
     option,
     parse_option,
 )
-from pytest_dstfuzz.config.parsers import PARTS
 from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
 from pytest_dstfuzz.config.tracker_keys import table_keys
 from pytest_dstfuzz.errors import DstfuzzDeprecationWarning, UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 from pytest_dstfuzz.transformations import select
 
-#: The option table as data; ``python -m pytest_dstfuzz.plugin.options`` writes it anew.
-TABLE = Path(__file__).with_name("options.json")
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
 _PATHS = names_of("path")
 #: Those of them that may name a file that is not there yet.
@@ -54,58 +50,6 @@ class Given(NamedTuple):
     on_command_line: bool
     #: Whether that spelling is an old one.
     old: bool = False
-
-
-def option_table() -> dict[str, Any]:
-    """Return the option table as the plain values that every pytest run reads.
-
-    Under ``spellings`` are those without a value, each with the option's name and what it says.
-    ``--no-dst-NAME`` switches an option off, whatever an ini file says of it: a switch is off
-    then, and all else has its default. ``--dst-NAME=yes`` is one spelling as a whole: were it
-    an option that may have a value, ``--dst-NAME tests`` would take the folder for one.
-    """
-    options = []
-    spellings: dict[str, list[Any]] = {}
-    for item in OPTIONS:
-        flag, off = f"--dst-{item.flag}", f"--no-dst-{item.flag}"
-        if item.kinds:
-            options.append(_row(item, item.name, [flag], ""))
-            continue
-        flags = [flag]
-        if item.is_switch:
-            flags += [f"{flag}=yes", f"{flag}=no", off]
-            for spelling, text in zip(flags, ("yes", "yes", "no", "no"), strict=True):
-                spellings[spelling] = [item.name, text]
-        else:
-            spellings[off] = [item.name, [] if item.repeated else False]
-        options.append(_row(item, item.name, flags, item.help.replace("%", "%%")))
-        if item.old:
-            old = [f"--dst-{item.old.replace('_', '-')}"]
-            options.append(_row(item, item.old, old, ""))
-    return {"options": options, "spellings": spellings}
-
-
-def _row(item: Option, name: str, flags: list[str], about: str) -> dict[str, Any]:
-    how = {"metavar": item.value.metavar or "yes|no", "action": "store"}
-    if item.repeated:
-        how["action"] = "append"
-    return {
-        "name": name,
-        "flags": flags,
-        "group": [f"dstfuzz-{item.part}", f"dstfuzz: {PARTS[item.part]}"],
-        "per_test": "test" in item.scopes and name == item.name,
-        "ini": ["linelist"] if item.value.separator else _ini_kinds(item),
-        "command_line": {"help": about} | ({} if len(flags) > 1 else how),
-    }
-
-
-def _ini_kinds(item: Option) -> list[str]:
-    """Return what an ini key holds, by the type of the setting: a text, or also a number."""
-    kinds = {bool if item.is_switch else item.value.holds} - {str}
-    if float in kinds:
-        kinds.add(int)  # 0 is a rate too
-    # The text first: what an ini file gives stays one, and the option table reads it.
-    return ["str", *sorted(kind.__name__ for kind in kinds)]
 
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
@@ -237,20 +181,19 @@ def _is_off(config: pytest.Config, name: str) -> bool:
 
 
 def _given(config: pytest.Config, item: Option) -> Given | None:
-    for name in filter(None, (item.name, item.old)):
-        typed = config.getoption(f"dst_{name}", default=None)
-        if _is_off(config, name):
-            return None
-        if typed is not None:
+    if _is_off(config, item.name):
+        return None
+    names = [name for name in (item.name, item.old) if name]
+    # All keys of trackers were options.
+    old = {name: name == item.old or bool(item.kinds) for name in names}
+    for name in names:
+        if (typed := config.getoption(f"dst_{name}", default=None)) is not None:
             # A lock may be a regular expression with commas in it, so it is given one at a time.
             value = typed if isinstance(typed, str) else "\n".join(typed)
-            shown = f"--dst-{name.replace('_', '-')}"
-            return Given(item.name, value, shown, on_command_line=True, old=_is_old(item, name))
-    for name in filter(None, (item.name, item.old)):
-        written = _written(config, item, name)
-        if written is not None:
-            shown = f"dst_{name} (ini)"
-            return Given(item.name, written, shown, on_command_line=False, old=_is_old(item, name))
+            return Given(item.name, value, f"--dst-{name.replace('_', '-')}", True, old[name])
+    for name in names:
+        if (written := _written(config, item, name)) is not None:
+            return Given(item.name, written, f"dst_{name} (ini)", False, old[name])
     return None
 
 
@@ -269,11 +212,6 @@ def _written(config: pytest.Config, item: Option, called: str) -> str | None:
         how = 'a list of texts, ["...", "..."]' if several else 'a text in quotes, "..."'
         raise UserError(f"{name} (ini): no value of a type that it takes; in TOML write {how}")
     return text
-
-
-def _is_old(item: Option, name: str) -> bool:
-    # All keys of trackers were options.
-    return name == item.old or bool(item.kinds)
 
 
 #: What this run has been told of old names.
@@ -319,22 +257,3 @@ def spelled(name: str, settings: Settings, marked: bool) -> str:
     """Return a setting as the user wrote it: in the marker of a test, or as an option."""
     text = f"{name}={settings.option(name)}"
     return f"@pytest.mark.dst({text})" if marked else f"--dst-{text}"
-
-
-def table_text() -> str:
-    """Return what the file of data holds: a line for every run, then one for each option.
-
-    The first line says which ini keys there are, what they hold, and what the marker takes.
-    """
-    table = option_table()
-    always = {
-        "ini": {row["name"]: " ".join(row["ini"]) for row in table["options"]},
-        "marker": [row["name"] for row in table["options"] if row["per_test"]],
-    }
-    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in table["options"])
-    spellings = json.dumps(table["spellings"])
-    return f'{json.dumps(always)}\n{{"options": [\n{rows}\n],\n"spellings": {spellings}}}\n'
-
-
-if __name__ == "__main__":
-    TABLE.write_text(table_text(), encoding="utf-8")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dstfuzz.plugin.options import TABLE, table_text
+from tools.options import TABLE, table_text
 
 PACKAGE = Path(__file__).parents[2] / "pytest_dstfuzz"
 BASE = {
@@ -181,5 +181,5 @@ def test_files_stay_readable() -> None:
 
 def test_the_options_that_every_run_reads_are_those_of_the_table() -> None:
     assert TABLE.read_text(encoding="utf-8") == table_text(), (
-        "the option table was changed: python -m pytest_dstfuzz.plugin.options"
+        "the option table was changed: python -m tools.options"
     )

@@ -1,0 +1,89 @@
+"""The option table as the data that every pytest run reads: ``python -m tools.options``.
+
+Reading it costs an unused plugin less than the table of `pytest_dstfuzz.config`, whose values it
+has; a test holds that they are the same.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from pytest_dstfuzz import plugin
+from pytest_dstfuzz.config import OPTIONS, Option
+from pytest_dstfuzz.config.parsers import PARTS
+
+#: The file of data.
+TABLE: Final = Path(str(plugin.__file__)).with_name("options.json")
+
+
+def option_table() -> dict[str, Any]:
+    """Return the option table as the plain values that every pytest run reads.
+
+    Under ``spellings`` are those without a value, each with the option's name and what it says.
+    ``--no-dst-NAME`` switches an option off, whatever an ini file says of it: a switch is off
+    then, and all else has its default. ``--dst-NAME=yes`` is one spelling as a whole: were it
+    an option that may have a value, ``--dst-NAME tests`` would take the folder for one.
+    """
+    options = []
+    spellings: dict[str, list[Any]] = {}
+    for item in OPTIONS:
+        flag, off = f"--dst-{item.flag}", f"--no-dst-{item.flag}"
+        if item.kinds:
+            options.append(_row(item, item.name, [flag], ""))
+            continue
+        flags = [flag]
+        if item.is_switch:
+            flags += [f"{flag}=yes", f"{flag}=no", off]
+            for spelling, text in zip(flags, ("yes", "yes", "no", "no"), strict=True):
+                spellings[spelling] = [item.name, text]
+        else:
+            spellings[off] = [item.name, [] if item.repeated else False]
+        options.append(_row(item, item.name, flags, item.help.replace("%", "%%")))
+        if item.old:
+            old = [f"--dst-{item.old.replace('_', '-')}"]
+            options.append(_row(item, item.old, old, ""))
+    return {"options": options, "spellings": spellings}
+
+
+def _row(item: Option, name: str, flags: list[str], about: str) -> dict[str, Any]:
+    how = {"metavar": item.value.metavar or "yes|no", "action": "store"}
+    if item.repeated:
+        how["action"] = "append"
+    return {
+        "name": name,
+        "flags": flags,
+        "group": [f"dstfuzz-{item.part}", f"dstfuzz: {PARTS[item.part]}"],
+        "per_test": "test" in item.scopes and name == item.name,
+        "ini": ["linelist"] if item.value.separator else _ini_kinds(item),
+        "command_line": {"help": about} | ({} if len(flags) > 1 else how),
+    }
+
+
+def _ini_kinds(item: Option) -> list[str]:
+    """Return what an ini key holds, by the type of the setting: a text, or also a number."""
+    kinds = {bool if item.is_switch else item.value.holds} - {str}
+    if float in kinds:
+        kinds.add(int)  # 0 is a rate too
+    # The text first: what an ini file gives stays one, and the option table reads it.
+    return ["str", *sorted(kind.__name__ for kind in kinds)]
+
+
+def table_text() -> str:
+    """Return what the file of data holds: a line for every run, then one for each option.
+
+    The first line says which ini keys there are, what they hold, and what the marker takes.
+    """
+    table = option_table()
+    always = {
+        "ini": {row["name"]: " ".join(row["ini"]) for row in table["options"]},
+        "marker": [row["name"] for row in table["options"] if row["per_test"]],
+    }
+    rows = ",\n".join(json.dumps(row, ensure_ascii=False) for row in table["options"])
+    spellings = json.dumps(table["spellings"])
+    return f'{json.dumps(always)}\n{{"options": [\n{rows}\n],\n"spellings": {spellings}}}\n'
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table_text(), encoding="utf-8")
