@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.errors import (
@@ -70,7 +70,9 @@ def preflight(
     """
     refuse_training_mode(tracker)
     repeatable = is_repeatable(tracker, repeatable)
-    asker = _Asker(tracker, "plain" if ontology is None else ontology.normalisation, deadline)
+    asker = _Asker(
+        tracker, "plain" if ontology is None else ontology.normalisation, deadline or Deadline()
+    )
     batch, singles = _answered_alone(asker, contexts[:PREFLIGHT_CONTEXTS])
     if not batch:
         return None
@@ -124,21 +126,20 @@ def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
             ) from None
 
 
-class _Asker:
+class _Asker(NamedTuple):
     """Asks a tracker as long as there is time; whatever goes wrong is a reason to refuse it."""
 
-    def __init__(self, tracker: Tracker, normalisation: str, deadline: Deadline | None) -> None:
-        self._tracker = tracker
-        self._normalisation = normalisation
-        self._deadline = deadline or Deadline()
+    tracker: Tracker
+    normalisation: str
+    deadline: Deadline
 
     def check(self, answer: object, ontology: Ontology | None) -> Prediction:
         """Return an answer as a sound prediction."""
-        return check_prediction(answer, ontology, normalisation=self._normalisation)
+        return check_prediction(answer, ontology, normalisation=self.normalisation)
 
     def sound(self, batch: list[Context]) -> list[Prediction]:
         """Return a sound prediction for each context."""
-        return self._asked(partial(ask, normalisation=self._normalisation), batch)
+        return self._asked(partial(ask, normalisation=self.normalisation), batch)
 
     def raw(self, batch: list[Context]) -> list[object]:
         """Return an unchecked answer for each context."""
@@ -147,10 +148,10 @@ class _Asker:
     def _asked(
         self, way: Callable[[Tracker, list[Context]], list[T]], batch: list[Context]
     ) -> list[T]:
-        if ended := self._deadline.ended:
+        if ended := self.deadline.ended:
             raise OutOfReachError(f"the tracker was not tested: {ended}")
         try:
-            return way(self._tracker, list(batch))
+            return way(self.tracker, list(batch))
         except TrackerRaisedError as error:
             cause = error.__cause__ or error
             some = (

@@ -159,9 +159,7 @@ def is_repeatable(tracker: object, said: bool | None = None) -> bool:
     All must, but for one that says of itself, or of what it adapts, ``repeatable = False``: a
     service that cannot be made to. How often it disagrees with itself is measured.
 
-    Args:
-        tracker: the tracker.
-        said: what the user says of it, which counts; ``None`` = nothing.
+    What the user ``said`` of it counts more; ``None`` = nothing.
     """
     if said is not None:
         return said

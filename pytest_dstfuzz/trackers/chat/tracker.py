@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError
@@ -61,69 +61,59 @@ _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object")
 _SHOWN: Final = 80
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ChatTracker:
     """Asks a chat model for the belief state, at temperature 0.
 
     How the answer is asked for is negotiated: the strictest format first, and the next one
     for good once the service has refused it.
-
-    Args:
-        transport: to the address that the API's paths are joined to.
-        model: the name under which the service knows the model.
-        prompt: what the model is told.
-        formats: ways to ask for JSON, the strictest first, the prompt alone last.
-        normalisation: of the data; what slots and values are brought to.
-        prices: money for a million tokens of prompts, and of answers; ``None`` = not known.
     """
 
     #: At temperature 0 too, services answer the same question now so and now so.
-    repeatable: Final = False
+    repeatable: ClassVar = False
     #: The API has no version that is known before the first answer and stands for all.
-    fingerprint: Final = None
+    fingerprint: ClassVar = None
 
-    def __init__(
-        self,
-        *,
-        transport: Transport,
-        model: str,
-        prompt: Prompt,
-        formats: Sequence[dict[str, Any] | None],
-        normalisation: str,
-        prices: tuple[float, float] | None = None,
-    ) -> None:
-        self._transport = transport
-        self._model = model
-        self._prompt = prompt
-        self._formats = tuple(formats)
-        self._normalisation = normalisation
-        self._prices = prices
-        self._used = Usage()
-        self._lock = threading.Lock()
-        self._place = 0
+    #: To the address that the API's paths are joined to.
+    transport: Transport
+    #: The name under which the service knows the model.
+    model: str
+    #: What it is told.
+    prompt: Prompt
+    #: Ways to ask for JSON, the strictest first, the prompt alone last.
+    formats: Sequence[dict[str, Any] | None]
+    #: Of the data.
+    normalisation: str
+    #: Money for a million tokens of prompts, and of answers; ``None`` = not known.
+    prices: tuple[float, float] | None
+    _used: Usage = field(default_factory=Usage, init=False)
+    #: Of the format that is asked for.
+    _place: int = field(default=0, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @property
     def usage(self) -> Usage:
         """What all answers so far took."""
         used = self._used
-        if self._prices is None:
+        if self.prices is None:
             return used
-        per_prompt, per_answer = self._prices
+        per_prompt, per_answer = self.prices
         cost = (used.prompt_tokens * per_prompt + used.completion_tokens * per_answer) / 1e6
         return replace(used, cost=cost)
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Return a prediction, or why there is none, for each context."""
-        return self._transport.map([partial(self._predict, context) for context in contexts])
+        return self.transport.map([partial(self._predict, context) for context in contexts])
 
     def _predict(self, context: Context) -> Prediction:
-        message = {"role": "user", "content": self._prompt.render(context)}
-        body = {"model": self._model, "messages": [message], "temperature": 0}
+        message = {"role": "user", "content": self.prompt.render(context)}
+        body = {"model": self.model, "messages": [message], "temperature": 0}
         while True:
             place = self._place
-            wanted = self._formats[place]
+            wanted = self.formats[place]
             full = body if wanted is None else {**body, "response_format": wanted}
             try:
-                usage, choice = self._transport.ask(
+                usage, choice = self.transport.ask(
                     "POST", "chat/completions", full, read=_completion
                 )
             except ServiceError as error:
@@ -145,7 +135,7 @@ class ChatTracker:
         """
         message = choice["message"]
         text, refusal = message.get("content"), message.get("refusal")
-        redact = self._transport.secrets.redact
+        redact = self.transport.secrets.redact
         if refusal:
             raise TrackerError(redact(f"the model refused to answer: {refusal}"))
         if choice.get("finish_reason") == "length":
@@ -153,7 +143,7 @@ class ChatTracker:
         if not isinstance(text, str):
             raise TrackerError("the model's answer holds no text")
         try:
-            return parse_answer(text, self._normalisation)
+            return parse_answer(text, self.normalisation)
         except NoStateError as error:
             # Masked before it is cut: half a credential would not be found.
             shown = shortened(" ".join(redact(text).split()), _SHOWN)

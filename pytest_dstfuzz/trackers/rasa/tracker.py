@@ -28,9 +28,9 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
@@ -46,45 +46,26 @@ from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, Service
 _SHOWN = 60
 
 
-class Heard(NamedTuple):
-    """What the bot has of a conversation."""
-
-    slots: Mapping[str, object]
-    #: Number of messages of the user that it took in.
-    messages: int
-
-
+@dataclass(eq=False, repr=False)
 class RasaTracker:
-    """The belief states of a Rasa bot.
+    """The belief states of a Rasa bot."""
 
-    A conversation is begun ``tries`` times at most, until each message was taken in once.
-
-    Attributes:
-        fingerprint: of the model that the bot says it has loaded, and of the slot map;
-            ``None`` where it says none. It does not cover the bot's action server.
-        notes: sentences for the user.
-    """
-
-    def __init__(
-        self,
-        transport: Transport,
-        slots: SlotMap,
-        *,
-        normalisation: str,
-        tries: int,
-        fingerprint: str | None,
-        notes: tuple[str, ...],
-    ) -> None:
-        self.fingerprint = fingerprint
-        self.notes = notes
-        self._transport = transport
-        self._slots = slots
-        self._normalisation = normalisation
-        self._tries = tries
+    transport: Transport
+    #: Which of its slots are compared.
+    slots: SlotMap
+    #: Of the data.
+    normalisation: str
+    #: How often a conversation is begun, until each message was taken in once.
+    tries: int
+    #: Of the model that the bot says it has loaded, and of the slot map; ``None`` where it says
+    #: none. It does not cover the bot's action server.
+    fingerprint: str | None
+    #: Sentences for the user.
+    notes: tuple[str, ...]
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Have one conversation for each context, several at once."""
-        return self._transport.map([partial(self._believed, context) for context in contexts])
+        return self.transport.map([partial(self._believed, context) for context in contexts])
 
     def _believed(self, context: Context) -> Prediction:
         messages = context.user_utterances
@@ -95,22 +76,21 @@ class RasaTracker:
                     "'/' for an intent, and not for words"
                 )
         heard = 0
-        for _ in range(self._tries):
+        for _ in range(self.tries):
             slots, heard = self._conversation(messages)
             if heard == len(messages):
-                state = self._slots.state(slots)
-                return as_prediction(state, self._normalisation, "the bot")
+                return as_prediction(self.slots.state(slots), self.normalisation, "the bot")
         raise TrackerError(
             f"the bot's tracker has {heard} messages of the user where {len(messages)} were sent; "
             "its log may say why"
         )
 
-    def _conversation(self, messages: Sequence[str]) -> Heard:
+    def _conversation(self, messages: Sequence[str]) -> tuple[dict[str, object], int]:
         # Of the system: ids decide no result, and no two processes may share a conversation.
         name = f"dstfuzz-{uuid.uuid4().hex}"
         for message in messages:
             try:
-                self._transport.ask(
+                self.transport.ask(
                     "POST",
                     "webhooks/rest/webhook",
                     {"sender": name, "message": message},
@@ -124,8 +104,8 @@ class RasaTracker:
                     "credentials.yml"
                 ) from None
         # All events: a bot may restart the conversation itself.
-        return self._transport.ask(
-            "GET", f"conversations/{name}/tracker?include_events=ALL", read=read_tracker
+        return self.transport.ask(
+            "GET", f"conversations/{name}/tracker?include_events=ALL", read=_read_tracker
         )
 
 
@@ -168,12 +148,8 @@ def create(
     )
 
 
-def read_tracker(reply: Reply) -> Heard:
-    """Return the slots and the number of messages of a conversation.
-
-    Raises:
-        MalformedReply: it is no tracker of Rasa with its events.
-    """
+def _read_tracker(reply: Reply) -> tuple[dict[str, object], int]:
+    """Return the slots of a conversation, and how many messages of the user the bot took in."""
     body = _object(reply, "a tracker")
     slots, events = body.get("slots"), body.get("events")
     found: dict[str, object] = {}
@@ -187,7 +163,7 @@ def read_tracker(reply: Reply) -> Heard:
         raise MalformedReply(
             f"answered with a tracker whose 'events' are no list of events: {describe(events)}"
         )
-    return Heard(found, sum(event.get("event") == "user" for event in events))
+    return found, sum(event.get("event") == "user" for event in events)
 
 
 def _check_answer(reply: Reply) -> None:

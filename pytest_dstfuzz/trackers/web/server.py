@@ -30,16 +30,8 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction, describe_error
-from pytest_dstfuzz.trackers.web.contract import (
-    About,
-    Answered,
-    ContractError,
-    answer_json,
-    answers_json,
-    is_group,
-    read_group,
-    read_request,
-)
+from pytest_dstfuzz.trackers.web import contract
+from pytest_dstfuzz.trackers.web.contract import About, Answered, ContractError
 
 #: How long a batch that has room waits for its next request, as a share of what the batch
 #: before took: where more callers are expected, and where all of them are there. A batch of
@@ -196,8 +188,10 @@ def make_app(
         _check_caller(request, token, own_names)
         try:
             body = await _body(request)
-            group = is_group(body)
-            contexts = read_group(body, batch_size) if group else [read_request(body)]
+            group = contract.is_group(body)
+            contexts = (
+                contract.read_group(body, batch_size) if group else [contract.read_request(body)]
+            )
         except ClientDisconnect:
             # Nobody reads that.
             return Response(status_code=400)
@@ -205,11 +199,11 @@ def make_app(
             raise HTTPException(400, str(error)) from None
         answers = await asyncio.wrap_future(batcher.submit(contexts))
         if group:
-            return JSONResponse(answers_json(answers))
+            return JSONResponse(contract.answers_json(answers))
         (answer,) = answers
         if isinstance(answer, TrackerError):
             raise HTTPException(422, str(answer))
-        return JSONResponse(answer_json(answer))
+        return JSONResponse(contract.answer_json(answer))
 
     routes = [Route("/", tell, methods=["GET"]), Route("/", predict, methods=["POST"])]
     return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _explain})

@@ -14,15 +14,8 @@ from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
-from pytest_dstfuzz.trackers.web.contract import (
-    About,
-    ContractError,
-    group_json,
-    read_about,
-    read_answer,
-    read_answers,
-    request_json,
-)
+from pytest_dstfuzz.trackers.web import contract
+from pytest_dstfuzz.trackers.web.contract import About, ContractError
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 T = TypeVar("T")
@@ -115,8 +108,8 @@ class WebTracker:
 
     def _together(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
         """Make one request for several contexts."""
-        read = partial(_read, partial(read_answers, asked=len(places)))
-        body = group_json(contexts[place] for place in places)
+        read = partial(_read, partial(contract.read_answers, asked=len(places)))
+        body = contract.group_json(contexts[place] for place in places)
         found = self.transport.ask("POST", body=body, read=read, worth=len(places))
         return [self._failure(answer) if isinstance(answer, str) else answer for answer in found]
 
@@ -124,8 +117,10 @@ class WebTracker:
         """Make the request for one context."""
         (place,) = places
         try:
-            body = request_json(contexts[place])
-            return [self.transport.ask("POST", body=body, read=partial(_read, read_answer))]
+            body = contract.request_json(contexts[place])
+            return [
+                self.transport.ask("POST", body=body, read=partial(_read, contract.read_answer))
+            ]
         except TrackerError as error:
             # Its frames would keep the whole request alive.
             return [error.with_traceback(None)]
@@ -179,7 +174,7 @@ def _about(transport: Transport) -> About:
         # Whatever else is at that address may answer GET with a page for people.
         if "json" not in reply.headers.get("content-type", ""):
             return About()
-        return _read(read_about, reply)
+        return _read(contract.read_about, reply)
 
     try:
         about = transport.ask("GET", read=read)
