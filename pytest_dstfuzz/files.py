@@ -120,6 +120,16 @@ def write_bytes(path: Path, content: bytes) -> None:
         raise _unwritable(path, error) from None
 
 
+#: Zip archives, which `torch.save` writes, and pickles.
+_PICKLES: Final = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
+
+
+def is_pickled(content: bytes) -> bool:
+    """Whether a file is one that may run code when it is read, by how it begins."""
+    # One of safetensors begins with the size of its header, which may look alike, and a brace.
+    return content.startswith(_PICKLES) and content[8:9] != b"{"
+
+
 def digest_of(paths: Iterable[Path]) -> str:
     """Return the SHA-256 of names and contents of files, in their order, as 64 digits.
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple, get_type_hints
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
 from pytest_dstfuzz.config import VALIDITIES
 from pytest_dstfuzz.errors import UserError, nearest
-from pytest_dstfuzz.files import write_bytes
+from pytest_dstfuzz.files import is_pickled, write_bytes
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
@@ -37,8 +37,6 @@ POLICY_FILE: Final = "agent.safetensors"
 # One entry: safetensors writes several in an order that differs from run to run.
 _METADATA: Final = "dstfuzz"
 _FORMAT: Final = "dstfuzz-agent"
-#: What `torch.save` and `pickle` write begins with one of these: zip archives and pickles.
-_PICKLES: Final = (b"PK", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _PICKLE_NAMES: Final = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 #: Input and output of the two perceptrons of a policy.
 _ENDS: Final = {"parameters": (STATE_SIZE, SPACE.dimension), "critic": (PASS_SIZE, COUNT)}
@@ -108,10 +106,8 @@ def load_policy(path: str | Path) -> SavedPolicy:
 
 def _action_space() -> dict[str, Any]:
     blocks = {name: SPACE.block(name) for name in TRANSFORMATIONS}
-    return {
-        "dimension": SPACE.dimension,
-        "blocks": {name: [block.start, block.stop] for name, block in blocks.items()},
-    }
+    bounds = {name: [block.start, block.stop] for name, block in blocks.items()}
+    return {"dimension": SPACE.dimension, "blocks": bounds}
 
 
 def _features() -> dict[str, int]:
@@ -132,7 +128,7 @@ def _content(path: Path) -> bytes:
         raise UserError(f"no policy of the agent at {str(path)!r}.{hint}") from None
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}") from error
-    if content.startswith(_PICKLES) or path.suffix in _PICKLE_NAMES:
+    if is_pickled(content) or path.suffix in _PICKLE_NAMES:
         raise _bad(
             path,
             "a pickle, which is never loaded, as it could run code when it is read; "
@@ -182,21 +178,18 @@ def _about(path: Path, metadata: dict[str, str]) -> PolicyAbout:
             f"{wrong} of its {name.replace('_', ' ')} is {theirs.get(wrong)}, in this release "
             f"it is {ours[wrong]}: train it again",
         )
-    return _read_about(path, described.get("about"))
+    return _read_about(path, described.get("about", {}))
 
 
 def _read_about(path: Path, value: object) -> PolicyAbout:
-    given = value if isinstance(value, dict) else {}
-    read: dict[str, Any] = {}
-    for name, kind in get_type_hints(PolicyAbout).items():
-        try:
-            read[name] = from_json(kind, given.get(name))
-        except ValueError:
-            raise _bad(path, f"its metadata lacks a good {name!r}") from None
+    try:
+        about = from_json(PolicyAbout, value)
+    except ValueError as error:
+        raise _bad(path, f"its metadata is damaged: {error}") from None
     for name, valid in (("order", ORDERS), ("validity", VALIDITIES)):
-        if read[name] not in valid:
-            raise _bad(path, f"its {name} is {read[name]!r}, not one of {', '.join(valid)}")
-    return PolicyAbout(**read)
+        if (given := getattr(about, name)) not in valid:
+            raise _bad(path, f"its {name} is {given!r}, not one of {', '.join(valid)}")
+    return about
 
 
 def _check_weights(path: Path, weights: Mapping[str, npt.NDArray[Any]]) -> None:

@@ -47,25 +47,20 @@ STATE_SIZE: Final = 16 + len(TRANSFORMATIONS) + SLOT_BUCKETS
 
 
 class Trace:
-    """What earlier attempts at a turn showed about its words.
-
-    Attributes:
-        touched: [words], attempts that edited the word.
-        impurity_max: [words], highest impurity difference of those attempts, scaled.
-        impurity_sum: [words], sum of them.
-        impurities: of all answered attempts, in order, scaled.
-        attempts: number of all attempts.
-        changed: attempts that changed a slot.
-    """
+    """What earlier attempts at a turn showed about its words."""
 
     __slots__ = ("attempts", "changed", "impurities", "impurity_max", "impurity_sum", "touched")
 
     def __init__(self, words: int) -> None:
+        #: [words]: attempts that edited the word; the highest impurity difference of those,
+        #: scaled; and the sum of them.
         self.touched = np.zeros(words, np.float32)
         self.impurity_max = np.zeros(words, np.float32)
         self.impurity_sum = np.zeros(words, np.float32)
+        #: Of all answered attempts, in order, scaled.
         self.impurities: list[float] = []
         self.attempts = 0
+        #: Attempts that changed a slot.
         self.changed = 0
 
     def add(
@@ -158,13 +153,8 @@ class TurnView:
     def choices(self, number: int, blocks: Floats, trace: Trace) -> Floats:
         """Return features of what parameters of one transformation select.
 
-        Args:
-            number: of the transformation.
-            blocks: [candidates, parameters], triggers included, as in the action vector.
-            trace: what earlier attempts showed.
-
-        Returns:
-            [candidates, CHOICE_SIZE]: the mean over the active repetitions.
+        That is [candidates, CHOICE_SIZE], the mean over the active repetitions, of [candidates,
+        parameters], triggers included, as in the action vector.
         """
         menu = self.menus[number]
         total = np.zeros((len(blocks), CHOICE_SIZE), np.float32)

@@ -64,9 +64,8 @@ class Exploration:
 class Policy:
     """Chooses actions with the weights of two networks.
 
-    Args:
-        weights: ``parameters.N.weight`` and ``.bias``, ``critic.N.weight`` and ``.bias``:
-            the layers of two perceptrons, ReLU between them.
+    Those are ``parameters.N.weight`` and ``.bias``, ``critic.N.weight`` and ``.bias``: the layers
+    of two perceptrons, ReLU between them.
     """
 
     def __init__(self, weights: Mapping[str, npt.NDArray[np.float32]]) -> None:
@@ -85,16 +84,10 @@ class Policy:
         return shared
 
     def passes(self, shared: Floats, number: int, blocks: Floats, choices: Floats | None) -> Floats:
-        """Return the Q-values of one transformation with each of some parameters.
+        """Return the Q-values of transformation ``number`` with some parameters: [candidates].
 
-        Args:
-            shared: see `shared`.
-            number: of the transformation.
-            blocks: [candidates, parameters].
-            choices: [candidates, CHOICE_SIZE]; ``None`` = not known.
-
-        Returns:
-            [candidates].
+        For `shared` see there; blocks are [candidates, parameters], choices [candidates,
+        CHOICE_SIZE] or not known.
         """
         block, weight = BLOCKS[number], self._critic[0][0]
         start = STATE_SIZE + SPACE.dimension

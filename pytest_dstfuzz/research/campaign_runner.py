@@ -104,19 +104,13 @@ def title(settings: VariantSettings) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What all campaigns of an experiment have in common, so that others are not taken for them.
+    """What all campaigns of an experiment have in common, so that others are not taken for them."""
 
-    Attributes:
-        code: digest of the code and the shipped resources that outcomes depend on.
-        tracker: how it did on the data: it may be an object whose code nobody sees.
-        dialogues: digest of the dialogues.
-        checkpoint: digest of the weights that were named.
-    """
-
-    code: str
+    code: str  #: Digest of the code and the shipped resources that outcomes depend on.
+    #: How it did on the data: it may be an object whose code nobody sees.
     tracker: tuple[tuple[str, int, int, int], ...]
-    dialogues: str
-    checkpoint: str
+    dialogues: str  #: Digest of the dialogues.
+    checkpoint: str  #: Digest of the weights that were named.
 
     @classmethod
     def of(

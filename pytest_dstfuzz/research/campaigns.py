@@ -32,15 +32,9 @@ FOLDER: Final = "campaigns"
 
 
 class Campaigns:
-    """Runs campaigns and keeps their figures.
+    """Runs campaigns in so many processes, and keeps their figures, in the folder of the tables.
 
-    Args:
-        bench: where they are run.
-        fingerprint: of tracker and dialogues.
-        splits: that the dialogues were read from; the other processes read them again.
-        folder: of the tables, where finished campaigns are kept; ``None`` = nowhere.
-        jobs: processes.
-        say: told about progress.
+    The other processes read the dialogues again, from their splits.
     """
 
     def __init__(

@@ -158,15 +158,7 @@ def prepare(
     jobs: int,
     say: Say,
 ) -> Comparison:
-    """Find the held-out dialogues of a tracker.
-
-    Args:
-        config: tracker and data.
-        searches: that are compared, as the option ``search`` takes them.
-        folder: of the tables, where finished campaigns are kept; ``None`` = nowhere.
-        jobs: processes that run campaigns.
-        say: told about progress.
-    """
+    """Find the held-out dialogues of a tracker; for folder and jobs see `Campaigns`."""
     policies = {name: named_policy(name) for name in searches if is_agent(name)}
     splits = [load_dialogues(config.data, split) for split in config.splits]
     tracker = tracker_for(config.settings(), splits[0])

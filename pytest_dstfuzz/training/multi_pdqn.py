@@ -19,6 +19,7 @@ use the one that does not know, the choice among sampled parameters the other.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -62,10 +63,7 @@ class MultiPDQN:
         # Begin in the middle of the cube, and with values of about 0.
         _shrink(self.actor[-1], 0.5)
         _shrink(self.critic[-1], 0.0)
-        self.actor_target = _perceptron((STATE_SIZE, wide, _D), generator).to(device)
-        self.critic_target = _perceptron((PASS_SIZE, wide, wide // 2, COUNT), generator).to(device)
-        self.actor_target.load_state_dict(self.actor.state_dict())
-        self.critic_target.load_state_dict(self.critic.state_dict())
+        self.actor_target, self.critic_target = deepcopy(self.actor), deepcopy(self.critic)
         self.actor_optimiser = torch.optim.Adam(
             self.actor.parameters(), config.actor_rate, fused=True
         )
@@ -89,17 +87,11 @@ class MultiPDQN:
         choices: Tensor | None = None,
         chosen: Tensor | None = None,
     ) -> Tensor:
-        """Return Q_a for every transformation by one pass each.
+        """Return Q_a for every transformation by one pass each: [B, 6], 0 where none was made.
 
-        Args:
-            network: the critic or its copy.
-            state: [B, STATE_SIZE].
-            x: [B, D] parameters; pass ``a`` sees those of ``a`` alone.
-            choices: [B, 6, CHOICE_SIZE], what they select; ``None`` = not known.
-            chosen: [B, 6], 1 for the passes to make; ``None`` = all.
-
-        Returns:
-            [B, 6]; 0 where no pass was made.
+        ``x`` is [B, D] parameters, of which pass ``a`` sees those of ``a`` alone; ``choices``, of
+        [B, 6, CHOICE_SIZE], what they select, if known; ``chosen``, of [B, 6], has 1 for the
+        passes to make, ``None`` = all.
         """
         wanted = state.new_ones(len(state), COUNT) if chosen is None else chosen
         row, a = wanted.nonzero(as_tuple=True)

@@ -26,16 +26,13 @@ class ReplayBatch(NamedTuple):
 
 
 class Replay:
-    """A ring of steps, so many as its capacity.
-
-    Attributes:
-        columns: by the name of a field of `ReplayBatch`, [capacity, ...] each.
-        added: steps so far, also those that are no longer kept.
-    """
+    """A ring of steps, so many as its capacity."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
+        #: Steps so far, also those that are no longer kept.
         self.added = 0
+        #: By the name of a field of `ReplayBatch`, [capacity, ...] each.
         self.columns: dict[str, npt.NDArray[Any]] = {
             "state": np.zeros((capacity, STATE_SIZE), np.float32),
             "vector": np.zeros((capacity, SPACE.dimension), np.float32),

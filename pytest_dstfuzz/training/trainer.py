@@ -19,14 +19,13 @@ from torch import Tensor
 
 from pytest_dstfuzz.agents.policy import COUNT, Exploration, PolicyChoice
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.errors import UserError, needs_extra, unknown_name
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.neural import threads
 from pytest_dstfuzz.trackers.runs import SavedRun, moments
-from pytest_dstfuzz.training.environment import Environment, EnvironmentStep, Observation
+from pytest_dstfuzz.training.environment import REWARDS, Environment, EnvironmentStep, Observation
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig, MultiPDQN
 from pytest_dstfuzz.training.replay import Replay, ReplayBatch
-from pytest_dstfuzz.training.reward import reward_by_name
 
 #: Candidates for the parameters of each transformation while training, see `Exploration`.
 _CANDIDATES: Final = 16
@@ -47,7 +46,7 @@ class TrainingConfig:
     calls: int = 40_000
     attempts: int = 8  #: At each turn, until one breaks it.
     dialogues: int = 48  #: Played side by side in a round.
-    reward: str = "broken"  #: Name of the reward, see `reward`.
+    reward: str = "broken"  #: Name of the reward, see `REWARDS`.
     #: Numbers of associated transformations; one is drawn for each episode.
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
     replay: int = 20_000  #: Steps that are remembered.
@@ -68,7 +67,8 @@ class TrainingConfig:
                 raise UserError(f"{name} must be at least 1, not {getattr(self, name)}")
         if not self.ks or not set(self.ks) <= set(range(1, COUNT + 1)):
             raise UserError(f"ks must be numbers from 1 to {COUNT}, not {self.ks}")
-        reward_by_name(self.reward)
+        if self.reward not in REWARDS:
+            raise unknown_name("reward", self.reward, REWARDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class AgentTrainer:
         self._environment = environment
         self._dialogues = tuple(dialogues)
         self._calls = calls
-        self._reward = reward_by_name(config.reward)
+        self._reward = REWARDS[config.reward]
 
     @property
     def calls(self) -> int:
@@ -196,7 +196,10 @@ class AgentTrainer:
         group, epsilon = self._group(), self.epsilon
         design = derive(config.seed, "agent", "design", number) % _SEED_BOUND
         observations = self._environment.reset(group, design)
-        episodes = {key: self._episode(number, key) for key in observations}
+        episodes: dict[int, _ScheduledEpisode] = {}
+        for key in observations:
+            rng = stream(config.seed, "agent", "act", number, key)
+            episodes[key] = _ScheduledEpisode(rng, int(rng.choice(config.ks)))
         replayed = stream(config.seed, "agent", "replay", number)
         steps = broken = 0
         losses: list[tuple[float, float]] = []
@@ -251,10 +254,6 @@ class AgentTrainer:
                 break
             group.append(self._dialogues[index])
         return group
-
-    def _episode(self, number: int, key: int) -> _ScheduledEpisode:
-        rng = stream(self.config.seed, "agent", "act", number, key)
-        return _ScheduledEpisode(rng, int(rng.choice(self.config.ks)))
 
     def _decide(
         self,

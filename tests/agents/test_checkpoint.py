@@ -143,11 +143,20 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
             lambda _, meta: meta["features"].update(state=3),
             f"state of its features is 3, in this release it is {STATE_SIZE}: train it again",
         ),
-        (lambda _, meta: meta.pop("about"), "its metadata lacks a good 'tracker'"),
-        (lambda _, meta: meta["about"].update(seed="1"), "lacks a good 'seed'"),
-        (lambda _, meta: meta["about"].update(calls=True), "lacks a good 'calls'"),
-        (lambda _, meta: meta["about"].update(ks="123"), "lacks a good 'ks'"),
-        (lambda _, meta: meta["about"].update(held_out=[1]), "lacks a good 'held_out'"),
+        (lambda _, meta: meta.pop("about"), "its metadata is damaged: lacks 'tracker'"),
+        (
+            lambda _, meta: meta["about"].update(seed="1"),
+            "seed: '1' where a whole number",
+        ),
+        (
+            lambda _, meta: meta["about"].update(calls=True),
+            "calls: True where a whole number",
+        ),
+        (lambda _, meta: meta["about"].update(ks="123"), "ks: '123' where a list is expected"),
+        (
+            lambda _, meta: meta["about"].update(held_out=[1]),
+            r"held_out\[0\]: 1 where a text",
+        ),
         (
             lambda _, meta: meta["about"].update(order="random"),
             "its order is 'random', not one of reading, distance",

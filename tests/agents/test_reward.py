@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.training.reward import (
+from pytest_dstfuzz.training.environment import (
     EDIT_PRICE,
+    REWARDS,
     WASTE_PRICE,
     AttemptOutcome,
     broken,
     gini,
-    reward_by_name,
 )
 
 RATES = st.sampled_from([0.0, 0.25]) | st.floats(0, 1)
@@ -82,7 +82,7 @@ def test_what_cannot_be_run_is_a_waste_whatever_it_is(outcome: AttemptOutcome) -
 
 
 def test_names() -> None:
-    assert reward_by_name("gini") is gini
-    assert reward_by_name("broken") is broken
+    assert {"gini": gini, "broken": broken} == REWARDS
+    trainer = pytest.importorskip("pytest_dstfuzz.training.trainer", exc_type=ImportError)
     with pytest.raises(UserError, match=r"unknown reward 'ginny'.*'gini'"):
-        reward_by_name("ginny")
+        trainer.TrainingConfig(reward="ginny")

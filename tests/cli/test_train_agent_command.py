@@ -14,7 +14,7 @@ import pytest
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.cli import training as cli_training
 from pytest_dstfuzz.perturb.engine import ORDERS
-from pytest_dstfuzz.training.reward import REWARDS
+from pytest_dstfuzz.training.environment import REWARDS
 
 BOT = """
 def track(context):

@@ -16,7 +16,6 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 from trade_data import dialogues  # noqa: E402
 
 from pytest_dstfuzz.errors import UserError  # noqa: E402
-from pytest_dstfuzz.trackers.registry import TRADE  # noqa: E402
 from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network, save_model  # noqa: E402
 from pytest_dstfuzz.trackers.trade.tracker import SHIPPED, load_trade  # noqa: E402
 from pytest_dstfuzz.trackers.trade.vocabulary import training_vocabulary  # noqa: E402
@@ -129,6 +128,6 @@ def test_a_batch_size_of_nothing_is_refused(model: Path) -> None:
 
 
 def test_the_shipped_model_loads() -> None:
-    tracker = TRADE()
+    tracker = load_trade()
     assert len(tracker.vocabulary.slots) == 30
     assert (SHIPPED / WEIGHTS).stat().st_size <= 15 * 2**20

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import read_json, write_json
+from pytest_dstfuzz.files import is_pickled, read_json, write_json
 from pytest_dstfuzz.trackers.neural import write_tensors
 from pytest_dstfuzz.trackers.trade.network import Shape, TradeNetwork
 from pytest_dstfuzz.trackers.trade.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -147,8 +147,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         content = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}") from error
-    # Zip archives and pickles are how torch.save writes; they may run code when read.
-    if content[:2] in {b"PK", b"\x80\x02", b"\x80\x04", b"\x80\x05"}:
+    if is_pickled(content):
         raise _bad(path, "a pickle, which is never loaded; save the weights as safetensors")
     try:
         return load_tensors(content)
