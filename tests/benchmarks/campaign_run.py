@@ -19,7 +19,7 @@ import pytest
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.trackers.registry import TRADE
+from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tokenise import tokenise
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -34,7 +34,7 @@ class Recorder:
     """The shipped TRADE, with a note of every context that it was asked for."""
 
     def __init__(self) -> None:
-        self.trade = TRADE(batch_size=BATCH)
+        self.trade = resolve_tracker("trade", batch_size=BATCH)
         self.asked: list[Context] = []
 
     def predict(self, contexts: Sequence[Context]) -> Sequence[Prediction]:

@@ -9,7 +9,7 @@ from pages_of_docs import texts
 
 from pytest_dstfuzz import load_dialogues
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.trackers.registry import SIMPLETOD, TRADE
+from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
 from tools.docs.gallery import SHOWN, marked, weaknesses
 
@@ -50,7 +50,7 @@ def test_each_weakness_is_there(name: str) -> None:
 
 def tracker(name: str) -> Tracker:
     """The shipped tracker of that name."""
-    return (TRADE if name == "TRADE" else SIMPLETOD)(batch_size=8)
+    return resolve_tracker(name.lower(), batch_size=8)
 
 
 def test_a_change_is_marked_word_by_word() -> None:

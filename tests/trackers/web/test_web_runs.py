@@ -13,7 +13,7 @@ import pytest
 from loopback import FAULTS, Asked, Says, Service
 from test_serve import served
 
-from pytest_dstfuzz.trackers.registry import TRADE
+from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.web.contract import About
 
 Serve = Callable[[Callable[[Asked], Says]], Service]
@@ -139,7 +139,7 @@ def test_workers_ask_the_same_service(
 def test_trade_behind_the_server_gives_the_same_report(pytester: pytest.Pytester) -> None:
     options = ("--dst-search=random", "--dst-turns=24")
     # Made first: torch must not be loaded anew after an inner run.
-    with served(TRADE(), about=About("trade")) as address:
+    with served(resolve_tracker("trade"), about=About("trade")) as address:
         inside = run(pytester, "trade", *options)
         outside = run(pytester, address, *options)
     assert outside == inside
