@@ -34,7 +34,8 @@ fi
 run --dst-update-baseline "$@"
 echo "commit $DST_BASELINE with the release"
 if [ -f "$DST_OUT/report.json" ] && grep -q '"outcome": "violation"' "$DST_OUT/report.json"; then
-  # For people: are these violations real? Fill the sheet in, then see the README beside this file.
+  # For people: are these violations real? Fill the sheet in, then:
+  #   dstfuzz audit robustness/report.json --judgements robustness/audit.csv
   # It decides nothing: judgements of an earlier report may still be there, and refuse this one.
   dstfuzz audit "$DST_OUT/report.json" --sheet "$DST_OUT/audit.csv" || echo "no sheet to judge"
 fi

@@ -10,10 +10,13 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
 import tomllib
 import types
 from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from pages_of_docs import ROOT, all_blocks, case, of, texts, title
@@ -144,6 +147,49 @@ def test_what_a_guide_shows_runs_in_pytest(page: str, options: str, my_bot: Path
     # breaks under hypothesis: what counts is that the block is found, loaded and run.
     assert done.returncode in (0, 1), done.stdout + done.stderr
     assert "error" not in done.stdout.lower().replace("errors", ""), done.stdout
+
+
+class SessionBot(BaseHTTPRequestHandler):
+    """A bot that takes one message and a session id, and tells the slots of a session."""
+
+    areas: ClassVar[dict[str, str]] = {}
+
+    def do_POST(self) -> None:
+        """Take a message, or answer with the slots."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = {"reply": "I see."}
+        if self.path == "/slots":
+            area = self.areas.get(asked["session"])
+            answer = {"hotel-area": area} if area else {}
+        elif found := re.findall("north|south|east|west|centre", asked["text"].lower()):
+            self.areas[asked["session"]] = found[-1]
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Log nothing."""
+
+
+def test_a_bot_of_single_messages_is_tested(my_bot: Path) -> None:
+    page = "guides/python.md"
+    (block,) = (b for at, b in of("python") if at == page and title(b) == "one_message.py")
+    (command,) = (b.text for at, b in of("shell") if at == page and "one_message" in b.text)
+    data = {"dialogue_id": "a", "users": ["A room in the north", "Rather the south, please"]}
+    (my_bot / "conversations.jsonl").write_text(json.dumps(data), encoding="utf-8")
+    with ThreadingHTTPServer(("127.0.0.1", 0), SessionBot) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        text = block.text.replace("localhost:5000", f"127.0.0.1:{server.server_address[1]}")
+        (my_bot / "one_message.py").write_text(text, encoding="utf-8")
+        words = [*shlex.split(command)[1:], "-q", "-p", "no:cacheprovider", "--dst-report=r.json"]
+        run = [sys.executable, "-m", "pytest", *words]
+        done = subprocess.run(run, cwd=my_bot, capture_output=True, text=True, check=False)
+        server.shutdown()
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    states = [
+        turn["clean_state"] for turn in json.loads((my_bot / "r.json").read_text("utf-8"))["turns"]
+    ]
+    assert states == [{"hotel-area": "north"}, {"hotel-area": "south"}]
 
 
 @pytest.mark.parametrize(("page", "block"), of("json"), ids=case)

@@ -22,6 +22,8 @@ PAGE = "guides/extending.md"
 SHOWN = {title(block): block for page, block in of("python", "toml") if page == PAGE}
 EXAMPLES = ("texting", "wrong_case", "dialect", "keyword_tracker", "lines_scheme", "vowel_search")
 EXAMPLES += ("closed_slots",)
+#: The tracker of the README stands for the reader's own.
+BOT: Block = next(block for page, block in of("python") if page == "README.md")
 
 
 PACKAGE = ROOT / "examples" / "extension"
@@ -123,6 +125,7 @@ def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines:
     for name, block in SHOWN.items():
         if name.endswith(".py") and not name.startswith("test_"):
             (tmp_path / name).write_text(block.text, encoding="utf-8")
+    (tmp_path / "my_bot.py").write_text(BOT.text, encoding="utf-8")
     commands = [
         line.replace("lines://localhost:9000", lines)
         for page, block in of("shell")
@@ -135,6 +138,17 @@ def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines:
         options = command.removeprefix("pytest ")
         report = report_of(Path(sys.executable), tmp_path, f"{options} --dst-turns=10")
         assert report["turns"], command
+
+
+def test_for_an_operator_alone_one_line_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("import texting\n", encoding="utf-8")
+    (tmp_path / "texting.py").write_text(SHOWN["texting.py"].text, encoding="utf-8")
+    (tmp_path / "my_bot.py").write_text(BOT.text, encoding="utf-8")
+    (command,) = (
+        block.text for page, block in of("shell") if page == PAGE and "my_bot" in block.text
+    )
+    report = report_of(Path(sys.executable), tmp_path, command.removeprefix("pytest "))
+    assert "word_replace/texting" in operators(report)
 
 
 def test_a_suite_may_return_the_search_itself(python: Path, tmp_path: Path) -> None:
