@@ -53,8 +53,9 @@ class Audit:
 
         What another judge has said meanwhile, in another process, is taken over from the file.
         """
+        known_rows = {row.id for row in self.sample.rows}
         for name, verdict in verdicts.items():
-            if name not in self.sample.by_id:
+            if name not in known_rows:
                 raise DataError(f"judgement of {name!r}, which the sample does not have")
             if verdict not in VERDICTS:
                 raise DataError(

@@ -106,11 +106,6 @@ class Sample:
     rows: tuple[AuditRow, ...]
 
     @cached_property
-    def by_id(self) -> Mapping[str, AuditRow]:
-        """Id -> row."""
-        return {row.id: row for row in self.rows}
-
-    @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of all rows and of the key: judgements are of one sample."""
         rows = [[row.shown(), row.key()] for row in self.rows]

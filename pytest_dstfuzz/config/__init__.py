@@ -23,7 +23,6 @@ from pytest_dstfuzz.config.secret import masked_words as masked_words
 from pytest_dstfuzz.config.secret import revealed as revealed
 from pytest_dstfuzz.config.settings import NO_CACHE as NO_CACHE
 from pytest_dstfuzz.config.settings import BudgetSettings as BudgetSettings
-from pytest_dstfuzz.config.settings import DataSettings as DataSettings
 from pytest_dstfuzz.config.settings import GateSettings as GateSettings
 from pytest_dstfuzz.config.settings import OutputSettings as OutputSettings
 from pytest_dstfuzz.config.settings import Settings as Settings

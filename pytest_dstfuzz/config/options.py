@@ -31,18 +31,8 @@ _TRACKER = (
         "http(s)://..., rasa+http(s)://..., openai+http(s)://..., or what a package or a "
         "conftest.py registers",
     ),
-    Option(
-        "checkpoint",
-        _PATH,
-        "weights of the tracker instead of the shipped ones",
-        scopes=("path", "place"),
-    ),
-    Option(
-        "device",
-        _NAME,
-        "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)",
-        scopes=("place",),
-    ),
+    _read("checkpoint", _PATH, "weights of the tracker instead of the shipped ones"),
+    _place("device", _NAME, "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)"),
     Option(
         "batch_size",
         Value(parsers.integer(1, 65536), "N", int),
@@ -60,7 +50,7 @@ _TRACKER = (
         "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
         "vote (default: 3)",
     ),
-    Option(
+    _place(
         "tracker",
         Value(parsers.tracker_keys, "KEY=VALUE", separator="\n"),
         "a key of the tracker, which may be repeated (one a line in an ini file), and goes before "
@@ -68,7 +58,6 @@ _TRACKER = (
         f"{keys_of(SERVICES)}; of Rasa: {keys_of(('rasa',))}; of chat models: "
         f"{keys_of(('openai',))}; of a tracker from a package or a conftest.py: the parameters "
         "of its factory",
-        scopes=("place",),
     ),
     *TRACKER_KEYS,
 )
@@ -80,11 +69,10 @@ _DATA = (
         "of your own is about robustness; default), yes (also for the tracker of an ini file) or "
         "no",
     ),
-    Option(
+    _read(
         "data",
         _PATH,
         "dialogues: a folder, a file, a zip, or a named data set (default: the shipped sample)",
-        scopes=("path", "place"),
     ),
     Option("split", Value(parsers.canonical_split, "SPLIT"), "train, val or test (default: test)"),
     Option(
@@ -195,11 +183,10 @@ _BUDGET = (
         Value(parsers.positive("seconds"), "S", float),
         "stop the run gracefully after so many seconds; no answer is waited for beyond that",
     ),
-    Option(
+    _place(
         "preflight_seconds",
         Value(parsers.positive("seconds"), "S", float),
         "seconds that testing the tracker before the run may take (default: 300)",
-        scopes=("place",),
     ),
     _session(
         "max_calls",
@@ -223,12 +210,11 @@ _BUDGET = (
         "one in pytest's cache folder)",
         scopes=("path", "written", "place"),
     ),
-    Option(
+    _place(
         "cache_size",
         Value(parsers.integer(1, 1_000_000), "MB", int),
         "megabytes that this file may take; what was not used for longest goes first (default: "
         "500)",
-        scopes=("place",),
     ),
 )
 _OUTPUT = (
@@ -280,25 +266,22 @@ _GATE = (
         "gate: compare with the outcomes that an earlier build left in this file (implies "
         "fail-on=gate; needs the extra 'report')",
     ),
-    Option(
+    _of_baseline(
         "update_baseline",
         SWITCH,
         "write this build's outcomes to the file of --dst-baseline instead",
-        scopes=("session", "baseline"),
     ),
-    Option(
+    _of_baseline(
         "max_regression",
         Value(rates.parse_points, "POINTS", float),
         "gate: by how much the failure rate may rise over the baseline's, such as 2pp (default: "
         "2pp)",
-        scopes=("session", "baseline"),
     ),
-    Option(
+    _of_baseline(
         "max_clean_drift",
         Value(rates.parse_limit, "RATE", float),
         "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "
         "(default: 0); more is exit status 8, unless labels say that the answers got no worse",
-        scopes=("session", "baseline"),
     ),
     _session(
         "inconclusive",

@@ -109,12 +109,8 @@ def table_keys(path: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for key, value in table.items():
         name = key.replace("-", "_")
-        if name in known:
-            text = known[name].text_of(value)
-        else:
-            text = ("no", "yes")[value] if isinstance(value, bool) else None
-            if isinstance(value, str | int | float) and text is None:
-                text = str(value)
+        # Of a factory's own parameter nothing is known: what is yes or no is taken too.
+        text = known.get(name, Option(name, parsers.SWITCH, "")).text_of(value)
         if text is None:
             several = name in known and known[name].value.separator
             how = "a list of texts" if several else "a text or a number"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -91,13 +91,8 @@ def _has_dialogue_keys(line: str) -> bool:
     return "dialogue_id" in keys or bool(keys & {"turns", "utterances", "users"})
 
 
-#: Kinds of file that hold dialogues, by layout.
-_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "original": ("original",),
-    "sharded": ("sharded",),
-    "trade": ("trade", "trade-tsv"),
-    "jsonl": ("jsonl",),
-}
+#: Kinds of file that hold dialogues: a layout each, but for the other form of one.
+_KINDS: Final = (*LAYOUTS, "trade-tsv")
 
 #: Kinds that are looked for beside a single file.
 _EXTRAS: Final = ("list", "ontology", "schema")
@@ -149,8 +144,7 @@ def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
     files = list_files(source)
     single = source.is_file() and source.suffix.lower() != ".zip"
     pairs = [(kind, file) for file in files if (kind := classify(file))]
-    data_kinds = {kind for kinds in _KINDS.values() for kind in kinds}
-    if not any(kind in data_kinds for kind, _ in pairs):
+    if not any(kind in _KINDS for kind, _ in pairs):
         if all(not file.head(1 << 10).strip() for file in files):
             raise DataError(f"{source} is empty; {_EXPECTED}")
         raise DataError(f"{source} holds no dialogues in a layout that is known; {_EXPECTED}")
@@ -176,11 +170,11 @@ def choose(files: Catalogue, split: str, layout: str | None) -> SplitFiles:
         f"{files.source} holds the split {split!r} in several layouts: read in the layout "
         f"{best.layout!r}, not in {' or '.join(map(repr, others))}."
     )
-    return SplitFiles(best.layout, best.files, best.ids, best.listed, (*best.notes, note))
+    return replace(best, notes=(*best.notes, note))
 
 
 def _of_layout(files: Catalogue, split: str, layout: str) -> SplitFiles | None:
-    pairs = files.of(*_KINDS[layout])
+    pairs = files.of(layout, f"{layout}-tsv")
     if not pairs:
         return None
     if layout == "jsonl" and files.single:

@@ -13,7 +13,6 @@ import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 from typing import Final, cast
 
 from pytest_dstfuzz.errors import DataError, unknown_name
@@ -176,76 +175,72 @@ class Dataset:
 
 _BUDZIANOWSKI: Final = ("budzianowski/multiwoz", "fe0c8e65cfcd8462bd33c86e35f21addc84ca82b")
 
-_SHARDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "dev": (
-            "994fec69745c3dfd469835e90bf5cba2d1c4af47",
-            "90e368c50db6bb8d6fbec2fa396e71396ca5a3f7",
-        ),
-        "test": (
-            "fd420005cc9dc259892f541b001d9d48608bd38d",
-            "8ce97bc17acc3d1105d92d8d936520b8c93892ba",
-        ),
-        "train": (
-            "1ab08d377750e83493095b0eb1249df81a99ba21",
-            "d182eae43341a44ebe3807ed61e829d73dc34a84",
-            "2544e4c90a5eeef4c290fe2cf0c4c4d70c4f69ff",
-            "ec487da741ebc423770ae2d09c9cb5c70b81bd1f",
-            "34d733cbc334bb39c79e6f06652b1d1aa997307e",
-            "8d390b5dac386dd87c927eafaec63699fde304ea",
-            "ee6a677c78d8416779840e2dd306d668851061b6",
-            "cf849daab0a6f0caa3f543a6f6d171e443a80dce",
-            "ee088d84d2c274c6f3fb3e119346bfd3321c986e",
-            "8b6252a34be01fa9500511dc5cc30121cb1ac7f7",
-            "c24eb2c071e3d2ab3f12f742eb591a2526d0c19f",
-            "89937591b044fa964a0430480cd9f91dfc681a6a",
-            "c39aa0c69fda70278ff37de94f2189f2bb3f9e69",
-            "d0399d022e916ae79b40df7adb92cb17fe97ad57",
-            "e1db3d9ab1475ffffd725d1e8326f7b1df2adf38",
-            "079e9f5881429c398626c8615cb979b67c46329d",
-            "2cdad94fbcbf80c21e67cb57d40eece195fe3181",
-        ),
-    }
-)
+_SHARDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "dev": (
+        "994fec69745c3dfd469835e90bf5cba2d1c4af47",
+        "90e368c50db6bb8d6fbec2fa396e71396ca5a3f7",
+    ),
+    "test": (
+        "fd420005cc9dc259892f541b001d9d48608bd38d",
+        "8ce97bc17acc3d1105d92d8d936520b8c93892ba",
+    ),
+    "train": (
+        "1ab08d377750e83493095b0eb1249df81a99ba21",
+        "d182eae43341a44ebe3807ed61e829d73dc34a84",
+        "2544e4c90a5eeef4c290fe2cf0c4c4d70c4f69ff",
+        "ec487da741ebc423770ae2d09c9cb5c70b81bd1f",
+        "34d733cbc334bb39c79e6f06652b1d1aa997307e",
+        "8d390b5dac386dd87c927eafaec63699fde304ea",
+        "ee6a677c78d8416779840e2dd306d668851061b6",
+        "cf849daab0a6f0caa3f543a6f6d171e443a80dce",
+        "ee088d84d2c274c6f3fb3e119346bfd3321c986e",
+        "8b6252a34be01fa9500511dc5cc30121cb1ac7f7",
+        "c24eb2c071e3d2ab3f12f742eb591a2526d0c19f",
+        "89937591b044fa964a0430480cd9f91dfc681a6a",
+        "c39aa0c69fda70278ff37de94f2189f2bb3f9e69",
+        "d0399d022e916ae79b40df7adb92cb17fe97ad57",
+        "e1db3d9ab1475ffffd725d1e8326f7b1df2adf38",
+        "079e9f5881429c398626c8615cb979b67c46329d",
+        "2cdad94fbcbf80c21e67cb57d40eece195fe3181",
+    ),
+}
 
 #: The data sets that ``dstfuzz fetch`` knows, by name.
-DATASETS: Final[Mapping[str, Dataset]] = MappingProxyType(
-    {
-        "multiwoz20": Dataset(
-            *_BUDZIANOWSKI,
-            "data",
-            {"MultiWOZ_2.0.zip": "4457555aff779b1e8140dca79e59bfed0832877c"},
-        ),
-        "multiwoz21": Dataset(
-            *_BUDZIANOWSKI,
-            "data",
-            {"MultiWOZ_2.1.zip": "c30d869f77e86fe2bf19245120e771f28cb32bfa"},
-        ),
-        "multiwoz22": Dataset(
-            *_BUDZIANOWSKI,
-            "data/MultiWOZ_2.2",
-            {"schema.json": "73776eb237d964f08dfc825a0239ce6d9856b80f"}
-            | {
-                f"{split}/dialogues_{number:03d}.json": blob_id
-                for split, blob_ids in _SHARDS.items()
-                for number, blob_id in enumerate(blob_ids, start=1)
-            },
-        ),
-        "multiwoz23": Dataset(
-            "lexmen318/MultiWOZ-coref",
-            "3f53c94c4a81e428b4c1c32e735f36b60d6aed48",
-            "",
-            {"MultiWOZ2_3.zip": "b1e35eb63e07da9116940ae52adff79f9900da79"},
-            lists_from="multiwoz21",
-        ),
-        "multiwoz24": Dataset(
-            "smartyfh/MultiWOZ2.4",
-            "6807c1d85f547fcaae10494d26991d2d37c90a63",
-            "data",
-            {"MULTIWOZ2.4.zip": "e031162b461bddebc9c00ae83234387edde6d449"},
-        ),
-    }
-)
+DATASETS: Final[Mapping[str, Dataset]] = {
+    "multiwoz20": Dataset(
+        *_BUDZIANOWSKI,
+        "data",
+        {"MultiWOZ_2.0.zip": "4457555aff779b1e8140dca79e59bfed0832877c"},
+    ),
+    "multiwoz21": Dataset(
+        *_BUDZIANOWSKI,
+        "data",
+        {"MultiWOZ_2.1.zip": "c30d869f77e86fe2bf19245120e771f28cb32bfa"},
+    ),
+    "multiwoz22": Dataset(
+        *_BUDZIANOWSKI,
+        "data/MultiWOZ_2.2",
+        {"schema.json": "73776eb237d964f08dfc825a0239ce6d9856b80f"}
+        | {
+            f"{split}/dialogues_{number:03d}.json": blob_id
+            for split, blob_ids in _SHARDS.items()
+            for number, blob_id in enumerate(blob_ids, start=1)
+        },
+    ),
+    "multiwoz23": Dataset(
+        "lexmen318/MultiWOZ-coref",
+        "3f53c94c4a81e428b4c1c32e735f36b60d6aed48",
+        "",
+        {"MultiWOZ2_3.zip": "b1e35eb63e07da9116940ae52adff79f9900da79"},
+        lists_from="multiwoz21",
+    ),
+    "multiwoz24": Dataset(
+        "smartyfh/MultiWOZ2.4",
+        "6807c1d85f547fcaae10494d26991d2d37c90a63",
+        "data",
+        {"MULTIWOZ2.4.zip": "e031162b461bddebc9c00ae83234387edde6d449"},
+    ),
+}
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:

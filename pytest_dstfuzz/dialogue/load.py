@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import canonical_split
@@ -86,14 +85,12 @@ def _name_of(path: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "data"
 
 
-_READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = MappingProxyType(
-    {
-        "original": published.read_original,
-        "sharded": published.read_sharded,
-        "trade": trade.read_json,
-        "trade-tsv": trade.read_tsv,
-    }
-)
+_READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = {
+    "original": published.read_original,
+    "sharded": published.read_sharded,
+    "trade": trade.read_json,
+    "trade-tsv": trade.read_tsv,
+}
 
 
 @gc_paused()

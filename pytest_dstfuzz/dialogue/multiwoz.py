@@ -7,7 +7,6 @@ slot of MultiWOZ by name.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 _SLOTS_OF: Final = {
@@ -36,35 +35,31 @@ ATTRACTION_TYPES: Final = (
 )
 
 #: What kind of value a slot takes, by the last part of its name (see ``slot_kind``).
-KINDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "area": "area",
-        "arriveby": "time",
-        "book day": "day",
-        "book people": "number",
-        "book stay": "number",
-        "book time": "time",
-        "day": "day",
-        "food": "food",
-        "internet": "yes/no",
-        "leaveat": "time",
-        "parking": "yes/no",
-        "pricerange": "price",
-        "stars": "number",
-    }
-)
+KINDS: Final[Mapping[str, str]] = {
+    "area": "area",
+    "arriveby": "time",
+    "book day": "day",
+    "book people": "number",
+    "book stay": "number",
+    "book time": "time",
+    "day": "day",
+    "food": "food",
+    "internet": "yes/no",
+    "leaveat": "time",
+    "parking": "yes/no",
+    "pricerange": "price",
+    "stars": "number",
+}
 
-_CLOSED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "area": AREAS,
-        "attraction type": ATTRACTION_TYPES,
-        "day": DAYS,
-        "hotel type": ("guesthouse", "hotel"),
-        "number": tuple(str(number) for number in range(1, 9)),
-        "price": PRICES,
-        "yes/no": ("no", "yes"),
-    }
-)
+_CLOSED: Final[Mapping[str, tuple[str, ...]]] = {
+    "area": AREAS,
+    "attraction type": ATTRACTION_TYPES,
+    "day": DAYS,
+    "hotel type": ("guesthouse", "hotel"),
+    "number": tuple(str(number) for number in range(1, 9)),
+    "price": PRICES,
+    "yes/no": ("no", "yes"),
+}
 
 
 def slot_kind(slot: str) -> str:
@@ -82,73 +77,67 @@ def closed_values(slot: str) -> tuple[str, ...]:
 
 
 #: Repairs of attraction types: plurals and the spellings of 2.0 and 2.1.
-TYPE_REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "architectural": "architecture",
-        "boating": "boat",
-        "boats": "boat",
-        "churches": "church",
-        "cinemas": "cinema",
-        "colleges": "college",
-        "concert halls": "concert hall",
-        "concerthall": "concert hall",
-        "concerthalls": "concert hall",
-        "multiple sport": "multiple sports",
-        "museums": "museum",
-        "musuem": "museum",
-        "mutliple sports": "multiple sports",
-        "night club": "nightclub",
-        "night clubs": "nightclub",
-        "nightclubs": "nightclub",
-        "parks": "park",
-        "pool": "swimming pool",
-        "pools": "swimming pool",
-        "swimming pools": "swimming pool",
-        "swimmingpool": "swimming pool",
-        "swimmingpools": "swimming pool",
-        "theater": "theatre",
-        "theaters": "theatre",
-        "theatres": "theatre",
-    }
-)
+TYPE_REPAIRS: Final[Mapping[str, str]] = {
+    "architectural": "architecture",
+    "boating": "boat",
+    "boats": "boat",
+    "churches": "church",
+    "cinemas": "cinema",
+    "colleges": "college",
+    "concert halls": "concert hall",
+    "concerthall": "concert hall",
+    "concerthalls": "concert hall",
+    "multiple sport": "multiple sports",
+    "museums": "museum",
+    "musuem": "museum",
+    "mutliple sports": "multiple sports",
+    "night club": "nightclub",
+    "night clubs": "nightclub",
+    "nightclubs": "nightclub",
+    "parks": "park",
+    "pool": "swimming pool",
+    "pools": "swimming pool",
+    "swimming pools": "swimming pool",
+    "swimmingpool": "swimming pool",
+    "swimmingpools": "swimming pool",
+    "theater": "theatre",
+    "theaters": "theatre",
+    "theatres": "theatre",
+}
 
 #: Repairs of food labels: a spelling, and pairs that the TRADE layout runs together.
-FOOD_REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "barbequemodern european": "barbeque",
-        "caribbeanindian": "caribbean",
-        "jamaicanchinese": "jamaican",
-        "north americanindian": "north american",
-        "portugese": "portuguese",
-    }
-)
+FOOD_REPAIRS: Final[Mapping[str, str]] = {
+    "barbequemodern european": "barbeque",
+    "caribbeanindian": "caribbean",
+    "jamaicanchinese": "jamaican",
+    "north americanindian": "north american",
+    "portugese": "portuguese",
+}
 
 #: Repairs of whole names, applied after the general rules for names.
 #: The canonical form is the one that people type, so that it is found in utterances.
-NAME_REPAIRS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "17": "one seven",
-        "2 2": "two two",
-        "2 two": "two two",
-        "2 two and cote": "two two and cote",
-        "christ college": "christs college",
-        "churchills college": "churchill college",
-        "city roomz": "cityroomz",
-        "el shaddai guest house": "el shaddai",
-        "el shaddia": "el shaddai",
-        "el shaddia guest house": "el shaddai",
-        "gallery at 12": "gallery at twelve",
-        "gallery at 12 a high street": "gallery at twelve a high street",
-        "museum of archaelogy and anthropogy": "museum of archaeology and anthropology",
-        "museum of archaelogy and anthropology": "museum of archaeology and anthropology",
-        "pizza hut fenditton": "pizza hut fen ditton",
-        "restaurant 17": "restaurant one seven",
-        "restaurant 2 2": "restaurant two two",
-        "restaurant 2 two": "restaurant two two",
-        "restaurant 22": "restaurant two two",
-        "the gallery at 12": "the gallery at twelve",
-    }
-)
+NAME_REPAIRS: Final[Mapping[str, str]] = {
+    "17": "one seven",
+    "2 2": "two two",
+    "2 two": "two two",
+    "2 two and cote": "two two and cote",
+    "christ college": "christs college",
+    "churchills college": "churchill college",
+    "city roomz": "cityroomz",
+    "el shaddai guest house": "el shaddai",
+    "el shaddia": "el shaddai",
+    "el shaddia guest house": "el shaddai",
+    "gallery at 12": "gallery at twelve",
+    "gallery at 12 a high street": "gallery at twelve a high street",
+    "museum of archaelogy and anthropogy": "museum of archaeology and anthropology",
+    "museum of archaelogy and anthropology": "museum of archaeology and anthropology",
+    "pizza hut fenditton": "pizza hut fen ditton",
+    "restaurant 17": "restaurant one seven",
+    "restaurant 2 2": "restaurant two two",
+    "restaurant 2 two": "restaurant two two",
+    "restaurant 22": "restaurant two two",
+    "the gallery at 12": "the gallery at twelve",
+}
 
 #: Words that say which slot a value is for (domain and slot words), sorted.
 CUE_WORDS: Final = tuple(

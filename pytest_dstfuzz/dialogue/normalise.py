@@ -25,7 +25,6 @@ import re
 import reprlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from types import MappingProxyType
 from typing import Final
 
 from pytest_dstfuzz.dialogue import multiwoz
@@ -58,14 +57,12 @@ _TOO_GREAT: Final = 10**100
 _ANY: Final = "any"  # MultiWOZ writes it for dontcare; elsewhere it may be a value.
 
 _QUOTES: Final = str.maketrans({"’": "'", "‘": "'", "`": "'", "´": "'"})
-_NUMBER_WORDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        word: str(number)
-        for number, word in enumerate(
-            ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-        )
-    }
-)
+_NUMBER_WORDS: Final[Mapping[str, str]] = {
+    word: str(number)
+    for number, word in enumerate(
+        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    )
+}
 _NUMBER = re.compile(r"([0-9]+|[a-z]+)(?:[ -]?(?:stars?|people|persons?|guests?|nights?|days?))?")
 _TIME = re.compile(
     r"(?:(?:after|before|by|at|around|about) )?"
@@ -190,9 +187,7 @@ def _squash(slot: str) -> str:
     return re.sub(rf"^({'|'.join(multiwoz.DOMAINS)})semi", r"\1", letters)
 
 
-_SLOT_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {_squash(slot): slot for slot in multiwoz.SLOTS}
-)
+_SLOT_NAMES: Final[Mapping[str, str]] = {_squash(slot): slot for slot in multiwoz.SLOTS}
 
 
 def _yes_no(text: str) -> str:
@@ -248,17 +243,15 @@ def _name(text: str) -> str:
     return multiwoz.NAME_REPAIRS.get(text, text)
 
 
-_RULES: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
-    {
-        "area": _area,
-        "attraction type": lambda text: multiwoz.TYPE_REPAIRS.get(text, text),
-        "day": _starts_with(multiwoz.DAYS),
-        "food": lambda text: multiwoz.FOOD_REPAIRS.get(text, text),
-        "hotel type": _hotel_type,
-        "name": _name,
-        "number": _number,
-        "price": _starts_with(multiwoz.PRICES),
-        "time": _time,
-        "yes/no": _yes_no,
-    }
-)
+_RULES: Final[Mapping[str, Callable[[str], str]]] = {
+    "area": _area,
+    "attraction type": lambda text: multiwoz.TYPE_REPAIRS.get(text, text),
+    "day": _starts_with(multiwoz.DAYS),
+    "food": lambda text: multiwoz.FOOD_REPAIRS.get(text, text),
+    "hotel type": _hotel_type,
+    "name": _name,
+    "number": _number,
+    "price": _starts_with(multiwoz.PRICES),
+    "time": _time,
+    "yes/no": _yes_no,
+}

@@ -9,7 +9,14 @@ from typing import Any
 import msgspec
 
 from pytest_dstfuzz.dialogue import multiwoz
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue, DialogueSet, Ontology
+from pytest_dstfuzz.dialogue.dialogues import (
+    DONTCARE,
+    BeliefState,
+    Dialogue,
+    DialogueSet,
+    Ontology,
+    Turn,
+)
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -123,19 +130,12 @@ def with_slots(data: DialogueSet, names: Sequence[str]) -> DialogueSet:
         source="the option slots (--dst-slots: all slots of the bot)",
     )
 
-    def of(dialogue: Dialogue) -> Dialogue:
-        turns = (
-            turn
-            if turn.state is None
-            else replace(
-                turn,
-                state=BeliefState({s: v for s, v in turn.state.items() if s in ontology.values}),
-            )
-            for turn in dialogue.turns
-        )
-        return replace(dialogue, turns=tuple(turns))
+    def cut(turn: Turn) -> Turn:
+        kept = {slot: v for slot, v in (turn.state or {}).items() if slot in ontology.values}
+        return turn if turn.state is None else replace(turn, state=BeliefState(kept))
 
-    return replace(data, ontology=ontology, dialogues=tuple(map(of, data.dialogues)))
+    dialogues = (replace(each, turns=tuple(map(cut, each.turns))) for each in data.dialogues)
+    return replace(data, ontology=ontology, dialogues=tuple(dialogues))
 
 
 def partial_labels(data: DialogueSet) -> str:
