@@ -69,14 +69,15 @@ class HttpScheme:
 
     Attributes:
         kind: what comes before ``+http``; ``""`` for the own contract.
-        module: whose ``create(address, service, data, settings)`` returns the tracker.
+        folder: of `trackers`, whose ``tracker.create(address, service, data, settings)`` returns
+            the tracker.
         extra: that the module needs.
         needs: packages of that extra.
         about: whom its own options are for, for messages.
     """
 
     kind: str
-    module: str
+    folder: str
     extra: str = "http"
     needs: tuple[str, ...] = ("httpx", "httpcore")
     about: str = "services"
@@ -101,21 +102,15 @@ class HttpScheme:
         """
         scheme, _, rest = address.full.partition("://")
         with needs_extra(f"a tracker at {scheme}://...", self.extra, *self.needs):
-            create = importlib.import_module(self.module).create
+            module = importlib.import_module(f"pytest_dstfuzz.trackers.{self.folder}.tracker")
         url = Address(f"{scheme.lower().removeprefix(self.prefix)}://{rest}")
-        return cast("Tracker", create(url, service, data, settings))
+        return cast("Tracker", module.create(url, service, data, settings))
 
 
 _SHIPPED: Final = (
-    HttpScheme("", "pytest_dstfuzz.trackers.web.tracker"),
-    HttpScheme("rasa", "pytest_dstfuzz.trackers.rasa.tracker", about="the slots of a Rasa bot"),
-    HttpScheme(
-        "openai",
-        "pytest_dstfuzz.trackers.chat",
-        "chat",
-        ("httpx", "httpcore", "jinja2"),
-        about="chat models",
-    ),
+    HttpScheme("", "web"),
+    HttpScheme("rasa", "rasa", about="the slots of a Rasa bot"),
+    HttpScheme("openai", "chat", "chat", ("httpx", "httpcore", "jinja2"), about="chat models"),
 )
 #: Called as said above; whatever `as_tracker` takes may be returned.
 SchemeFactory = Callable[..., object]

@@ -1,52 +1,23 @@
-"""The contract of a tracker over HTTP: one POST for each dialogue, in JSON.
+"""The contract of a tracker over HTTP, in JSON; docs/guides/http.md has all of it.
 
-The request is the dialogue so far, oldest exchange first; ``system`` is ``""`` where the
-system said nothing, as at the start::
+One POST for each dialogue, oldest exchange first, or for a group of them where the service says
+how many ``dialogues`` it takes at once; the answers stand in the order of the dialogues::
 
-    POST <address>
     {"version": 1, "dialogue": [{"system": "", "user": "a room in the north"},
                                 {"system": "For when?", "user": "tuesday, please"}]}
-
-The answer is the belief state after the last user utterance. A slot that is absent, or null,
-was not mentioned; ``"dontcare"`` is a value. Values may be what a Python tracker may return too,
-by `normalise.value_text`: numbers, booleans, and lists of which the first value counts::
-
     {"state": {"hotel-area": "north", "hotel-day": "tuesday"}}
 
-A tracker with probabilities may add one of two: ``distributions``, for each slot the
-probability distributions that its value was chosen from (each a list of numbers that add up
-to 1, or its largest ones), or ``impurities``, for each slot the mean Gini impurity of its
-distributions, 0 to 1. They tell searches how sure the tracker was.
-
-Any other status than 200 says that there is no answer: 408, 425, 429 and those from 500 on,
-and a broken connection, are for a while, and the same is asked again a little later, or when
-``Retry-After`` says (at most ten minutes); all others are for good. After an answer of another
-shape, or a page for people, the same is asked once more. A tracker that fails on a dialogue
-answers 422. The body of such an answer is shown to the user.
-
-A service may also say what it is; where its version is declared, and only there, answers may
-be used again in a later run::
-
-    GET <address>
-    {"name": "hotel bot", "version": "2024-05-17", "slots": ["hotel-area", "hotel-day"],
-     "dialogues": 64}
-
-One that may answer the same dialogue in several ways, such as one that samples, says
-``"repeatable": false``: what it says is put to the vote, see `campaign.answers`.
-
-With ``dialogues`` it also takes requests for so many dialogues at once, a group: a tracker that
-computes in batches answers many in little more time than one. The answers stand in the order of
-the dialogues, and where there is none, an object says why::
-
-    POST <address>
     {"version": 1, "dialogues": [[{"system": "", "user": "a room in the north"}],
                                  [{"system": "", "user": "a taxi, please"}]]}
+    {"answers": [{"state": {"hotel-area": "north"}}, {"error": "why there is none"}]}
 
-    {"answers": [{"state": {"hotel-area": "north"}},
-                 {"error": "the tracker failed: IndexError: list index out of range"}]}
+Values may be what a Python tracker may return too, by `normalise.value_text`. Beside the state
+may stand ``distributions``, for each slot the probability distributions that its value was chosen
+from (each a list of numbers that add up to 1, or its largest ones), or ``impurities``, for each
+slot the mean Gini impurity of its distributions, 0 to 1.
 
-Such a request may take as long as those for its dialogues alone would one after another, and
-nothing is lost by it: where it is refused, or fails at every attempt, those are made.
+A group may take as long as its dialogues alone would one after another, and nothing is lost by
+it: where it is refused, or fails at every attempt, they are asked for one by one.
 """
 
 from __future__ import annotations

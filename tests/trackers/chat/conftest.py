@@ -10,7 +10,7 @@ import pytest
 # Loaded before any inner run: such a run forgets the modules that it was the first to load,
 # and the classes of errors must not be there twice.
 import pytest_dstfuzz.plugin.hooks
-import pytest_dstfuzz.trackers.chat  # noqa: F401
+import pytest_dstfuzz.trackers.chat.tracker  # noqa: F401
 
 sys.path.append(str(Path(__file__).parents[1] / "web"))
 

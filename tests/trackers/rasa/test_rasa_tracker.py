@@ -12,7 +12,7 @@ from rasa_server import TOKEN, RasaServer, serving
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange, Ontology
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.rasa import RasaTracker, create
+from pytest_dstfuzz.trackers.rasa.tracker import RasaTracker, create
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.web.transport import Transport
