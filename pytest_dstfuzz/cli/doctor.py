@@ -72,7 +72,12 @@ def examine(folder: Path) -> dict[str, Any]:
     """Return all that is told of pytest started in a folder, as plain JSON values."""
     problems: list[str] = []
     package = Path(__file__).parents[1]
-    cache = _cache_folder()
+    cache: Path | None = None
+    # Which package it is that is not installed stands among the problems.
+    with contextlib.suppress(ImportError):
+        from pytest_dstfuzz.dialogue.fetch import cache_folder  # noqa: PLC0415 - help is quick
+
+        cache = cache_folder()
     return {
         "version": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -96,17 +101,6 @@ def examine(folder: Path) -> dict[str, Any]:
     }
 
 
-def _cache_folder() -> Path | None:
-    """Return the folder of fetched data sets; ``None`` where what finds it is not installed."""
-    try:
-        from pytest_dstfuzz.dialogue.fetch import cache_folder  # noqa: PLC0415 - help is quick
-
-        return cache_folder()
-    except ImportError:
-        # Which package it is stands among the problems.
-        return None
-
-
 def _packages(problems: list[str]) -> list[dict[str, Any]]:
     """Return each package that this one needs, or one of its extras, and what is installed."""
     try:
@@ -128,7 +122,9 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
     for name, least in wanted.items():
         # The smallest first: it is the one to install.
         of = sorted(extras[name], key=lambda extra: (sizes[extra], extra))
-        version = _version(name)
+        version = None
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            version = metadata.version(name)
         if version is None and "" in of:
             problems.append(f"the package {name} is missing: pip install {_NAME} again")
         elif version is not None and _older(version, least):
@@ -137,13 +133,6 @@ def _packages(problems: list[str]) -> list[dict[str, Any]]:
         item = {"name": name, "needs": least, "installed": version}
         found.append({**item, "extras": [] if "" in of else of, "install": install})
     return found
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _older(version: str, wanted: str) -> bool:

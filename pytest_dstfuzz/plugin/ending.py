@@ -170,15 +170,10 @@ class SessionEnd:
         others = self._collector.conformance or bool(self._collector.regressions)
         # And a file that is asked for by name may be about something else.
         others = others or bool(selection_of(self._context.config).files)
-        about_turns = self._context.tests_its_tracker(
-            self._campaigns.planned, self._collector
-        ) and not (others and not self._collector.planned)
+        about_turns = self._tests_its_tracker and (self._collector.planned or not others)
         if not (about_turns or gated):
-            lines = (
-                self._gate.judge_answers(self._collector, self._context.data)
-                if self._results
-                else ()
-            )
+            found, data = self._collector, self._context.data
+            lines = self._gate.judge_answers(found, data) if self._results else ()
             self._last_lines += lines
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
         self._judged = self._gate.judge(

@@ -184,7 +184,8 @@ class SessionGate:
         if judgement.comparison is not None and not self._quiet:
             if not judgement.not_compared:
                 yield from map(StyledLine, _compared(judgement.comparison))
-            yield from map(StyledLine, _moved_dialogues(judgement.comparison))
+            for text, names in moved_dialogues(judgement.comparison):
+                yield StyledLine(f"{text}: {len(names):,} ({listed(names, _MOST_NAMES)})")
         for trouble in (*judgement.troubles, *filter(None, [judgement.cut_short])):
             yield StyledLine(f"failed: {trouble}", "bad")
         for reason in judgement.not_compared:
@@ -264,9 +265,3 @@ def _changed_answers(figures: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"  {turn}: {text}" for turn, text in found[:_MOST_NAMES])
     if len(found) > _MOST_NAMES:
         yield f"  and {len(found) - _MOST_NAMES:,} more turns, in the JSON report (--dst-report)"
-
-
-def _moved_dialogues(figures: Mapping[str, Any]) -> Iterator[str]:
-    """Name the dialogues that only one build has, and those that differ."""
-    for text, names in moved_dialogues(figures):
-        yield f"{text}: {len(names):,} ({listed(names, _MOST_NAMES)})"

@@ -20,6 +20,7 @@ from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import own_items
 from pytest_dstfuzz.plugin.origins import brings_its_own
 from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
+from pytest_dstfuzz.plugin.selection import uses_fixtures
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.corpus import (
     FOLDER,
@@ -88,9 +89,8 @@ class RegressionCorpus:
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the regressions before the tests about turns, or in the place of all tests."""
-        ours = any(name.startswith("dst_") for item in items for name in _fixtures(item))
         replay = self._settings.output.replay is not None
-        if self._context.mistake is not None or not (ours or replay):
+        if self._context.mistake is not None or not (uses_fixtures(items) or replay):
             return
         try:
             wanted = self.wanted()
@@ -237,10 +237,6 @@ class DstRegression:
         else:
             lines += ["", f"  to accept it: dstfuzz accept {self.entry.id} --reason '...'"]
         return printable("\n".join(lines))
-
-
-def _fixtures(item: pytest.Item) -> tuple[str, ...]:
-    return tuple(getattr(item, "fixturenames", ()))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

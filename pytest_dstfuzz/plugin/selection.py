@@ -124,6 +124,12 @@ def selection_of(config: pytest.Config) -> RunSelection:
     return config.stash[_SELECTION]
 
 
+def uses_fixtures(items: Iterable[pytest.Item]) -> bool:
+    """Whether a test uses a fixture of the plugin."""
+    used = (name for item in items for name in getattr(item, "fixturenames", ()))
+    return any(name.startswith("dst_") for name in used)
+
+
 def marker_values(markers: Iterable[pytest.Mark]) -> dict[str, Any]:
     """Return the parsed settings of the ``dst`` markers of one test, the closest of which wins."""
     values: dict[str, Any] = {}

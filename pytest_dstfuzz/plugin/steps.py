@@ -13,7 +13,7 @@ import pytest
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.options import given_options, read_settings, warn
-from pytest_dstfuzz.plugin.selection import marker_values, old_names, selection_of
+from pytest_dstfuzz.plugin.selection import marker_values, old_names, selection_of, uses_fixtures
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.hooks import SessionHooks
@@ -80,8 +80,8 @@ def complete(
     """
     config = session.config
     selection = selection_of(config)
-    own = any(name.startswith("dst_") for i in items for name in getattr(i, "fixturenames", ()))
-    adds = not session.testsfailed and selection.adds_suite(given_options(config), own)
+    adds = selection.adds_suite(given_options(config), uses_fixtures(items))
+    adds = adds and not session.testsfailed
     started = start() if adds else started
     if started is None:
         return

@@ -16,6 +16,13 @@ Interval = tuple[float, float]
 
 #: Upper ends of the ranges of edit rates; what is over the last has a range of its own.
 _EDIT_RATE_ENDS = (0.0, 0.05, 0.10, 0.15, 0.20, 0.25)
+_IN_PERCENT = [f"{100 * end:g}" for end in _EDIT_RATE_ENDS]
+#: Names of the ranges, in order; each range holds its upper end.
+EDIT_RATE_RANGES = (
+    "none",
+    *(f"{low} to {high} %" for low, high in pairwise(_IN_PERCENT)),
+    f"over {_IN_PERCENT[-1]} %",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +124,3 @@ def _rates(
         intervals = (ratio_interval(valid), ratio_interval(failed))
         rows.append(RateRow(name, sum(parts, Counts()), *intervals))
     return rows
-
-
-def _range_names() -> tuple[str, ...]:
-    ends = [f"{100 * end:g}" for end in _EDIT_RATE_ENDS]
-    between = [f"{low} to {high} %" for low, high in pairwise(ends)]
-    return ("none", *between, f"over {ends[-1]} %")
-
-
-#: Names of the ranges of edit rates, in order; each range holds its upper end.
-EDIT_RATE_RANGES = _range_names()

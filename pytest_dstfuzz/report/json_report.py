@@ -109,7 +109,13 @@ def build_report(
         "gate": None if gate is None else dict(gate),
         "settings": {name: value for name, value in options.items() if name not in _PLACES},
         "data": {"name": info.data, **{name: getattr(info, name) for name in _OF_DATA}},
-        "ledger": _ledger(results),
+        "ledger": {
+            **ledger(results).to_json(),
+            "domains": {name: row.to_json() for name, row in yields_by_domain(results).items()},
+            "slots": {name: row.to_json() for name, row in yields_by_slot(results).items()},
+            "vetoes": vetoes(results),
+            "causes": causes(results),
+        },
         "regressions": [dict(entry) for entry in regressions],
         "turns": turns,
         "run": {
@@ -180,16 +186,6 @@ def report_turns(report: Mapping[str, Any]) -> tuple[TurnResult, ...]:
         except ValueError as error:
             raise DataError(f"entry {number} of 'turns' is no turn: {error}") from None
     return tuple(turns)
-
-
-def _ledger(results: Sequence[TurnResult]) -> dict[str, Any]:
-    return {
-        **ledger(results).to_json(),
-        "domains": {name: row.to_json() for name, row in yields_by_domain(results).items()},
-        "slots": {name: row.to_json() for name, row in yields_by_slot(results).items()},
-        "vetoes": vetoes(results),
-        "causes": causes(results),
-    }
 
 
 def _turn_key(turn: Mapping[str, Any]) -> tuple[str, int, str, str]:

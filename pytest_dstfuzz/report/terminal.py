@@ -101,23 +101,6 @@ def between(interval: tuple[float, float] | None) -> str:
     return "n/a" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
 
 
-def empty_text(summary: Summary) -> str:
-    """Say how many clean answers are empty, and what the failure rate is without those turns."""
-    return (
-        f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers "
-        f"({percent(summary.clean_empty_share)}), which hardly any variant can change; failure "
-        f"rate without them {percent(summary.failure_rate_not_empty)}"
-    )
-
-
-def accuracy_text(summary: Summary) -> str:
-    """Say how many clean answers are right by the labels."""
-    return (
-        f"{percent(summary.clean_accuracy)} of the clean answers are right: "
-        f"{summary.clean_right:,} of {summary.clean_labelled:,} turns with labels"
-    )
-
-
 def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
     outcomes: Counter[str] = Counter(result.outcome for result in results)
     bounds = summary.failure_rate_interval
@@ -193,11 +176,7 @@ def _figures(
         f"({interval_text(summary.failure_rate_interval, summary.dialogues_tested)})",
         "bad" if summary.violations else "good",
     )
-    if summary.clean_empty:
-        page.field(_label("empty answers"), empty_text(summary))
-    if summary.clean_labelled:
-        page.field(_label("accuracy"), accuracy_text(summary))
-    _doubts(page, summary)
+    _clean_answers(page, summary)
     page.field(_label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls
     page.field(
@@ -217,8 +196,21 @@ def _figures(
         page.field(_label("tokens"), usage_text(usage))
 
 
-def _doubts(page: TerminalPage, summary: Summary) -> None:
-    """Say how far the violations may be the tracker's noise."""
+def _clean_answers(page: TerminalPage, summary: Summary) -> None:
+    """Say how many are empty or right, and how far violations may be the tracker's noise."""
+    if summary.clean_empty:
+        text = (
+            f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers "
+            f"({percent(summary.clean_empty_share)}), which hardly any variant can change; failure "
+            f"rate without them {percent(summary.failure_rate_not_empty)}"
+        )
+        page.field(_label("empty answers"), text)
+    if summary.clean_labelled:
+        text = (
+            f"{percent(summary.clean_accuracy)} of the clean answers are right: "
+            f"{summary.clean_right:,} of {summary.clean_labelled:,} turns with labels"
+        )
+        page.field(_label("accuracy"), text)
     if summary.noise is not None:
         page.field(_label("clean answers"), wobble_text(summary.noise))
         text = noise_text(summary.noise, summary.violations)

@@ -44,6 +44,7 @@ from pytest_dstfuzz.report.view import VERDICTS, View
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
+_SHADE_NAMES: Final = ["0 %", *(f"to {100 * end:g} %" for end in _SHADES[1:]), "over 40 %"]
 _MOST_REASONS: Final = 20
 #: Violations that came or went since the baseline which are listed.
 _MOST_PLACES: Final = 25
@@ -110,7 +111,7 @@ def _figures(view: View) -> dict[str, Any]:
         "edit_rates": edit_rates,
         "ranges": EDIT_RATE_RANGES,
         "heat": heat_map(view.turns),
-        "heat_names": _shade_names(),
+        "heat_names": _SHADE_NAMES,
         "plots": {
             "transformations": trusted(_transformation_plot(transformations)),
             "edit_rates": trusted(_edit_rate_plot(edit_rates)),
@@ -187,12 +188,6 @@ def _shown_as(what: str) -> str:
     """Return what tells those who do not see a plot what it shows."""
     label = f"{what}, with 95 % intervals; the figures are in the table"
     return f' class="plot" role="img" aria-label="{label}"'
-
-
-def _shade_names() -> list[str]:
-    ends = [f"{100 * shade:g}" for shade in _SHADES]
-    between_ends = [f"to {end} %" for end in ends[1:]]
-    return ["0 %", *between_ends, f"over {ends[-1]} %"]
 
 
 def _outcomes(view: View) -> list[tuple[str, str]]:
