@@ -11,7 +11,6 @@ from pytest_dstfuzz.audit.sample import AuditRow
 from pytest_dstfuzz.audit.session import QUESTION
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_text
-from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import legend, shown_spans, undo_edits, visible
 
 with needs_extra("the page of an audit", "report", "jinja2", "markupsafe"):
@@ -51,16 +50,12 @@ def _record(row: AuditRow) -> dict[str, Any]:
     said: list[list[Any]] = []
     for turn in row.earlier:
         said += [["system", [visible(turn.system)]]] if turn.system else []
-        said.append(["user", _spans(undo_edits(turn.user, turn.edits), turn.edits)])
+        said.append(["user", list(shown_spans(undo_edits(turn.user, turn.edits), turn.edits))])
     said += [["system", [visible(row.system)]]] if row.system else []
     return {
         "id": row.id,
         "said": said,
         "clean": visible(row.clean),
-        "edited": _spans(row.clean, row.edits),
+        "edited": list(shown_spans(row.clean, row.edits)),
         "notes": [*legend(row.edits), *(f"tracker: {visible(text)}" for text in row.changes)],
     }
-
-
-def _spans(source: str, edits: tuple[Edit, ...]) -> list[Any]:
-    return list(shown_spans(source, edits))

@@ -76,7 +76,8 @@ def key_reader(source: TextIO) -> Callable[[], str]:
     """Return what reads the next key: from a terminal at once, from all else by the line."""
     if source.isatty() and os.name == "posix":
         return lambda: _pressed(source)
-    return lambda: _typed(source)
+    # The first letter of the next line that is not empty.
+    return lambda: next((line.strip()[0] for line in source if line.strip()), "")
 
 
 def _next_key(out: TextIO, read_key: Callable[[], str]) -> str:
@@ -106,14 +107,6 @@ def _pressed(source: TextIO) -> str:
     finally:
         termios.tcsetattr(number, termios.TCSADRAIN, before)
     return "" if key == _END_OF_INPUT else key
-
-
-def _typed(source: TextIO) -> str:
-    """Return the first letter of the next line that is not empty."""
-    for line in source:
-        if line.strip():
-            return line.strip()[0]
-    return ""
 
 
 def _print(out: TextIO, lines: list[str]) -> None:

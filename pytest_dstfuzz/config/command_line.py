@@ -69,7 +69,7 @@ class Parser(argparse.ArgumentParser):
                     flag,
                     dest=name,
                     type=self._reader(item, flag, old=old),
-                    action=_Together if item.repeated else "store",
+                    action="extend" if item.repeated else "store",
                     required=name in required,
                     help=argparse.SUPPRESS if old else item.help,
                     **how,
@@ -102,6 +102,8 @@ class Parser(argparse.ArgumentParser):
             guess = nearest(flag.lstrip("-"), names) if flag.startswith("-") else None
             hint = f"; did you mean --{guess}?" if guess else ""
             self.error(f"unknown argument {flag!r}{hint}")
+        lists = {name: each for name, each in vars(namespace).items() if isinstance(each, list)}
+        vars(namespace).update({name: tuple(each) for name, each in lists.items()})
         # Of the option; an argument of another command may be called so as well.
         if "--tracker" in self._flags and (keys := namespace.tracker):
             vars(namespace).update(split_keys(keys, "--tracker"))
@@ -109,19 +111,6 @@ class Parser(argparse.ArgumentParser):
         for text in dict.fromkeys(self._old):
             print(f"warning: {text}", file=sys.stderr)
         return namespace
-
-
-class _Together(argparse.Action):
-    """Puts the values of an option that is given several times behind each other."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002 - as argparse calls it
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002 - likewise
-    ) -> None:
-        setattr(namespace, self.dest, (*(getattr(namespace, self.dest) or ()), *values))
 
 
 def adapter_options(given: dict[str, Any]) -> dict[str, Any]:

@@ -246,8 +246,7 @@ def _with(settings: Settings, values: Mapping[str, Any]) -> Settings:
     """Return settings with values put into their parts."""
     parts: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
-        item = option(name)
-        parts.setdefault(item.part, {})[name] = value
+        parts.setdefault(option(name).part, {})[name] = value
     changed: dict[str, Any] = {
         part: replace(getattr(settings, part), **new) for part, new in parts.items()
     }

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import over, percent
+from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.gate.baseline import State
 from pytest_dstfuzz.gate.verdict import LimitFinding
 
@@ -162,7 +163,7 @@ def _excused(pairs: Sequence[tuple[CleanPair, State]]) -> bool:
     if not any(label and label in (pair.before, pair.after) for pair, label in pairs):
         return False
     known = {slot for _, label in pairs for slot in label}
-    if any(_touched(pair) - known for pair, _ in pairs):
+    if {slot for pair, _ in pairs for slot, *_ in diff_states(pair.before, pair.after)} - known:
         return False
     turns = slots = named = 0
     moved = [(pair, label) for pair, label in pairs if pair.changed]
@@ -182,30 +183,18 @@ def _answer(pair: CleanPair, hidden: bool) -> dict[str, Any]:
     def shown(value: str | None) -> str | None:
         return "x" if hidden and value is not None else value
 
-    slots = sorted({*pair.before, *pair.after})
-    values = [(slot, pair.before.get(slot), pair.after.get(slot)) for slot in slots]
     changed = [
         {"slot": slot, "before": shown(before), "after": shown(after)}
-        for slot, before, after in values
-        if before != after
+        for slot, before, after in diff_states(pair.before, pair.after)
     ]
     return {"turn": pair.turn_id, "slots": changed}
-
-
-def _touched(pair: CleanPair) -> set[str]:
-    """Return the slots whose values differ."""
-    return {slot for slot, _ in pair.before.items() ^ pair.after.items()}
 
 
 def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {kind: Counter() for kind in _KINDS}
     for pair in moved:
-        found["lost"].update(pair.before.keys() - pair.after.keys())
-        found["gained"].update(pair.after.keys() - pair.before.keys())
-        both = pair.before.keys() & pair.after.keys()
-        found["with another value"].update(
-            slot for slot in both if pair.before[slot] != pair.after[slot]
-        )
+        for slot, before, after in diff_states(pair.before, pair.after):
+            found[_KINDS[0 if after is None else 1 if before is None else 2]][slot] += 1
     return {
         kind: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         for kind, counts in found.items()
