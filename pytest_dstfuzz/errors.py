@@ -72,13 +72,8 @@ class MissingExtraError(UserError):
 def needs_extra(feature: str, extra: str, *modules: str) -> Iterator[None]:
     """Say which extra to install when an import within the block finds no such package.
 
-    Args:
-        feature: what the packages are needed for, as the message begins.
-        extra: the smallest one that has all of them.
-        modules: top-level packages of that extra; the absence of any other is an error of ours.
-
-    Raises:
-        MissingExtraError: one of ``modules`` is not installed.
+    ``extra`` is the smallest one that has all of ``modules``, top-level packages; the absence of
+    any other is an error of ours. The message begins with ``feature``.
     """
     try:
         yield

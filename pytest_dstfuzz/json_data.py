@@ -137,11 +137,7 @@ def _in_words(message: str, data: object) -> str:
 
 
 def _at(data: Any, place: str) -> object:
-    """Return the value at a place; a key of a mapping, ``[...]``, is not said there.
-
-    Raises:
-        LookupError, TypeError: there is none.
-    """
+    """Return the value at a place; at ``[...]``, a key of a mapping, that is a `LookupError`."""
     for name, number in _STEP.findall(place):
         data = data[name] if name else data[int(number)]
     if "[...]" in place:

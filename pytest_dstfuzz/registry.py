@@ -40,11 +40,7 @@ class Registry(Generic[T]):
         return (*self._shipped, *self._families, *others)
 
     def register(self, name: str, thing: T) -> None:
-        """Add one; a later one takes the place of an earlier one of its name.
-
-        Raises:
-            UserError: one that ships has this name, or it is none.
-        """
+        """Add one; a later one takes the place of an earlier one of its name."""
         if not isinstance(name, str) or not name.strip() or ":" in name:
             raise UserError(f"{name!r} is no name of a {self._kind}: write a word without a colon")
         self.refuse_shipped(name)

@@ -260,11 +260,7 @@ class Selection(NamedTuple):
 
 @lru_cache(maxsize=128)
 def select(names: tuple[str, ...] = ()) -> Selection:
-    """Return what some names choose, the shipped six for none.
-
-    Args:
-        names: see above; hyphens stand for underscores.
-    """
+    """Return what some names choose, the shipped six for none; hyphens stand for underscores."""
     chosen: dict[str, set[str]] = {}
     for given in names or (ALL,):
         name, _, part = given.replace("-", "_").partition("/")

@@ -77,10 +77,8 @@ def cohen_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
     ``p`` is the share on which they agree, ``e`` the one that two judges who gave their
     verdicts by chance, each as often as he did, would agree on (Educational and
-    Psychological Measurement 20, 1960, 37-46).
-
-    Returns:
-        -1 to 1; ``None`` without rows, or where both gave one and the same verdict to all.
+    Psychological Measurement 20, 1960, 37-46). From -1 to 1; ``None`` without rows, or where
+    both gave one and the same verdict to all.
     """
     if not pairs:
         return None

@@ -127,11 +127,7 @@ class OwnKey:
 
 
 def from_environment(text: str, who: str) -> str:
-    """Return a text with the variables of the environment that it names.
-
-    Raises:
-        UserError: there is no such variable, or a ``$`` names none.
-    """
+    """Return a text with the variables of the environment that it names, and that must be there."""
     try:
         return Template(text).substitute(os.environ)
     except KeyError as error:

@@ -19,17 +19,14 @@ def sample_turns(
     seed: int,
     domains: tuple[str, ...] | None = None,
 ) -> tuple[tuple[Dialogue, int], ...]:
-    """Draw whole dialogues until ``count`` turns are reached, in the order of the data.
+    """Draw dialogues until ``count`` turns are reached; return each with its last turn.
 
-    The last dialogue drawn is cut: its first turns are kept, so that exactly ``count``
-    turns result (all there are, where there are fewer). The same seed draws the same
-    dialogues first, whatever the count, wherever the data lies, and whichever other
-    dialogues are there: each has a rank that its id and the seed alone decide. With
+    They are in the order of the data. The last one drawn is cut: its first turns are kept, so
+    that exactly ``count`` turns result (all there are, where there are fewer). The same seed
+    draws the same dialogues first, whatever the count, wherever the data lies, and whichever
+    other dialogues are there: each has a rank that its id and the seed alone decide. With
     ``domains``, only dialogues count whose labels name a slot of one of them (the part of a
     slot's name before the first ``-``).
-
-    Returns:
-        Pairs of a dialogue and the index of its last turn that is tested.
     """
     if count is not None and count < 1:
         raise UserError(f"the number of turns must be at least 1 or 'all', found {count}")

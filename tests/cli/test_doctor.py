@@ -231,6 +231,14 @@ def test_a_file_that_cannot_be_read_is_named_without_its_text(tmp_path: Path, fi
     assert MARKER not in problem
 
 
+def test_a_file_that_is_nested_without_end_is_one_problem(tmp_path: Path) -> None:
+    path = tmp_path / "pyproject.toml"
+    path.write_text(f"x = {'[' * 100_000}", encoding="utf-8")
+    problems: list[str] = []
+    assert find_config(tmp_path, problems)["table"] == {}
+    assert problems == [f"{path} is nested too deeply to be read"]
+
+
 def test_a_fault_of_ours_says_how_to_report_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
