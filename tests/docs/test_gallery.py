@@ -62,18 +62,22 @@ def test_a_change_is_marked_word_by_word() -> None:
 
 
 def test_an_example_has_a_likely_edit_and_a_right_clean_answer() -> None:
-    def turn(index: int, operator: str, label: str) -> dict[str, object]:
+    def turn(
+        index: int, operator: str, label: str, said: tuple[str, str] = ("nice", "nyce")
+    ) -> dict[str, object]:
         change = {"slot": "hotel-area", "before": "north", "after": None, "carried": False}
-        minimal = {"edits": [{"operator": operator}], "context_edits": [], "text": "x"}
+        minimal = {"edits": [{"operator": operator}], "context_edits": [], "text": said[1]}
         minimal["changed_slots"] = [change]
         return {
             "id": str(index),
             "label": {"hotel-area": label},
+            "user": said[0],
             "variants": [{"minimal": minimal}],
         }
 
     unlikely, wrong = turn(0, "look_alike", "north"), turn(1, "misspelling", "south")
+    letter = turn(3, "keyboard", "north", ("I, too", "J, too"))
     good = turn(2, "misspelling", "north")
-    (found,) = weaknesses({"turns": [unlikely, wrong, good]})
-    assert (found.kind, found.turn["id"], found.violations, found.turns) == ("lost", "2", 3, 3)
-    assert weaknesses({"turns": [unlikely, wrong]}) == []
+    (found,) = weaknesses({"turns": [unlikely, wrong, letter, good]})
+    assert (found.kind, found.turn["id"], found.violations, found.turns) == ("lost", "2", 4, 4)
+    assert weaknesses({"turns": [unlikely, wrong, letter]}) == []

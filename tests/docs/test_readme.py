@@ -17,6 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DEMO = (ROOT / "docs" / "tutorials" / "neural-tracker.md").read_text(encoding="utf-8")
+(SHOWN,) = re.findall(r"^```text\n(tested  .*?)^```$", DEMO, re.DOTALL | re.MULTILINE)
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 TRADE = ROOT / "pytest_dstfuzz" / "resources" / "trade" / "model.safetensors"
 
@@ -36,10 +37,12 @@ def test_the_violation_shown_is_printed(tmp_path: Path) -> None:
     assert shown in done.stdout
 
 
-def test_the_demo_ends_as_shown(tmp_path: Path) -> None:
-    pytest.importorskip("torch")
-    if not TRADE.is_file():
-        pytest.skip("this checkout has no trained checkpoint")
+def test_the_run_of_the_tutorial_ends_as_shown(tmp_path: Path) -> None:
+    (command,) = re.findall(r"^pytest (.*--dst-report=report.json)$", DEMO, re.MULTILINE)
+    assert_prints(shlex.split(command), SHOWN.splitlines(), tmp_path)
+
+
+def test_the_demo_finds_the_same(tmp_path: Path) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     recipe = re.search(r"^demo:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
     rate = re.search(r"^DEMO_RATE \?= (.*)$", makefile, re.MULTILINE)
@@ -48,14 +51,24 @@ def test_the_demo_ends_as_shown(tmp_path: Path) -> None:
     text = recipe[1].replace("\\\n", " ").replace("$(DEMO_RATE)", rate[1])
     pytest_itself, *words = shlex.split(text.replace("demo-report.json", f"{tmp_path}/demo.json"))
     assert pytest_itself == "$(BIN)/pytest"
+    figures = SHOWN[SHOWN.index("\nturns") : SHOWN.index("  to repeat variant")]
+    assert_prints(words, figures.splitlines(), ROOT)
+
+
+def assert_prints(words: list[str], shown: list[str], folder: Path) -> None:
+    """Assert that a run of pytest with the shipped TRADE prints some lines, in their order."""
+    pytest.importorskip("torch")
+    if not TRADE.is_file():
+        pytest.skip("this checkout has no trained checkpoint")
     # As in a fresh checkout: without what an earlier run has kept.
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--color=no", *words]
     wide = {**os.environ, "COLUMNS": "100"}
-    done = subprocess.run(command, cwd=ROOT, env=wide, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=wide, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
-    (shown,) = re.findall(r"^```text\n(tested  .*?)^```$", DEMO, re.DOTALL | re.MULTILINE)
     printed = iter(done.stdout.splitlines())
-    for line in shown.splitlines():
+    for line in shown:
         # Parts are left out, nothing is put in, and the order is that of the run.
         assert line in printed, f"not printed, or not after the lines before it: {line!r}"
 

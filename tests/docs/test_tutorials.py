@@ -60,7 +60,7 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_tutorial_is_carried_out() -> None:
     written = {page for page in texts() if page.startswith("tutorials/")}
-    # The neural one shows the end of the demo, which test_readme.py compares.
+    # What the neural one shows, test_readme.py compares.
     assert written == {*TUTORIALS, "tutorials/neural-tracker.md"}
     assert any(page == "tutorials/neural-tracker.md" for page, _ in of("text"))
     assert (ROOT / "Makefile").is_file()

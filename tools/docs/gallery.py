@@ -41,10 +41,10 @@ description: Weaknesses found in the shipped TRADE and SimpleTOD, each with its 
 # Weaknesses found
 
 What random sampling found in the shipped trackers, on the dialogues that ship with the package.
-Each example is one edit that people make, at a turn whose unchanged version the tracker
-understands rightly. `[-taken out-]{+put in+}` is the edit, `does` what it does to the belief
-state. The numbers count the violations of this kind that one edit explains. Made by
-[a script](../../tools/docs/gallery.py) from the reports of two runs."""
+Each example is one edit (a typing error, a common misspelling or a synonym) at a turn whose
+unchanged version the tracker understands rightly. `[-taken out-]{+put in+}` is the edit, `does`
+what it does to the belief state. The numbers count the violations of this kind that one edit
+explains. Made by [a script](../../tools/docs/gallery.py) from the reports of two runs."""
 
 
 def demo_report() -> bytes:
@@ -80,8 +80,8 @@ def weaknesses(report: Mapping[str, Any]) -> list[Weakness]:
     """Return the weaknesses that most turns show, each with its own turn as an example.
 
     A weakness is a slot that is lost, invented or given another value. Only violations count that
-    one edit of the turn itself explains; the example has an edit that people make, and a clean
-    answer that is right by the label.
+    one edit of the turn itself explains; the example has an edit that people make, of a word of
+    more than one letter, and a clean answer that is right by the label.
     """
     groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], Any, Any]]] = defaultdict(list)
     for turn, minimal in _explained(report):
@@ -96,7 +96,9 @@ def weaknesses(report: Mapping[str, Any]) -> list[Weakness]:
         used = {weakness.turn["id"] for weakness in found}
         for turn, minimal, change in members:
             right = (turn["label"] or {}).get(slot) == change["before"]
-            likely = minimal["edits"][0]["operator"] in _LIKELY
+            likely = minimal["edits"][0]["operator"] in _LIKELY and not re.search(
+                r"\[-\W*\w\W*-\]", marked(turn["user"], minimal["text"])
+            )
             if likely and right and turn["id"] not in used:
                 values = (str(change[key] or "none") for key in ("before", "after"))
                 found.append(
@@ -170,8 +172,9 @@ def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
         low, high = figures["failure_rate_interval"]
         out.append(
             f"## {name}\n\n{figures['violations']} violations in {figures['turns_broken']} of "
-            f"{figures['turns_tested']} turns; failure rate {figures['failure_rate']:.1%} of the "
-            f"valid variants (95 % interval {low:.1%} to {high:.1%})."
+            f"{figures['turns_tested']} turns that have a valid variant (of {figures['turns']}); "
+            f"failure rate {figures['failure_rate']:.1%} of the valid variants (95 % interval "
+            f"{low:.1%} to {high:.1%})."
         )
         for found in weaknesses(report):
             turn = found.turn
