@@ -44,10 +44,11 @@ class Deadline:
         #: A closer end for a part of the run, and what it is the end of.
         self._closer: tuple[float, str] | None = None
 
-    def start(self) -> None:
+    def start(self) -> float:
         """Begin to count, unless that was done before; whatever is asked of it begins as well."""
         if self._started is None:
             self._started = self._clock()
+        return self._started
 
     @property
     def left(self) -> float:
@@ -70,9 +71,7 @@ class Deadline:
             self._closer = None
 
     def _end(self) -> tuple[float, str]:
-        self.start()
-        assert self._started is not None  # noqa: S101 - started just now
-        end = self._started + self._seconds, self._what
+        end = self.start() + self._seconds, self._what
         closer = self._closer
         return end if closer is None or end[0] <= closer[0] else closer
 

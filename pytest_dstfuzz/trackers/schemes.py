@@ -48,15 +48,9 @@ class ServiceSettings:
     @classmethod
     def of(cls, settings: TrackerSettings, deadline: Deadline | None = None) -> ServiceSettings:
         """Take from the settings of a run what concerns the service."""
-        return cls(
-            settings.timeout,
-            settings.retries,
-            settings.concurrency,
-            settings.rate_limit,
-            settings.header,
-            settings.dead_after,
-            deadline or Deadline(),
-        )
+        same = "timeout", "retries", "concurrency", "rate_limit", "dead_after"
+        taken: dict[str, Any] = {name: getattr(settings, name) for name in same}
+        return cls(headers=settings.header, deadline=deadline or Deadline(), **taken)
 
 
 #: Packages bring a kind of address by an entry point of this group that names its factory.

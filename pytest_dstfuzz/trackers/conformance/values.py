@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 import jellyfish
 
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Ontology
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_value
 from pytest_dstfuzz.trackers.conformance.findings import (
     CheckOutcome,
@@ -46,25 +45,30 @@ def values(probe: TrackerProbe) -> CheckOutcome:
     ontology = probe.data.ontology
     if ontology is None:
         return skipped("the data knows no values")
-    found = list(_misspelt(probe, ontology))
-    predicted = {(s, v) for a in probe.answers.values() for s, v in a.prediction.state.items()}
-    # A tracker that also writes it as it should be copies what users mistype.
-    often = [
-        item
-        for item in found
-        if item.dialogues >= _SYSTEMATIC and (item.slot, item.known) not in predicted
-    ]
-    advice = (
-        "Write values as the ontology of the data does: each other spelling counts as another "
-        "value, and so as wrong."
-    )
+    dialogues: dict[tuple[str, str], set[str]] = {}
+    for place, answer in probe.answers.items():
+        for pair in answer.prediction.state.items():
+            dialogues.setdefault(pair, set()).add(probe.turns[place].dialogue)
+    often: list[str] = []
+    seldom: list[str] = []
+    for (slot, value), where in sorted(dialogues.items(), key=lambda item: -len(item[1])):
+        known = ontology.values.get(slot, ())
+        meant = None if value == DONTCARE or value in known else meant_value(value, known)
+        if meant is not None:
+            # A tracker that also writes it as it should be copies what users mistype.
+            copied = len(where) < _SYSTEMATIC or (slot, meant) in dialogues
+            count = f"{len(where)} dialogue{'' if len(where) == 1 else 's'}"
+            shown = f"{slot} {value!r} where the data has {meant!r} (in {count})"
+            (seldom if copied else often).append(shown)
     if often:
         return failed(
-            f"values in a spelling of their own: {first_few([str(item) for item in often])}", advice
+            f"values in a spelling of their own: {first_few(often)}",
+            "Write values as the ontology of the data does: each other spelling counts as another "
+            "value, and so as wrong.",
         )
-    if found:
+    if seldom:
         return warned(
-            f"now and then a value is misspelt: {first_few([str(item) for item in found])}",
+            f"now and then a value is misspelt: {first_few(seldom)}",
             "It counts as wrong. Where it is copied from a typing error of the user, that is how "
             "the tracker is, and nothing is wrong with its adapter.",
         )
@@ -74,30 +78,7 @@ def values(probe: TrackerProbe) -> CheckOutcome:
             f"{first_few(rewritten)}",
             "Nothing has to be done.",
         )
-    return passed(f"{len(predicted)} values, none a known one in another spelling")
-
-
-class _Misspelt(NamedTuple):
-    slot: str
-    value: str
-    known: str
-    #: In how many dialogues.
-    dialogues: int
-
-    def __str__(self) -> str:
-        where = f"{self.dialogues} dialogue{'' if self.dialogues == 1 else 's'}"
-        return f"{self.slot} {self.value!r} where the data has {self.known!r} (in {where})"
-
-
-def _misspelt(probe: TrackerProbe, ontology: Ontology) -> Iterator[_Misspelt]:
-    dialogues: dict[tuple[str, str], set[str]] = {}
-    for place, answer in probe.answers.items():
-        for pair in answer.prediction.state.items():
-            dialogues.setdefault(pair, set()).add(probe.turns[place].dialogue)
-    for (slot, value), where in sorted(dialogues.items(), key=lambda item: -len(item[1])):
-        known = ontology.values.get(slot, ())
-        if value != DONTCARE and value not in known and (meant := meant_value(value, known)):
-            yield _Misspelt(slot, value, meant, len(where))
+    return passed(f"{len(dialogues)} values, none a known one in another spelling")
 
 
 def meant_value(value: str, known: Iterable[str]) -> str | None:
@@ -109,9 +90,10 @@ def meant_value(value: str, known: Iterable[str]) -> str | None:
     for candidate in known:
         if _letters(candidate) == _letters(value) != "":
             return candidate
+    words = value.split()
     for candidate in known:
-        pairs = list(zip(value.split(), candidate.split(), strict=False))
-        if len(value.split()) == len(candidate.split()) and all(_alike(*pair) for pair in pairs):
+        others = candidate.split()
+        if len(words) == len(others) and all(map(_alike, words, others)):
             return candidate
     return None
 

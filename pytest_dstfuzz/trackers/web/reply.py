@@ -43,7 +43,7 @@ _TOO_LONG: Final = f"answered with a body of more than {LONGEST // 1024 // 1024}
 _WINDOWS: Final = {"gzip": (31,), "x-gzip": (31,), "deflate": (15, -15)}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Failed(Exception):  # noqa: N818 - what came of an attempt
     """An attempt gave no answer."""
 
@@ -115,45 +115,37 @@ _SHOWN = 60
 _SHOWN_REFUSAL = 120
 
 
+@dataclass(eq=False, repr=False)
 class ServiceError(TrackerError):
-    """A service did not do what it was asked for.
+    """A service did not do what it was asked for."""
 
-    Attributes:
-        status: of its answer; ``None`` where it gave none.
-        text: body of its answer, without credentials.
-    """
-
-    def __init__(self, message: str, status: int | None = None, text: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.text = text
+    message: str
+    _: KW_ONLY
+    #: Of its answer; ``None`` where it gave none.
+    status: int | None = None
+    #: Body of its answer, without credentials.
+    text: str = ""
 
 
+@dataclass(eq=False, repr=False)
 class MalformedReply(TrackerError):  # noqa: N818 - the reply is what is malformed
-    """An answer that is not what was asked for.
+    """An answer that is not what was asked for."""
 
-    Attributes:
-        passing: whether it may well be an accident, so that the same is asked again as often as
-            after other failures. For a whole answer of another shape that is once more.
-    """
-
-    def __init__(self, message: str, *, passing: bool = False) -> None:
-        super().__init__(message)
-        self.passing = passing
+    message: str
+    _: KW_ONLY
+    #: Whether it may well be an accident, so that the same is asked again as often as after other
+    #: failures. For a whole answer of another shape that is once more.
+    passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a service answered with a status below 300.
-
-    Attributes:
-        status: of HTTP.
-        content: the body, decompressed.
-        headers: by their names in lower case.
-    """
+    """What a service answered with a status below 300."""
 
     status: int
+    #: The body, decompressed.
     content: bytes
+    #: By their names in lower case.
     headers: Mapping[str, str]
 
     @property
@@ -162,11 +154,7 @@ class Reply:
         return self.content.decode("utf-8", "replace")
 
     def json(self) -> Any:
-        """Return the body's JSON value.
-
-        Raises:
-            MalformedReply: it is none: a page for people, or half of one perhaps.
-        """
+        """Return the body's JSON value; where it is none, a `MalformedReply` says so."""
         if self.content.lstrip()[:1] == b"<":  # HTML or XML
             shown = shortened(" ".join(self.text.split()), _SHOWN)
             raise MalformedReply(
@@ -260,13 +248,7 @@ def retry_after(value: str, now: datetime | None = None) -> float:
 
 
 def refusal(reply: Reply, phrase: str, text: str) -> Failed:
-    """Return what a status says that is no success.
-
-    Args:
-        reply: of the service.
-        phrase: beside the status.
-        text: of the reply, without credentials.
-    """
+    """Return what a status says that is no success; the text is that without credentials."""
     head = shortened(" ".join(text.split()), _SHOWN_REFUSAL)
     what = " ".join(f"answered {reply.status} {phrase}".split()) + (f" ({head})" if head else "")
     if reply.status < 500 and reply.status not in _LATER:

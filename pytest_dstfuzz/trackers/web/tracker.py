@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pytest_dstfuzz.config import Address, Settings
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
 from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -31,11 +31,6 @@ class WebTracker:
     A request is for one context, or for several where the service says that it takes them:
     then for so many that all connections are used.
 
-    Args:
-        transport: to the service.
-        ontology: of the data; ``None`` where it has none.
-        normalisation: of the data.
-
     Attributes:
         transport: counts what asking cost.
         about: what the service says about itself.
@@ -47,26 +42,17 @@ class WebTracker:
             about itself is not as the contract wants it.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        ontology: Ontology | None = None,
-        normalisation: str = "plain",
-    ) -> None:
+    def __init__(self, transport: Transport, data: DialogueSet) -> None:
         self.transport = transport
         self.about = _about(transport)
-        self._refuse_other_slots(ontology, normalisation)
+        self._refuse_other_slots(data)
         self.fingerprint: str | None = self.about.version
         self.repeatable = self.about.repeatable
         #: Dialogues that one request may hold; ``None``: one, in the form for one.
         self._most = self.about.dialogues
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
-        """Return a prediction for each context, or why the service has none.
-
-        Raises:
-            Interrupted: Ctrl-C; it has the answers that were there.
-        """
+        """Return a prediction for each context, or why the service has none."""
         answers: dict[int, _Answer] = {}
         groups = [] if self._most is None else self._groups(contexts, self._most)
         self._map(partial(self._together, contexts), groups, answers)
@@ -130,10 +116,12 @@ class WebTracker:
         line = f"the service at {self.transport.address} has no answer: {why}"
         return TrackerError(self.transport.secrets.redact(" ".join(line.split())))
 
-    def _refuse_other_slots(self, ontology: Ontology | None, normalisation: str) -> None:
+    def _refuse_other_slots(self, data: DialogueSet) -> None:
         """Refuse a service none of whose slots the data knows; some others do no harm."""
-        named = (normalise_slot(slot, normalisation) for slot in self.about.slots)
-        slots = [slot for slot in named if slot is not None]
+        ontology = data.ontology
+        slots = [
+            name for slot in self.about.slots if (name := normalise_slot(slot, data.normalisation))
+        ]
         if not slots or ontology is None or not ontology.complete or {*slots} & {*ontology.slots}:
             return
         shown = self.transport.secrets.redact(", ".join(slots))
@@ -151,7 +139,7 @@ def create(
     settings: Settings,  # noqa: ARG001 - what every adapter of an address is given
 ) -> WebTracker:
     """Return the tracker behind an address; what ``--dst-model=http://...`` calls."""
-    return WebTracker(Transport(url, service), data.ontology, data.normalisation)
+    return WebTracker(Transport(url, service), data)
 
 
 def _read(read: Callable[[Any], T], reply: Reply) -> T:

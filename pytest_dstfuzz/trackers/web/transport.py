@@ -167,7 +167,8 @@ class Transport:
             self._breaker.failed(self.secrets.redact(failure.what))
         after = f" after {number + 1} tries" if number else ""
         line = " ".join(f"the service at {self.address} {failure.what}{after}".split())
-        raise ServiceError(self.secrets.redact(line), failure.status, failure.text)
+        line = self.secrets.redact(line)
+        raise ServiceError(line, status=failure.status, text=failure.text)
 
     def map(self, jobs: Sequence[Callable[[], T]]) -> list[T | TrackerError]:
         """Do jobs, several at once, and return their results in the order of the jobs.
