@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.engine import CampaignEngine
-from pytest_dstfuzz.campaign.events import Listener
+from pytest_dstfuzz.campaign.events import (
+    BatchDone,
+    BudgetReached,
+    Event,
+    Listener,
+    WindowStarted,
+)
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
@@ -20,7 +29,53 @@ from pytest_dstfuzz.plugin.origins import CampaignKey, FixtureValues, Origins
 from pytest_dstfuzz.plugin.result_collector import Found
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
+from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.search.policy import AgentSearch, describe_policy, is_agent
+
+#: Seconds without a sign of life after which one is given.
+PATIENCE = 20.0
+
+
+class Progress:
+    """Listens to campaigns; says something on the terminal when it has been silent for long.
+
+    pytest prints a dot for each test, but the test that opens a window waits for all of
+    it. In a worker of xdist there is no terminal, and the other workers' dots go on.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._last_sign = time.monotonic()
+        self._wanted = self._done = 0
+
+    def __call__(self, event: Event) -> None:
+        """Take in one event of a campaign."""
+        if isinstance(event, WindowStarted):
+            self._wanted += event.contexts
+        elif isinstance(event, BudgetReached):
+            self._say(f"{event.reason}: what is left is skipped")
+        elif isinstance(event, BatchDone):
+            self._done += event.contexts
+            if time.monotonic() - self._last_sign >= PATIENCE:
+                # The second passes, which tell what caused a violation, come on top.
+                most = max(self._wanted, self._done)
+                self._say(f"{self._done} of about {most} contexts predicted")
+
+    def sign_of_life(self) -> None:
+        """Note that something was printed."""
+        self._last_sign = time.monotonic()
+
+    def _say(self, text: str) -> None:
+        self.sign_of_life()
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None or self._config.get_verbosity() < 0:
+            return
+        # A campaign runs inside a test, whose output pytest captures.
+        capture: Any = self._config.pluginmanager.get_plugin("capturemanager")
+        with capture.global_and_fixture_disabled() if capture else nullcontext():
+            reporter.ensure_newline()
+            reporter.write_line(printable(f"dstfuzz: {text}"))
+            reporter.flush()
 
 
 class SessionCampaigns:

@@ -80,12 +80,10 @@ class SessionGate:
     @cached_property
     def _baseline(self) -> Baseline | None:
         """The baseline to compare with; ``None`` without one, or where it is written anew."""
-        path = self._settings.gate.baseline
-        return (
-            None
-            if path is None or self._settings.gate.update_baseline
-            else read_baseline(Path(path))
-        )
+        how = self._settings.gate
+        if how.baseline is None or how.update_baseline:
+            return None
+        return read_baseline(Path(how.baseline))
 
     def prepare(self, data: DialogueSet) -> None:
         """Check before the run all that can be checked then."""
@@ -106,11 +104,8 @@ class SessionGate:
     def status_of(self, error: UserError) -> int:
         """Return the exit status of a session that cannot be run."""
         gone = isinstance(error, NoAnswerError) and self._settings.gate.baseline is not None
-        return (
-            INFRASTRUCTURE
-            if gone or isinstance(error, OutOfReachError)
-            else pytest.ExitCode.USAGE_ERROR
-        )
+        gone = gone or isinstance(error, OutOfReachError)
+        return INFRASTRUCTURE if gone else pytest.ExitCode.USAGE_ERROR
 
     def end(self, error: UserError) -> BaseException:
         """Return what ends a session that cannot be run, with one message."""
@@ -144,7 +139,11 @@ class SessionGate:
         lines = [line._replace(text=visible(line.text)) for line in self._lines(judgement)]
         if compared and not settings.gate.update_baseline:
             style = "bad" if status else _STYLES[judgement.verdict]
-            lines.append(StyledLine(f"verdict: {judgement.verdict}{_stands_on(judgement)}", style))
+            text = f"verdict: {judgement.verdict}"
+            if (figures := judgement.comparison) is not None:
+                both, tested = figures["dialogues"], figures["tested_dialogues"]
+                text += f" (it stands on {both:,} of the {tested:,} dialogues of this run)"
+            lines.append(StyledLine(text, style))
         if settings.gate.update_baseline:
             answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
             written = self._write(session, "; ".join([*judgement.troubles, *answers]))
@@ -221,17 +220,6 @@ class SessionGate:
     @property
     def _unsure(self) -> Style:
         return "bad" if self._settings.gate.inconclusive == "fail" else "warning"
-
-
-def _stands_on(judgement: Judgement) -> str:
-    """Say on how many dialogues the verdict stands, where there was a comparison."""
-    figures = judgement.comparison
-    if figures is None:
-        return ""
-    return (
-        f" (it stands on {figures['dialogues']:,} of the {figures['tested_dialogues']:,} dialogues "
-        "of this run)"
-    )
 
 
 def _compared(figures: Mapping[str, Any]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
+from pytest_dstfuzz.plugin.campaigns import Progress, SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.ending import SessionEnd
 from pytest_dstfuzz.plugin.gate import SessionGate
@@ -27,7 +27,6 @@ from pytest_dstfuzz.plugin.items import (
     properties,
 )
 from pytest_dstfuzz.plugin.outputs import check_outputs
-from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
 from pytest_dstfuzz.plugin.result_collector import FOUND, Found, ResultCollector
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool

@@ -159,17 +159,13 @@ def _values(given: Mapping[str, Any]) -> dict[str, Any]:
             )
         if name not in MARKER_NAMES:
             raise unknown_name("argument of @pytest.mark.dst", name, MARKER_NAMES)
-    return {
-        name: parse_option(name, _as_text(name, value), f"@pytest.mark.dst({name}=...)")
-        for name, value in arguments.items()
-    }
-
-
-def _as_text(name: str, value: object) -> str:
-    text = option(name).text_of(value)
-    if text is None:
-        raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")
-    return text
+    values = {}
+    for name, value in arguments.items():
+        text = option(name).text_of(value)
+        if text is None:
+            raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")
+        values[name] = parse_option(name, text, f"@pytest.mark.dst({name}=...)")
+    return values
 
 
 def _own_id(argument: str, config: pytest.Config) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -176,12 +177,12 @@ class DstAgent:
         return list(found.values())
 
 
+@dataclass(frozen=True)
 class DstConformance:
     """Lets a test assert that the tracker can be tested at all."""
 
-    def __init__(self, report: Conformance) -> None:
-        #: Findings and figures.
-        self.report = report
+    #: Findings and figures.
+    report: Conformance
 
     @property
     def findings(self) -> tuple[Finding, ...]:

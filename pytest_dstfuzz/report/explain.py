@@ -12,7 +12,6 @@ from pytest_dstfuzz.campaign.results import (
     Minimal,
     TurnResult,
     VariantResult,
-    Votes,
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.printable import printable, without_commands
@@ -96,17 +95,14 @@ def blame(minimal: Minimal) -> str:
 
 def doubts(variant: VariantResult) -> list[str]:
     """Return what speaks for and against a violation of a tracker whose answers vary."""
-    votes = [] if variant.votes is None else [_votes_text(variant.votes)]
-    return [*votes, *([_NOT_REPEATED] if variant.repeated is False else [])]
-
-
-def _votes_text(votes: Votes) -> str:
-    clean = votes.clean + votes.against
-    against = f" ({votes.against} had the new value)" if votes.against else ""
-    return (
-        f"{votes.changed} of {votes.asked} answers have the change; {votes.clean} of {clean} "
-        f"answers to the clean turn agree{against}"
-    )
+    found = []
+    if (votes := variant.votes) is not None:
+        against = f" ({votes.against} had the new value)" if votes.against else ""
+        found.append(
+            f"{votes.changed} of {votes.asked} answers have the change; {votes.clean} of "
+            f"{votes.clean + votes.against} answers to the clean turn agree{against}"
+        )
+    return [*found, _NOT_REPEATED] if variant.repeated is False else found
 
 
 def _wavers(variant: VariantResult) -> bool:

@@ -12,9 +12,9 @@ from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, VariantResu
 from pytest_dstfuzz.config import OPTIONS, Settings, build_settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.plugin import progress as progress_module
+from pytest_dstfuzz.plugin import campaigns
+from pytest_dstfuzz.plugin.campaigns import Progress
 from pytest_dstfuzz.plugin.options import given_options, read_settings, repeat_options
-from pytest_dstfuzz.plugin.progress import Progress
 from pytest_dstfuzz.plugin.result_collector import Found, ResultCollector
 from pytest_dstfuzz.plugin.selection import marker_values
 
@@ -138,11 +138,11 @@ def test_a_record_keeps_the_first_problem() -> None:
 def test_progress_is_told_after_a_long_silence(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress_module, "PATIENCE", 0.0)
+    monkeypatch.setattr(campaigns, "PATIENCE", 0.0)
     pytester.makeconftest(
         "import pytest\n"
         "from pytest_dstfuzz.campaign.events import BatchDone, WindowStarted\n"
-        "from pytest_dstfuzz.plugin.progress import Progress\n"
+        "from pytest_dstfuzz.plugin.campaigns import Progress\n"
         "@pytest.fixture\n"
         "def say(pytestconfig):\n"
         "    progress = Progress(pytestconfig)\n"
