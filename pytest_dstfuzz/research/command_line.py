@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.config import ADAPTER, VALIDITIES, masked_words, parse_option
-from pytest_dstfuzz.config.command_line import Parser, adapter_options
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.files import check_writable, write_text
-from pytest_dstfuzz.research.comparison import Comparison, GroundConfig, prepare
+from pytest_dstfuzz.research.comparison import Comparison, GroundConfig, common_settings, prepare
 from pytest_dstfuzz.research.contenders import Contender
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
@@ -69,19 +69,22 @@ def begin(
 ) -> tuple[Comparison, Path | None]:
     """Find the held-out dialogues; what is used of the options ``given`` is taken out of it."""
     folder = output_folder(given, name)
-    config = GroundConfig(
-        **taken(given, GroundConfig),
-        adapter=adapter_options(given),
-        command=command_line(name, arguments),
-    )
+    jobs, ground = given.pop("jobs"), taken(given, GroundConfig)
+    settings = common_settings(**given_options(given))
+    config = GroundConfig(settings, **ground, command=command_line(name, arguments))
     searches = [search for item in contenders for search in item.searches]
-    return prepare(config, searches, folder=folder, jobs=given["jobs"], say=say), folder
+    return prepare(config, searches, folder=folder, jobs=jobs, say=say), folder
 
 
 def taken(given: dict[str, Any], kind: type) -> dict[str, Any]:
     """Take what was given for the fields of a dataclass out of the values of the options."""
     names = [item.name for item in fields(kind) if item.name in given]
     return {name: value for name in names if (value := given.pop(name)) is not None}
+
+
+def given_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what was given for options of the table that pytest shares."""
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def command_line(name: str, arguments: Sequence[str]) -> str:

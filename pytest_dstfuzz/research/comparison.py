@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,25 +29,17 @@ from pytest_dstfuzz.training.right_dialogues import (
 )
 
 
+def common_settings(**given: Any) -> Settings:
+    """Return the settings that all campaigns of an experiment have in common."""
+    return Settings.of(**{"turns": None, "shrink": False, "redraws": 8, **given})
+
+
 @dataclass(frozen=True, slots=True)
 class GroundConfig:
     """What all campaigns of a comparison have in common."""
 
-    model: str
-    data: str = "sample"
+    settings: Settings  #: See `common_settings`.
     splits: tuple[str, ...] = ("val", "test")
-    checkpoint: str | None = None
-    device: str = "cpu"
-    batch_size: int = 64
-    #: Settings of a tracker that is a service; see `config.ADAPTER`.
-    adapter: Mapping[str, Any] = field(default_factory=dict)
-    attack: str = "hybrid"
-    max_edit_rate: float = 0.25
-    flat_edit_rate: bool = False
-    #: Words and /regular expressions/ that no edit may touch under the profile `strict`.
-    lock: tuple[str, ...] = ()
-    #: How often a variant that will not be run is drawn again.
-    redraws: int = 8
     #: Campaign seeds; see `Contender.runs`.
     seeds: tuple[int, ...] = (0, 1, 2)
     #: Of the held-out dialogues, draw so many by the first seed; ``None`` = all.
@@ -55,24 +47,19 @@ class GroundConfig:
     #: The command line, for the table's header.
     command: str = ""
 
-    def settings(self, **given: Any) -> Settings:
-        """Return the settings of a campaign."""
-        return Settings.of(
-            model=self.model,
-            checkpoint=self.checkpoint,
-            data=self.data,
-            device=self.device,
-            batch_size=self.batch_size,
-            turns=None,
-            attack=self.attack,
-            max_edit_rate=self.max_edit_rate,
-            flat_edit_rate=self.flat_edit_rate,
-            redraws=self.redraws,
-            lock=self.lock,
-            shrink=False,
-            **self.adapter,
-            **given,
-        )
+    @property
+    def tracker_and_weights(self) -> str:
+        """The tracker, for the table's header."""
+        tracker = self.settings.tracker
+        weights = f", checkpoint `{tracker.checkpoint}`" if tracker.checkpoint else ""
+        return f"{tracker.model}{weights}"
+
+    @property
+    def rates(self) -> str:
+        """The limit of edit rates, for the table's header."""
+        variant = self.settings.variant
+        flat = " in short utterances too" if variant.flat_edit_rate else ""
+        return f"edit rates up to {variant.max_edit_rate:g}{flat}"
 
 
 class Contest(NamedTuple):
@@ -106,7 +93,7 @@ class Comparison:
     def settings(self, contest: Contest, item: Contender, k: int) -> list[Settings]:
         """Return the settings of the campaigns of a contender, one for each of its runs."""
         return [
-            self.config.settings(
+            self.config.settings.replace_options(
                 validity=contest.validity,
                 stop_at_first=contest.until_broken,
                 variants=contest.budget,
@@ -119,28 +106,27 @@ class Comparison:
 
     def header(self) -> list[str]:
         """Return the lines of Markdown that say what was measured on what."""
-        config = self.config
-        weights = f", checkpoint `{config.checkpoint}`" if config.checkpoint else ""
+        config, variant = self.config, self.config.settings.variant
+        data = config.settings.data.data
         drawn = "" if config.max_dialogues is None else f", at most {config.max_dialogues} by seed"
-        flat = " in short utterances too" if config.flat_edit_rate else ""
-        words = ", ".join(f"`{lock}`" for lock in config.lock)
+        words = ", ".join(f"`{lock}`" for lock in variant.lock)
         locks = f", under `strict` no edit of {words}" if words else ""
         accuracies = ", ".join(
             f"{item.split} {percent(item.joint_goal_accuracy)}" for item in self.right.evaluations
         )
         return [
             f"- command: `{config.command}` (pytest-dstfuzz {__version__})",
-            f"- tracker: {config.model}{weights}; joint goal accuracy {accuracies}",
+            f"- tracker: {config.tracker_and_weights}; joint goal accuracy {accuracies}",
             (
-                f"- data: `{config.data}`, values normalised as `{self.data.normalisation}`; of "
+                f"- data: `{data}`, values normalised as `{self.data.normalisation}`; of "
                 f"{len(self.right.data.dialogues):,} dialogues right at every turn those that no "
                 f"agent was trained on{drawn}: {len(self.data.dialogues):,} dialogues, "
                 f"{self.data.turn_count():,} turns"
             ),
             (
-                f"- attack {config.attack}, edit rates up to {config.max_edit_rate:g}{flat}"
-                f"{locks}, up to {config.redraws} redraws of a variant that is vacuous, a "
-                f"duplicate or not valid; seeds {', '.join(map(str, config.seeds))}"
+                f"- attack {variant.attack}, {config.rates}{locks}, up to {variant.redraws} "
+                "redraws of a variant that is vacuous, a duplicate or not valid; seeds "
+                f"{', '.join(map(str, config.seeds))}"
             ),
             (
                 "- in brackets 95 % intervals, bootstrapped over dialogues; of several runs "
@@ -160,15 +146,16 @@ def prepare(
 ) -> Comparison:
     """Find the held-out dialogues of a tracker; for folder and jobs see `Campaigns`."""
     policies = {name: named_policy(name) for name in searches if is_agent(name)}
-    splits = [load_dialogues(config.data, split) for split in config.splits]
-    tracker = tracker_for(config.settings(), splits[0])
-    right = right_dialogues(tracker, splits, config.batch_size, say)
+    given = config.settings
+    splits = [load_dialogues(given.data.data, split) for split in config.splits]
+    tracker = tracker_for(given, splits[0])
+    right = right_dialogues(tracker, splits, given.tracker.batch_size, say)
     unseen = _unseen(splits, right.data, policies)
     data = drawn(unseen, config.max_dialogues, config.seeds[0], "held-out", "dialogues")
     say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")
     campaigns = Campaigns(
         CampaignRunner(tracker, data),
-        Fingerprint.of(data, right.evaluations, config.checkpoint),
+        Fingerprint.of(data, right.evaluations, given.tracker.checkpoint),
         splits=config.splits,
         folder=folder,
         jobs=jobs,

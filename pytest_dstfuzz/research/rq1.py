@@ -17,7 +17,7 @@ from pathlib import Path
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, ratio
-from pytest_dstfuzz.config.command_line import Parser, adapter_options
+from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -28,12 +28,13 @@ from pytest_dstfuzz.research.campaign_runner import CampaignRunner
 from pytest_dstfuzz.research.command_line import (
     command_line,
     experiment_parser,
+    given_options,
     hand_out,
     output_folder,
     say,
     taken,
 )
-from pytest_dstfuzz.research.comparison import GroundConfig, drawn
+from pytest_dstfuzz.research.comparison import GroundConfig, common_settings, drawn
 from pytest_dstfuzz.research.contenders import RATES, UNIFORM_INERTIA, tallies
 from pytest_dstfuzz.research.formatting import (
     Columns,
@@ -66,15 +67,10 @@ _RATES = ("valid_rate", "failure_rate", "thesis_failure_rate", "yield")
 
 @dataclass(frozen=True, slots=True)
 class Rq1Config(GroundConfig):
-    """What to measure; dialogues are drawn and campaigns run with one seed, ``seed``."""
+    """What to measure; dialogues are drawn with the seed of the campaigns."""
 
-    #: As in the thesis each variant is drawn once: the valid rate is one of the figures.
-    redraws: int = 0
-    search: str = "random"
     validities: tuple[str, ...] = ("edit-rate", "strict")
-    variants: int = 5
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,22 +116,17 @@ class Rq1Table:
 
 def run_rq1(config: Rq1Config, say: Say, tracker: Tracker | None = None) -> Rq1Table:
     """Measure the table, of a tracker that is made from ``config`` where none is given."""
-    splits = [load_dialogues(config.data, split) for split in config.splits]
+    given = config.settings
+    splits = [load_dialogues(given.data.data, split) for split in config.splits]
     if tracker is None:
-        tracker = tracker_for(config.settings(), splits[0])
-    right = right_dialogues(tracker, splits, config.batch_size, say)
-    data = drawn(right.data, config.max_dialogues, config.seed, "rq1", "dialogues")
+        tracker = tracker_for(given, splits[0])
+    right = right_dialogues(tracker, splits, given.tracker.batch_size, say)
+    data = drawn(right.data, config.max_dialogues, given.variant.seed, "rq1", "dialogues")
     say(f"{len(data.dialogues)} dialogues, {data.turn_count()} turns to perturb")
     runner = CampaignRunner(tracker, data)
     rows = []
     for validity, k in product(config.validities, config.ks):
-        settings = config.settings(
-            search=config.search,
-            seed=config.seed,
-            variants=config.variants,
-            validity=validity,
-            transformations=k,
-        )
+        settings = given.replace_options(validity=validity, transformations=k)
         name = f"{validity}, k = {k}"
         rows.append(Rq1Row.of(validity, k, runner.run(settings, say, name)))
         valid, failure, thesis = (percent(rows[-1].rates[rate].value) for rate in _RATES[:3])
@@ -189,12 +180,11 @@ def _markdown(table: Rq1Table) -> str:
 
 
 def _header(table: Rq1Table) -> list[str]:
-    config = table.config
-    tracker = config.model + (f", checkpoint `{config.checkpoint}`" if config.checkpoint else "")
+    config, variant = table.config, table.config.settings.variant
     lines = [
         f"- command: `{config.command}` (pytest-dstfuzz {__version__})",
-        f"- tracker: {tracker}",
-        f"- data: `{config.data}`, values normalised as `{table.data.normalisation}`",
+        f"- tracker: {config.tracker_and_weights}",
+        f"- data: `{config.settings.data.data}`, values normalised as `{table.data.normalisation}`",
     ]
     lines += [
         f"  - split {item.split} ({layout} layout): {item.dialogues:,} dialogues, {item.turns:,} "
@@ -203,7 +193,6 @@ def _header(table: Rq1Table) -> list[str]:
         for item, layout in zip(table.evaluations, table.layouts, strict=True)
     ]
     dialogues, turns = len(table.data.dialogues), table.data.turn_count()
-    flat = " in short utterances too" if config.flat_edit_rate else ""
     drawn = "" if config.max_dialogues is None else f" (at most {config.max_dialogues}, by seed)"
     lines += [
         (
@@ -211,8 +200,8 @@ def _header(table: Rq1Table) -> list[str]:
             f"the thesis had {PUBLISHED_DIALOGUES} dialogues for TRADE, MultiWOZ 2.1"
         ),
         (
-            f"- search {config.search}, attack {config.attack}, {config.variants} variants a turn, "
-            f"edit rates up to {config.max_edit_rate:g}{flat}, seed {config.seed}"
+            f"- search {variant.search}, attack {variant.attack}, {variant.variants} variants a "
+            f"turn, {config.rates}, seed {variant.seed}"
         ),
         f"- inertia of uniform sampling: {ActionSpace().dimension}/12 = {UNIFORM_INERTIA:.2f}",
         (
@@ -238,11 +227,10 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command with the arguments that follow its name."""
     given = vars(_parser().parse_all(arguments))
     folder = output_folder(given, "rq1")
-    config = Rq1Config(
-        **taken(given, Rq1Config),
-        adapter=adapter_options(given),
-        command=command_line("rq1", arguments),
-    )
+    own = taken(given, Rq1Config)
+    # As in the thesis each variant is drawn once: the valid rate is one of the figures.
+    settings = common_settings(redraws=0, **given_options(given))
+    config = Rq1Config(settings, **own, command=command_line("rq1", arguments))
     hand_out(tables(run_rq1(config, say)), folder)
     return 0
 

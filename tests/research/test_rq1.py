@@ -15,7 +15,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research import rq1
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
-from pytest_dstfuzz.research.comparison import drawn
+from pytest_dstfuzz.research.comparison import common_settings, drawn
 from pytest_dstfuzz.research.resampling import Rate
 from pytest_dstfuzz.research.rq1 import Rq1Config, run_rq1, tables
 from pytest_dstfuzz.trackers.adapters import as_tracker
@@ -53,7 +53,8 @@ def tracker(data: DialogueSet) -> Tracker:
     return as_tracker(Memory(data, wrong=10), normalisation=data.normalisation)
 
 
-CONFIG = Rq1Config("memory", splits=("test",), ks=(1, 3), max_dialogues=8, command="dstfuzz x")
+SETTINGS = common_settings(model="memory", redraws=0)
+CONFIG = Rq1Config(SETTINGS, splits=("test",), ks=(1, 3), max_dialogues=8, command="dstfuzz x")
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +130,7 @@ def test_what_was_not_counted_is_left_open(table: rq1.Rq1Table) -> None:
     rates = {"valid_rate": 0.0, "failure_rate": None, "thesis_failure_rate": None, "yield": 0.0}
     shown = {name: Rate(rate) for name, rate in rates.items()}
     row = rq1.Rq1Row("strict", 1, CampaignFigures((), 0.0, 0.0), Counts(vacuous=1), shown)
-    config = replace(CONFIG, checkpoint="weights")
+    config = replace(CONFIG, settings=SETTINGS.replace_options(checkpoint="weights"))
     texts = tables(replace(table, config=config, rows=(row,)))
     assert "| 1 | 0.00 % | n/a | n/a | 0.00 % | n/a | 0.00 (0.0 %) |" in texts["rq1.md"]
     assert "memory, checkpoint `weights`" in texts["rq1.md"]
@@ -141,7 +142,7 @@ def test_what_was_not_counted_is_left_open(table: rq1.Rq1Table) -> None:
 def test_progress_is_paced(monkeypatch: pytest.MonkeyPatch, tracker: Tracker) -> None:
     monkeypatch.setattr(right_dialogues, "_SECONDS_BETWEEN_LINES", 0.0)
     lines: list[str] = []
-    config = Rq1Config("m", splits=("test",), ks=(1,), validities=("strict",), max_dialogues=2)
+    config = replace(CONFIG, ks=(1,), validities=("strict",), max_dialogues=2)
     run_rq1(config, lines.append, tracker)
     assert any(line.startswith("strict, k = 1: 1 of ") for line in lines)
     assert any("dialogues right at every turn" in line for line in lines)
