@@ -20,14 +20,11 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 class Violation:
     """One violation."""
 
-    #: ``turn``, ``context`` or ``both``.
-    cause: str | None
+    cause: str | None  #: ``turn``, ``context`` or ``both``.
     #: The slots that it changed anew, each with the value after, sorted: what broke.
     weakness: tuple[tuple[str, str | None], ...]
-    #: The profile `strict` vetoes its own edits.
-    vetoed: bool
-    #: ... or those of an earlier turn that it was seen with.
-    vetoed_context: bool
+    vetoed: bool  #: The profile `strict` vetoes its own edits.
+    vetoed_context: bool  #: ... or those of an earlier turn that it was seen with.
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +33,14 @@ class TurnFigures:
 
     dialogue: str
     turn: int
-    #: Contexts that the tracker was asked for.
-    calls: int
+    calls: int  #: Contexts that the tracker was asked for.
     #: ... for its first 0, 1, 2, ... variants: what a campaign of fewer variants asks for.
     calls_after: tuple[int, ...]
     #: How many variants it takes until the first violation; ``None`` without one.
     broken_after: int | None
     counts: Counts
-    #: Draws of its variants, those that were drawn again included.
-    draws: int
-    #: Sums of the edit rates of the valid variants.
-    edit_w: float
+    draws: int  #: Draws of its variants, those that were drawn again included.
+    edit_w: float  #: Sums of the edit rates of the valid variants.
     edit_c: float
     violations: tuple[Violation, ...]
 
@@ -56,10 +50,8 @@ class CampaignFigures:
     """One campaign; JSON in and out, see `json_data`."""
 
     turns: tuple[TurnFigures, ...]
-    #: Of the actions of all draws.
-    inertia: float
-    #: How long it ran.
-    seconds: float
+    inertia: float  #: Of the actions of all draws.
+    seconds: float  #: How long it ran.
 
     @property
     def calls(self) -> int:

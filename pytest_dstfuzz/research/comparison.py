@@ -40,12 +40,10 @@ class GroundConfig:
 
     settings: Settings  #: See `common_settings`.
     splits: tuple[str, ...] = ("val", "test")
-    #: Campaign seeds; see `Contender.runs`.
-    seeds: tuple[int, ...] = (0, 1, 2)
+    seeds: tuple[int, ...] = (0, 1, 2)  #: Campaign seeds; see `Contender.runs`.
     #: Of the held-out dialogues, draw so many by the first seed; ``None`` = all.
     max_dialogues: int | None = None
-    #: The command line, for the table's header.
-    command: str = ""
+    command: str = ""  #: The command line, for the table's header.
 
     @property
     def tracker_and_weights(self) -> str:
@@ -66,8 +64,7 @@ class Contest(NamedTuple):
     """The rules under which searches are compared: the same for all of them."""
 
     validity: str
-    #: Variants that a search gets run at a turn.
-    budget: int
+    budget: int  #: Variants that a search gets run at a turn.
     #: Turns are left alone once broken; otherwise the budget is spent on every turn.
     until_broken: bool = False
 
@@ -83,8 +80,7 @@ class Comparison:
 
     config: GroundConfig
     right: RightDialogues
-    #: The held-out dialogues.
-    data: DialogueSet
+    data: DialogueSet  #: The held-out dialogues.
     campaigns: Campaigns
     resamples: Resamples
     #: The agents that are compared: name of the search -> its policy.

@@ -27,8 +27,7 @@ class Contender:
     """A search, or several that stand for one: policies of several training seeds."""
 
     label: str
-    #: As the option ``search`` takes them.
-    searches: tuple[str, ...]
+    searches: tuple[str, ...]  #: As the option ``search`` takes them.
 
     def ks(self, ks: Sequence[int]) -> tuple[int, ...]:
         """Return the numbers of transformations at which it differs."""
@@ -107,15 +106,12 @@ def tallies(runs: Sequence[CampaignFigures], pair: Callable[[TurnFigures], _Pair
 class MeanFigures:
     """The figures of a search at one k: means over its runs."""
 
-    #: Campaigns.
-    runs: int
+    runs: int  #: Campaigns.
     turns: int
     calls: float
     turns_broken: float
-    #: Of the actions of all draws.
-    inertia: float
-    #: See `RATES`.
-    rates: Mapping[str, Rate]
+    inertia: float  #: Of the actions of all draws.
+    rates: Mapping[str, Rate]  #: See `RATES`.
 
     @classmethod
     def of(cls, resamples: Resamples, runs: Sequence[CampaignFigures]) -> MeanFigures:
@@ -184,12 +180,10 @@ def broken_alone(
 class Weaknesses(NamedTuple):
     """How varied what was found is; means over runs."""
 
-    #: Different sets of changed slots and the values that they got.
-    number: float
+    number: float  #: Different sets of changed slots and the values that they got.
     #: Share of the violations that the most frequent one has; ``None`` without violations.
     most_frequent: float | None
-    #: That of the first run.
-    name: str
+    name: str  #: That of the first run.
 
 
 def weaknesses_of(runs: Sequence[CampaignFigures]) -> Weaknesses:
@@ -224,11 +218,9 @@ class EqualCalls:
 
     #: Variants that a turn had been given then; a fraction where some had one more.
     variants: float
-    #: Fewer than the other's where the whole campaign made fewer.
-    calls: float
+    calls: float  #: Fewer than the other's where the whole campaign made fewer.
     turns_broken: float
-    #: How many times as many turns the other, the subject, breaks for every call.
-    ratio: Rate
+    ratio: Rate  #: How many times as many turns the other, the subject, breaks for every call.
     subject_calls: float
     subject_turns_broken: float
 
@@ -237,8 +229,7 @@ class Cut(NamedTuple):
     """One campaign, cut at a number of calls."""
 
     variants: float
-    #: Dialogue -> (turns broken, calls).
-    tally: Tally
+    tally: Tally  #: Dialogue -> (turns broken, calls).
 
 
 def cut(run: CampaignFigures, calls: float) -> Cut:
@@ -295,12 +286,9 @@ def _at(turn: TurnFigures, variants: int) -> tuple[int, int]:
 class Against(NamedTuple):
     """A search beside the subject."""
 
-    #: How many times as many turns the subject breaks for every call.
-    ratio: Rate
-    #: Share of the subject's broken turns that this search did not break.
-    alone: Rate
-    #: What it breaks with as many calls as the subject made.
-    equal: EqualCalls
+    ratio: Rate  #: How many times as many turns the subject breaks for every call.
+    alone: Rate  #: Share of the subject's broken turns that this search did not break.
+    equal: EqualCalls  #: What it breaks with as many calls as the subject made.
 
     @classmethod
     def of(

@@ -28,8 +28,7 @@ Tally = Mapping[str, tuple[float, float]]
 class Rate(NamedTuple):
     """A figure and its 95 % interval over dialogues."""
 
-    #: ``None`` where nothing was counted.
-    value: float | None
+    value: float | None  #: ``None`` where nothing was counted.
     #: ``None`` where fewer than two dialogues say anything.
     interval: tuple[float, float] | None = None
 

@@ -109,8 +109,7 @@ class Rq1Table:
     config: Rq1Config
     evaluations: tuple[Evaluation, ...]
     layouts: tuple[str, ...]
-    #: What was perturbed.
-    data: DialogueSet
+    data: DialogueSet  #: What was perturbed.
     rows: tuple[Rq1Row, ...]
 
 

@@ -63,8 +63,7 @@ _EXAMPLES = """\
 class Rq2Config:
     """What to measure."""
 
-    #: Random sampling is put beside them.
-    contenders: tuple[Contender, ...]
+    contenders: tuple[Contender, ...]  #: Random sampling is put beside them.
     validities: tuple[str, ...] = ("edit-rate", "strict")
     variants: int = 5
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
@@ -91,8 +90,7 @@ class Rq2Row:
     validity: str
     k: int
     label: str
-    #: Search and seed; ``None`` = all runs.
-    run: tuple[str, int] | None
+    run: tuple[str, int] | None  #: Search and seed; ``None`` = all runs.
     means: MeanFigures
 
 

@@ -93,14 +93,11 @@ class Rq3Row:
 
     contest: Contest
     label: str
-    #: ``None`` where the search has no number of transformations.
-    k: int | None
-    #: Its best k, the one that is compared; of another one there is one campaign.
-    best: bool
+    k: int | None  #: ``None`` where the search has no number of transformations.
+    best: bool  #: Its best k, the one that is compared; of another one there is one campaign.
     means: MeanFigures
     weaknesses: Weaknesses
-    #: Of the best k only, and not of the subject itself.
-    against: Against | None
+    against: Against | None  #: Of the best k only, and not of the subject itself.
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,11 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
+import numpy as np
 import torch
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -82,6 +84,33 @@ def files_fingerprint(files: Iterable[Path], code: Path, *more: str) -> str:
     # The words of a text depend on the shared tokeniser too.
     digest = digest_of((*sorted(files), *sorted(code.glob("*.py")), TOKENISER))
     return hashlib.sha256("\0".join((digest, *more)).encode("utf-8")).hexdigest()
+
+
+@dataclass(frozen=True)
+class TensorBatch:
+    """Base of dataclasses whose fields are tensors."""
+
+    def to(self, device: str) -> Self:
+        """Return the batch with its tensors on ``device``."""
+        return type(self)(*(getattr(self, item.name).to(device) for item in fields(self)))
+
+
+def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
+    """Stack arrays, filled up on the right with ``value`` to at least ``least`` columns."""
+    width = max(least, *(len(array) for array in arrays))
+    result = np.full((len(arrays), width), value, dtype=np.int64)
+    for number, array in enumerate(arrays):
+        result[number, : len(array)] = array
+    return result
+
+
+def by_length(lengths: Sequence[int], rng: np.random.Generator | None) -> np.ndarray:
+    """Return the places of rows, the shortest first; those of about equal length shuffled."""
+    keys = np.asarray(lengths, dtype=np.float64)
+    if rng is not None:
+        # A little noise changes from epoch to epoch which rows meet in a batch.
+        keys = keys * rng.uniform(0.95, 1.05, len(keys))
+    return np.argsort(keys, kind="stable")
 
 
 class EMA:

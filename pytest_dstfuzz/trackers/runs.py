@@ -47,13 +47,19 @@ def check_output(folder: Path, *, resume: bool) -> None:
         raise UserError(f"cannot write to {folder}: {error.strerror}") from error
 
 
-def labelled_split(settings: RunSettings, split: str) -> DialogueSet:
-    """Return a split of the data of a run, cut to as many dialogues as are wanted."""
-    found = load_dialogues(settings.data, split, layout=settings.layout)
-    dialogues = found.dialogues[: settings.max_dialogues]
-    if not dialogues or not found.labelled:
-        raise DataError(f"{settings.data}: split {split!r} has no labelled dialogues to train on")
-    return replace(found, dialogues=dialogues)
+def begin(settings: RunSettings) -> tuple[DialogueSet, DialogueSet]:
+    """Make the output folder; return the dialogues to train on, and those to validate on."""
+    check_output(settings.output, resume=settings.resume)
+
+    def labelled(split: str) -> DialogueSet:
+        found = load_dialogues(settings.data, split, layout=settings.layout)
+        dialogues = found.dialogues[: settings.max_dialogues]
+        if not dialogues or not found.labelled:
+            name = f"{settings.data}: split {split!r}"
+            raise DataError(f"{name} has no labelled dialogues to train on")
+        return replace(found, dialogues=dialogues)
+
+    return labelled("train"), labelled("val")
 
 
 def write_run(

@@ -15,27 +15,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
-_Rule = tuple[re.Pattern[str], "str | Callable[[re.Match[str]], str]"]
-
-_NUMBERS = {
-    "zero": "0",
-    "one": "1",
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "five": "5",
-    "six": "6",
-    "seven": "7",
-    "eight": "8",
-    "nine": "9",
-    "ten": "10",
-    "eleven": "11",
-    "twelve": "12",
-}
+_NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 
 #: Single words with one usual long form; matched as whole words after quotes are gone.
 _WORDS = {
-    **_NUMBERS,
+    **{word: str(number) for number, word in enumerate(_NUMBERS.split())},
     "&": "and",
     "cannot": "can not",
     "cant": "can not",
@@ -76,61 +60,58 @@ def _full_hour(match: re.Match[str]) -> str:
     return f"{match[1]} {int(match[2]):02d}:00"
 
 
-def _compile(rules: list[tuple[str, str | Callable[[re.Match[str]], str]]]) -> list[_Rule]:
-    return [(re.compile(pattern), replacement) for pattern, replacement in rules]
-
-
 # In order; each sees the text with single spaces, and keeps what is already in form.
-_RULES = _compile(
-    [
-        (r"[\u2018\u2019\u02bc`\u00b4]", "'"),
-        (r"[\u2010-\u2015]", "-"),
-        # Contractions, joined (don't) or split as in MultiWOZ (do n't).
-        (
-            r"\b(ca|wo|sha) ?n't\b",
-            lambda m: {"ca": "can", "wo": "will", "sha": "shall"}[m[1]] + " not",
-        ),
-        (r" ?n't\b", " not"),
-        (r"(?<=\w) ?'m\b", " am"),
-        (r"(?<=\w) ?'re\b", " are"),
-        (r"(?<=\w) ?'ve\b", " have"),
-        (r"(?<=\w) ?'ll\b", " will"),
-        (r"(?<=\w) ?'d\b", " would"),
-        # A genitive is joined, as in the normalised names of the labels (christs college).
-        (r"(?<=\w) ?'s\b|(?<=[^\W\d]) s\b", "s"),
-        (r"'", ""),
-        (r"\b(i) (m|ve)\b", r"\1\2"),
-        # Endings that the TRADE layout splits off, and words it writes apart.
-        (r"(?<=\w) -(?=(?:s|es|ly|er|est|ing|ed)\b)", ""),
-        (r"\bguest ?-? ?houses?\b", lambda m: "guesthouse" + ("s" if m[0].endswith("s") else "")),
-        (r"\bwi ?- ?fi\b|\bwi fi\b", "wifi"),
-        (r"(?<=\w) ?- ?(?=[^\W\d])", " "),
-        (r"\bany where\b", "anywhere"),
-        (r"\bbed (?:and|&) breakfast\b", "b and b"),
-        (r"\bgood bye\b", "goodbye"),
-        # Times and decimals.
-        (r"(?<![\d:.])(\d{1,2})(?:[:.]| ?: ?)(\d\d) ?([ap]) ?(?:m\b|\. ?m\b\.?)", _afternoon),
-        (r"(?<![\d:.])(\d{1,2})()(?: oclock)? ?([ap]) ?(?:m\b|\. ?m\b\.?)", _afternoon),
-        (r"(?<=\d)[.](?=\d\d\b)", ":"),
-        (r"(?<![\d:])(\d):(?=\d\d(?![\d:]))", r"0\1:"),
-        (r"(?<=\d),(?=\d{3}\b)", ""),
-        # Punctuation: sentence marks stand alone, the rest parts words and goes.
-        (rf"\b({_TIME_CUES}) ([1-9]|1\d|2[0-4])(?= (?!(?:{_UNITS})\b)|$)", _full_hour),
-        (r"(?<![\d:])(\d{1,2}) oclock\b", lambda m: f"{int(m[1]):02d}:00"),
-        (r"(?<=\d\d:\d\d) oclock\b", ""),
-        (r"(?<!\d):|:(?!\d)", " "),
-        (r"[()\[\]\"/;*_]", " "),
-        (r"([.,?!])[.,?!\s]*", r" \1 "),
-        (r"(?<!\w)-|-(?!\w)", " "),
-        (r"([&#$\u00a3\u20ac+=@<>])", r" \1 "),
-    ]
-)
+_RULES: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
+    (r"[\u2018\u2019\u02bc`\u00b4]", "'"),
+    (r"[\u2010-\u2015]", "-"),
+    # Contractions, joined (don't) or split as in MultiWOZ (do n't).
+    (
+        r"\b(ca|wo|sha) ?n't\b",
+        lambda m: {"ca": "can", "wo": "will", "sha": "shall"}[m[1]] + " not",
+    ),
+    (r" ?n't\b", " not"),
+    (r"(?<=\w) ?'m\b", " am"),
+    (r"(?<=\w) ?'re\b", " are"),
+    (r"(?<=\w) ?'ve\b", " have"),
+    (r"(?<=\w) ?'ll\b", " will"),
+    (r"(?<=\w) ?'d\b", " would"),
+    # A genitive is joined, as in the normalised names of the labels (christs college).
+    (r"(?<=\w) ?'s\b|(?<=[^\W\d]) s\b", "s"),
+    (r"'", ""),
+    (r"\b(i) (m|ve)\b", r"\1\2"),
+    # Endings that the TRADE layout splits off, and words it writes apart.
+    (r"(?<=\w) -(?=(?:s|es|ly|er|est|ing|ed)\b)", ""),
+    (r"\bguest ?-? ?houses?\b", lambda m: "guesthouse" + ("s" if m[0].endswith("s") else "")),
+    (r"\bwi ?- ?fi\b|\bwi fi\b", "wifi"),
+    (r"(?<=\w) ?- ?(?=[^\W\d])", " "),
+    (r"\bany where\b", "anywhere"),
+    (r"\bbed (?:and|&) breakfast\b", "b and b"),
+    (r"\bgood bye\b", "goodbye"),
+    # Times and decimals.
+    (r"(?<![\d:.])(\d{1,2})(?:[:.]| ?: ?)(\d\d) ?([ap]) ?(?:m\b|\. ?m\b\.?)", _afternoon),
+    (r"(?<![\d:.])(\d{1,2})()(?: oclock)? ?([ap]) ?(?:m\b|\. ?m\b\.?)", _afternoon),
+    (r"(?<=\d)[.](?=\d\d\b)", ":"),
+    (r"(?<![\d:])(\d):(?=\d\d(?![\d:]))", r"0\1:"),
+    (r"(?<=\d),(?=\d{3}\b)", ""),
+    # Punctuation: sentence marks stand alone, the rest parts words and goes.
+    (rf"\b({_TIME_CUES}) ([1-9]|1\d|2[0-4])(?= (?!(?:{_UNITS})\b)|$)", _full_hour),
+    (r"(?<![\d:])(\d{1,2}) oclock\b", lambda m: f"{int(m[1]):02d}:00"),
+    (r"(?<=\d\d:\d\d) oclock\b", ""),
+    (r"(?<!\d):|:(?!\d)", " "),
+    (r"[()\[\]\"/;*_]", " "),
+    (r"([.,?!])[.,?!\s]*", r" \1 "),
+    (r"(?<!\w)-|-(?!\w)", " "),
+    (r"([&#$\u00a3\u20ac+=@<>])", r" \1 "),
+]
+
+
+_COMPILED = [(re.compile(pattern), replacement) for pattern, replacement in _RULES]
 
 
 def _apply(text: str) -> str:
     text = unicodedata.normalize("NFC", text.lower())
     text = " ".join(text.split())
-    for pattern, replacement in _RULES:
+    for pattern, replacement in _COMPILED:
         text = pattern.sub(replacement, text)
         text = " ".join(text.split())
     return " ".join(_WORDS.get(word, word) for word in text.split())

@@ -98,8 +98,7 @@ class EnvironmentStep(NamedTuple):
 class _EpisodeTurn:
     attempts: TurnAttempts
     search: SteppedTurn
-    #: Whether a variant could break it, and none has.
-    whole: bool
+    whole: bool  #: Whether a variant could break it, and none has.
     judged: dict[int, JudgedVariant] = field(default_factory=dict)
 
 

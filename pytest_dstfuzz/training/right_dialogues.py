@@ -47,10 +47,8 @@ class RightDialogues:
     #: The dialogues that are right at every turn, split by split, in data order; ontology
     #: and cue words are those of the first split.
     data: DialogueSet
-    #: One for each split; of one without a label none.
-    evaluations: tuple[Evaluation, ...]
-    #: Dialogues without a label that were taken as well.
-    unlabelled: int = 0
+    evaluations: tuple[Evaluation, ...]  #: One for each split; of one without a label none.
+    unlabelled: int = 0  #: Dialogues without a label that were taken as well.
 
 
 def right_dialogues(

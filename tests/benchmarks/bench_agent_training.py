@@ -48,7 +48,8 @@ def test_agent_and_environment_take_five_milliseconds_a_step(tmp_path: Path) -> 
         marks.append((time.process_time(), tracker.seconds))
 
     # Of the shipped dialogues 21 are right throughout; updates begin after 500 steps.
-    run = AgentRun("trade", "sample", tmp_path, ("test",), training=TrainingConfig(calls=4000))
+    training = TrainingConfig(calls=4000)
+    run = AgentRun("trade", "sample", tmp_path, splits=("test",), training=training)
     history = train_agent(run, say, tracker).history
     rounds = len(history)
     # One line is said at the end of every round; the first two rounds warm up.

@@ -78,8 +78,7 @@ class _Text:
     users: list[tuple[int, int]]
     draft: TokenDraft = field(default_factory=lambda: TokenDraft(()))
     guessed: list[int] = field(default_factory=list)
-    #: How many tokens were read.
-    read: int = 0
+    read: int = 0  #: How many tokens were read.
     #: Keys and values of those, see `CachedPrefix`; ``None`` where there are none, or no longer.
     states: Tensor | None = None
     tokens: list[int] = field(default_factory=list)

@@ -97,7 +97,7 @@ def new_model(
     if config.base is not None:
         model, tokeniser = read_pretrained(config.base)
         add_marks(tokeniser)
-        with _seeded(seed):
+        with seeded(seed):
             model.resize_token_embeddings(len(tokeniser))
         return model, tokeniser
     tokeniser = learn_subwords(lines, config.vocabulary)
@@ -116,7 +116,7 @@ def new_model(
         eos_token_id=tokeniser.eos_token_id,
         pad_token_id=tokeniser.pad_token_id,
     )
-    with _seeded(seed):
+    with seeded(seed):
         return GPT2LMHeadModel(sizes), tokeniser
 
 
@@ -215,10 +215,10 @@ def _without_progress_bar() -> Iterator[None]:
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int) -> Iterator[None]:
     """Random numbers of torch from one seed, and its global state as it was afterwards.
 
-    Models of transformers draw their weights from the global generator, and take no other.
+    Models of transformers draw from the global generator, and take no other.
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)

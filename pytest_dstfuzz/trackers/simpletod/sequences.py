@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from pytest_dstfuzz.trackers.neural import TensorBatch, by_length, pad
 from pytest_dstfuzz.trackers.simpletod.augment import Spoken
 from pytest_dstfuzz.trackers.simpletod.texts import (
     OPENING,
@@ -93,7 +94,7 @@ def _sequence(
 
 
 @dataclass(frozen=True)
-class SequenceBatch:
+class SequenceBatch(TensorBatch):
     """Sequences padded on the right.
 
     ``tokens``, ``positions``, ``targets``, ``branches`` ``[B, T]``; ``mask [B, 1, T, T]``, whether
@@ -106,26 +107,15 @@ class SequenceBatch:
     branches: Tensor
     mask: Tensor
 
-    def to(self, device: str) -> SequenceBatch:
-        """Return the batch with its tensors on ``device``."""
-        return SequenceBatch(
-            *(getattr(self, name).to(device) for name in self.__dataclass_fields__)
-        )
-
 
 def collate(sequences: Sequence[TreeSequence]) -> SequenceBatch:
     """Make one batch of sequences."""
-    width = max(len(sequence.tokens) for sequence in sequences)
 
     def padded(name: str, fill: int) -> Tensor:
-        rows = np.full((len(sequences), width), fill, dtype=np.int64)
-        for row, sequence in zip(rows, sequences, strict=True):
-            values = getattr(sequence, name)
-            row[: len(values)] = values
-        return torch.from_numpy(rows)
+        return torch.from_numpy(pad([getattr(item, name) for item in sequences], fill))
 
     branches, reach = padded("branches", -1), padded("reach", 1)
-    places = torch.arange(width)
+    places = torch.arange(branches.shape[1])
     earlier = places[None, :, None] >= places[None, None, :]
     in_context = (branches == 0)[:, None, :] & (places[None, None, :] < reach[:, :, None])
     in_belief = (branches[:, :, None] == branches[:, None, :]) & earlier
@@ -146,16 +136,14 @@ def batches(
     A longer one is a batch of its own. With an ``rng`` those of about equal length and the batches
     are shuffled, otherwise sorted.
     """
-    lengths = np.array([len(sequence.tokens) for sequence in sequences])
-    # A little noise changes from epoch to epoch which sequences meet in a batch.
-    keys = lengths if rng is None else lengths * rng.uniform(0.95, 1.05, len(lengths))
+    lengths = [len(sequence.tokens) for sequence in sequences]
     result: list[list[int]] = [[]]
     longest = 0
-    for number in np.argsort(keys, kind="stable").tolist():
-        longest = max(longest, int(lengths[number]))
+    for number in by_length(lengths, rng).tolist():
+        longest = max(longest, lengths[number])
         if result[-1] and longest * (len(result[-1]) + 1) > tokens:
             result.append([])
-            longest = int(lengths[number])
+            longest = lengths[number]
         result[-1].append(number)
     if rng is not None:
         order = rng.permutation(len(result))

@@ -67,8 +67,7 @@ def belief_words(state: Mapping[str, str]) -> Iterator[str]:
 class Parsed:
     """What a generated belief says."""
 
-    #: Slot -> words of its value joined by blanks.
-    values: Mapping[str, str]
+    values: Mapping[str, str]  #: Slot -> words of its value joined by blanks.
     #: Slot -> place of the part that says it, among the parts between separators.
     parts: Mapping[str, int]
     #: Parts that say nothing that can be understood, as generated. They change no slot.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,16 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
 from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.neural import move
 from pytest_dstfuzz.trackers.run_settings import TrainingRun
-from pytest_dstfuzz.trackers.runs import Progress, ResumableTrainer, check_output, labelled_split
+from pytest_dstfuzz.trackers.runs import Progress, ResumableTrainer, begin
 from pytest_dstfuzz.trackers.simpletod.augment import SlotValueAugmenter, Spoken, spoken
 from pytest_dstfuzz.trackers.simpletod.config import SimpleTodEpoch, SimpleTodTrainingConfig
-from pytest_dstfuzz.trackers.simpletod.model import SimpleTodReading, new_model, positions_of, save
+from pytest_dstfuzz.trackers.simpletod.model import (
+    SimpleTodReading,
+    new_model,
+    positions_of,
+    save,
+    seeded,
+)
 from pytest_dstfuzz.trackers.simpletod.sequences import (
     IGNORED,
     Encoder,
@@ -75,12 +81,9 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
         chosen = batches(sequences, self.config.batch_tokens, rng)
         return [[sequences[place] for place in group] for group in chosen]
 
-    @contextmanager
-    def noise(self, seed: int) -> Iterator[None]:
-        """Seed torch's global generator, from which dropout draws, and give it back as it was."""
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            yield
+    def noise(self, seed: int) -> AbstractContextManager[object]:
+        """Let dropout, which draws from torch's global generator, come from a seed."""
+        return seeded(seed)
 
     def losses(self, group: Sequence[TreeSequence]) -> tuple[Tensor, list[Tensor | float]]:
         """Return the weighted mean loss; and sums and numbers of tokens of beliefs and contexts."""
@@ -152,8 +155,7 @@ def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> Trai
     After each epoch the run's state is written to ``config.output``, and the model too
     when it is the best so far. Subwords are learnt from the training split alone.
     """
-    check_output(config.output, resume=config.resume)
-    train, valid = labelled_split(config, "train"), labelled_split(config, "val")
+    train, valid = begin(config)
     lines = _lines(spoken(dialogue) for dialogue in train.dialogues)
     model, tokeniser = new_model(config, lines, derive(config.seed, "weights") % 2**63)
     trainer = SimpleTodTrainer(config, model, tokeniser, train, valid)

@@ -29,10 +29,8 @@ MODEL_FILE, CONFIG_FILE, VOCABULARY_FILE = FILES
 class TradeReading:
     """What a model was trained with and has to be used with."""
 
-    #: Words of history that are read; older ones are cut.
-    history_limit: int
-    #: Name of the normalisation of the labels, and so of the predictions.
-    normalisation: str
+    history_limit: int  #: Words of history that are read; older ones are cut.
+    normalisation: str  #: Name of the normalisation of the labels, and so of the predictions.
 
 
 def save_model(

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, Dialogue
+from pytest_dstfuzz.trackers.neural import TensorBatch, by_length, pad
 from pytest_dstfuzz.trackers.tokenise import tokenise
 from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, GATE_NONE, GATE_POINTER
 from pytest_dstfuzz.trackers.trade.vocabulary import END, PAD, Vocabulary, history_words
@@ -60,7 +61,7 @@ def _target(word: str, vocabulary: Vocabulary, local: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True)
-class TurnBatch:
+class TurnBatch(TensorBatch):
     """Rows padded together.
 
     ``words [B, T]``, ``copies [B, T]`` (-2 at padding, which no target equals),
@@ -78,21 +79,6 @@ class TurnBatch:
     inputs: Tensor
     tokens: Tensor
     targets: Tensor
-
-    def to(self, device: str) -> TurnBatch:
-        """Return the batch with its tensors on ``device``."""
-        if device == "cpu":
-            return self
-        return TurnBatch(*(getattr(self, name).to(device) for name in self.__dataclass_fields__))
-
-
-def pad(arrays: Sequence[np.ndarray], value: int, least: int = 0) -> np.ndarray:
-    """Stack arrays, filled up on the right with ``value`` to at least ``least`` columns."""
-    width = max(least, *(len(array) for array in arrays))
-    result = np.full((len(arrays), width), value, dtype=np.int64)
-    for number, array in enumerate(arrays):
-        result[number, : len(array)] = array
-    return result
 
 
 def collate(rows: Sequence[LabelledTurn]) -> TurnBatch:
@@ -138,11 +124,7 @@ def bucket(lengths: Sequence[int], size: int, rng: np.random.Generator | None) -
 
     With an ``rng`` rows of about equal length and the batches are shuffled, otherwise sorted.
     """
-    keys = np.asarray(lengths, dtype=np.float64)
-    if rng is not None:
-        # A little noise changes from epoch to epoch which rows meet in a batch.
-        keys = keys * rng.uniform(0.95, 1.05, len(keys))
-    order = np.argsort(keys, kind="stable")
+    order = by_length(lengths, rng)
     batches = [order[start : start + size] for start in range(0, len(order), size)]
     if rng is not None:
         rng.shuffle(batches)

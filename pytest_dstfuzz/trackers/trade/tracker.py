@@ -13,7 +13,7 @@ import torch
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.trackers.neural import files_fingerprint, move, threads
+from pytest_dstfuzz.trackers.neural import files_fingerprint, move, pad, threads
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.trade.checkpoint import (
     FILES,
@@ -29,7 +29,6 @@ from pytest_dstfuzz.trackers.trade.checkpoint import (
 from pytest_dstfuzz.trackers.trade.decode import Decoded, decode
 from pytest_dstfuzz.trackers.trade.gru import LEAST_ROWS
 from pytest_dstfuzz.trackers.trade.network import GATE_DONTCARE, TradeNetwork
-from pytest_dstfuzz.trackers.trade.rows import pad
 from pytest_dstfuzz.trackers.trade.vocabulary import (
     END,
     PAD,

@@ -15,13 +15,7 @@ from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.seeding import derive
 from pytest_dstfuzz.trackers.neural import move
 from pytest_dstfuzz.trackers.run_settings import TrainingRun
-from pytest_dstfuzz.trackers.runs import (
-    Progress,
-    ResumableTrainer,
-    best,
-    check_output,
-    labelled_split,
-)
+from pytest_dstfuzz.trackers.runs import Progress, ResumableTrainer, begin, best
 from pytest_dstfuzz.trackers.tokenise import tokenise
 from pytest_dstfuzz.trackers.trade.checkpoint import TradeReading, build_network, save_model
 from pytest_dstfuzz.trackers.trade.config import TradeEpoch, TradeTrainingConfig
@@ -157,8 +151,7 @@ def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     After each epoch the run's state is written to ``config.output``, and the model too
     when it is the best so far. Vocabulary and vectors come from the training split alone.
     """
-    check_output(config.output, resume=config.resume)
-    train, valid = labelled_split(config, "train"), labelled_split(config, "val")
+    train, valid = begin(config)
     vocabulary = training_vocabulary(train.dialogues)
     rows = make_rows(train.dialogues, vocabulary, config.history_limit)
     heldout = make_rows(valid.dialogues, vocabulary, config.history_limit)
