@@ -13,6 +13,8 @@ from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
 
 _PATH = Value(parsers.text, "PATH")
 _NAME = Value(parsers.text, "NAME")
+_RATE = Value(rates.parse_limit, "RATE", float)
+_WHEN = Value(parsers.choice("policy", parsers.WHEN), "WHEN")
 _NAMES = Value(parsers.names, "NAME,...", separator=",")
 
 _place = partial(Option, scopes=("place",))
@@ -33,11 +35,7 @@ _TRACKER = (
     ),
     _read("checkpoint", _PATH, "weights of the tracker instead of the shipped ones"),
     _place("device", _NAME, "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)"),
-    Option(
-        "batch_size",
-        Value(parsers.integer(1, 65536), "N", int),
-        "contexts predicted at once (default: 64)",
-    ),
+    Option("batch_size", parsers.count(1, 65536), "contexts predicted at once (default: 64)"),
     Option(
         "repeatable",
         SWITCH,
@@ -46,7 +44,7 @@ _TRACKER = (
     ),
     Option(
         "votes",
-        Value(parsers.odd(1, 99), "N", int),
+        Value(parsers.votes, "N", int),
         "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
         "vote (default: 3)",
     ),
@@ -64,7 +62,7 @@ _TRACKER = (
 _DATA = (
     Option(
         "suite",
-        Value(parsers.choice("policy", parsers.WHEN), "WHEN"),
+        _WHEN,
         "add the built-in suite: auto (the command line names a tracker and no file, and no test "
         "of your own is about robustness; default), yes (also for the tracker of an ini file) or "
         "no",
@@ -90,10 +88,7 @@ _DATA = (
 )
 _VARIANT = (
     Option(
-        "variants",
-        Value(parsers.integer(1, 1000), "N", int),
-        "variants of each turn (default: 5)",
-        scopes=("test",),
+        "variants", parsers.count(1, 1000), "variants of each turn (default: 5)", scopes=("test",)
     ),
     Option(
         "variant",
@@ -109,7 +104,7 @@ _VARIANT = (
     ),
     _decides(
         "redraws",
-        Value(parsers.integer(0, 1000), "N", int),
+        parsers.count(0, 1000),
         "draw a vacuous, duplicate or invalid variant again, up to N times (default: 5)",
     ),
     _decides(
@@ -173,30 +168,22 @@ _VARIANT = (
         scopes=("test",),
         old="minimise",
     ),
-    _decides(
-        "seed", Value(parsers.integer(0, 2**63 - 1), "N", int), "seed of every draw (default: 0)"
-    ),
+    _decides("seed", parsers.count(0, 2**63 - 1), "seed of every draw (default: 0)"),
 )
 _BUDGET = (
     _session(
         "max_seconds",
-        Value(parsers.positive("seconds"), "S", float),
+        parsers.SECONDS,
         "stop the run gracefully after so many seconds; no answer is waited for beyond that",
     ),
     _place(
         "preflight_seconds",
-        Value(parsers.positive("seconds"), "S", float),
+        parsers.SECONDS,
         "seconds that testing the tracker before the run may take (default: 300)",
     ),
+    _session("max_calls", parsers.count(1), "stop it gracefully after so many predicted contexts"),
     _session(
-        "max_calls",
-        Value(parsers.integer(1), "N", int),
-        "stop it gracefully after so many predicted contexts",
-    ),
-    _session(
-        "max_tokens",
-        Value(parsers.integer(1), "N", int),
-        "stop it gracefully after so many tokens of a chat model",
+        "max_tokens", parsers.count(1), "stop it gracefully after so many tokens of a chat model"
     ),
     _session(
         "max_cost",
@@ -226,7 +213,7 @@ _OUTPUT = (
     ),
     _shown(
         "annotations",
-        Value(parsers.choice("policy", parsers.WHEN), "WHEN"),
+        _WHEN,
         "GitHub annotations of violations, and a job summary where $GITHUB_STEP_SUMMARY is set: "
         "auto (in GitHub Actions; default), yes or no",
     ),
@@ -250,13 +237,13 @@ _OUTPUT = (
 _GATE = (
     _session(
         "max_failure_rate",
-        Value(rates.parse_limit, "RATE", float),
+        _RATE,
         "gate: fail the session when the failure rate is above this, such as 5% (implies "
         "fail-on=gate)",
     ),
     _session(
         "min_accuracy",
-        Value(rates.parse_limit, "RATE", float),
+        _RATE,
         "gate: fail the session when fewer of the clean answers than this are right by the labels, "
         "such as 60%",
     ),
@@ -279,7 +266,7 @@ _GATE = (
     ),
     _of_baseline(
         "max_clean_drift",
-        Value(rates.parse_limit, "RATE", float),
+        _RATE,
         "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "
         "(default: 0); more is exit status 8, unless labels say that the answers got no worse",
     ),

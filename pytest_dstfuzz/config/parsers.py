@@ -185,6 +185,11 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def count(low: int, high: int | None = None) -> Value:
+    """Return what an option takes that is a whole number."""
+    return Value(integer(low, high), "N", int)
+
+
 def associated(value: str) -> int:
     """Take a number of transformations: at most as many as there are."""
     known = len(TRANSFORMATIONS)
@@ -192,18 +197,13 @@ def associated(value: str) -> int:
     return integer(1, known if number <= known else len(transformation_names()))(value)
 
 
-def odd(low: int, high: int) -> Callable[[str], int]:
-    """Return a parser of odd whole numbers from ``low`` to ``high``."""
-    whole = integer(low, high)
-
-    def parse(value: str) -> int:
-        number = whole(value)
-        if not number % 2:
-            near = f"{number - 1} or {number + 1}"
-            raise ValueError(f"must be odd, so that there is a majority: {near}")
-        return number
-
-    return parse
+def votes(value: str) -> int:
+    """Take an odd whole number."""
+    number = integer(1, 99)(value)
+    if not number % 2:
+        near = f"{number - 1} or {number + 1}"
+        raise ValueError(f"must be odd, so that there is a majority: {near}")
+    return number
 
 
 def turns(value: str) -> int | None:
@@ -229,6 +229,10 @@ def positive(what: str) -> Callable[[str], float]:
         return number
 
     return parse
+
+
+#: What an option takes that is a time.
+SECONDS = Value(positive("seconds"), "S", float)
 
 
 def prices(value: str) -> tuple[float, float]:

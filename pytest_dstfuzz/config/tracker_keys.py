@@ -29,23 +29,23 @@ _service = partial(Option, scopes=("place",), kinds=SERVICES)
 TRACKER_KEYS: tuple[Option, ...] = (
     _service(
         "timeout",
-        Value(parsers.positive("seconds"), "S", float),
+        parsers.SECONDS,
         "seconds that one attempt to ask a service may take (default: 30)",
     ),
     _service(
         "retries",
-        Value(parsers.integer(0, 100), "N", int),
+        parsers.count(0, 100),
         "more attempts where a service is busy, fails or does not answer (default: 4)",
     ),
     _service(
         "dead_after",
-        Value(parsers.integer(0, 1_000_000), "N", int),
+        parsers.count(0, 1_000_000),
         "after so many requests in a row that nobody answers, for all their attempts, the service "
         "is taken for dead: nothing more is asked, exit status 6 (default: 20; 0: never)",
     ),
     _service(
         "concurrency",
-        Value(parsers.integer(1, 1024), "N", int),
+        parsers.count(1, 1024),
         "requests to a service in flight at once (default: 16)",
     ),
     _service(

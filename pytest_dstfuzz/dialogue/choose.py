@@ -65,20 +65,15 @@ def classify(file: SourceFile) -> str | None:
 def _of_array(head: str) -> str | None:
     if '"dialogue_idx"' in head:
         return "trade"
-    if '"service_name"' in head and '"dialogue_id"' not in head:
-        return "schema"
-    if '"dialogue_id"' in head and '"turns"' in head:
-        return "sharded"
-    return None
+    if '"dialogue_id"' in head:
+        return "sharded" if '"turns"' in head else None
+    return "schema" if '"service_name"' in head else None
 
 
 def _of_object(head: str) -> str | None:
-    first_line = head.split("\n", 1)[0]
-    if _has_dialogue_keys(first_line):
+    if _has_dialogue_keys(head.partition("\n")[0]):
         return "jsonl"
-    if re.search(r'"log"\s*:\s*\[', head):
-        return "original"
-    return None
+    return "original" if re.search(r'"log"\s*:\s*\[', head) else None
 
 
 def _has_dialogue_keys(line: str) -> bool:
@@ -103,17 +98,21 @@ _EXPECTED: Final = (
 )
 
 
+#: Pairs of kind (see `classify`) and file.
+Pairs = tuple[tuple[str, SourceFile], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """The files of a source by what they hold."""
 
     source: Path
-    #: Pairs of kind (see ``classify``) and file, sorted by file name.
-    files: tuple[tuple[str, SourceFile], ...]
+    #: Sorted by file name.
+    files: Pairs
     #: The source is one file, which the user pointed at.
     single: bool
 
-    def of(self, *kinds: str) -> tuple[tuple[str, SourceFile], ...]:
+    def of(self, *kinds: str) -> Pairs:
         """Return the pairs whose kind is one of ``kinds``."""
         return tuple(pair for pair in self.files if pair[0] in kinds)
 
@@ -123,8 +122,7 @@ class SplitFiles:
     """What to read for a split: files of one layout."""
 
     layout: str
-    #: Pairs of kind and file.
-    files: tuple[tuple[str, SourceFile], ...]
+    files: Pairs
     #: Ids of the split where a file holds all of them; ``None`` = take every dialogue.
     ids: frozenset[str] | None = None
     #: Whether ``ids`` are those of the split (``True``) or of the other splits.
@@ -190,10 +188,7 @@ def _of_layout(files: Catalogue, split: str, layout: str) -> SplitFiles | None:
 
 
 def _of_lists(
-    layout: str,
-    pairs: tuple[tuple[str, SourceFile], ...],
-    split: str,
-    lists: Mapping[str | None, SourceFile],
+    layout: str, pairs: Pairs, split: str, lists: Mapping[str | None, SourceFile]
 ) -> SplitFiles | None:
     """Choose from files of all splits by lists of ids; what no list has is for training."""
     if split in lists:
@@ -203,9 +198,7 @@ def _of_lists(
     return None
 
 
-def _of_unnamed(
-    source: Path, layout: str, pairs: tuple[tuple[str, SourceFile], ...], split: str
-) -> SplitFiles:
+def _of_unnamed(source: Path, layout: str, pairs: Pairs, split: str) -> SplitFiles:
     """Take files that say nothing about splits as the split that is asked for."""
     if layout == "original" and any(file.stem == "data" for _, file in pairs):
         raise DataError(
