@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
-from urllib.parse import unquote
 
 import httpcore
 import httpx
@@ -112,16 +111,11 @@ _LOGGERS: Final = (
 )
 
 
-class _Mask(logging.Filter):
-    """Masks the credentials in what httpx logs of requests of ours; they hold whole addresses."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if (secrets := _SECRETS.get()) is not None:
-            record.msg, record.args = secrets.redact(record.getMessage()), None
-        return True
-
-
-_MASK: Final = _Mask()
+def _mask(record: logging.LogRecord) -> bool:
+    """Mask the credentials in what httpx logs of requests of ours; they hold whole addresses."""
+    if (secrets := _SECRETS.get()) is not None:
+        record.msg, record.args = secrets.redact(record.getMessage()), None
+    return True
 
 
 def make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) -> httpx.Client:
@@ -132,11 +126,13 @@ def make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) ->
     Raises:
         UserError: proxies or certificates of the environment cannot be used.
     """
+    # User and password, where no header says who asks.
+    signed = url.userinfo and "authorization" not in map(str.lower, headers)
     for name in _LOGGERS:
-        logging.getLogger(name).addFilter(_MASK)
+        logging.getLogger(name).addFilter(_mask)
     try:
         client = httpx.Client(
-            auth=_auth(url, headers),
+            auth=httpx.BasicAuth(url.username, url.password) if signed else None,
             headers={"Accept-Encoding": ACCEPTED, **headers},
             # None is kept: by a session's cookie, contexts would be one dialogue to the service.
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
@@ -187,11 +183,3 @@ def _environment_problem(error: Exception) -> str:
         f"{', '.join(found) or ', '.join(_VARIABLES)}. A proxy is written http://HOST:PORT, "
         "SSL_CERT_FILE names a file of certificates in PEM"
     )
-
-
-def _auth(url: httpx.URL, headers: Mapping[str, str]) -> httpx.BasicAuth | None:
-    """Return user and password of the address, where no header says who asks."""
-    if not url.userinfo or "authorization" in map(str.lower, headers):
-        return None
-    user, _, password = url.userinfo.decode("ascii").partition(":")
-    return httpx.BasicAuth(unquote(user), unquote(password))

@@ -32,7 +32,6 @@ class WebTracker:
     then for so many that all connections are used.
 
     Attributes:
-        transport: counts what asking cost.
         about: what the service says about itself.
         fingerprint: the version that the service declares. ``None``: it declares none, and
             may be another one tomorrow, so that no answer may be used in another run.

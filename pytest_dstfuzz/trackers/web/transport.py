@@ -22,8 +22,8 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 from urllib.parse import parse_qsl
 
@@ -56,28 +56,24 @@ T = TypeVar("T")
 _LOOK: Final = 0.2
 
 
+@dataclass(eq=False)
 class _Run(Generic[T]):
-    """Jobs that are done by several threads.
+    """Jobs that are done by several threads."""
 
-    Attributes:
-        jobs: to do.
-        places: of the jobs that no thread has taken.
-        results: by place. The threads write them: an interrupt can come between the moment
-            that another thread hands over a result and the one that this one keeps it.
-        done: an entry for each job that ended: what is no failure of the tracker, or ``None``.
-        stop: set when nobody waits for the results any more.
-    """
-
-    def __init__(self, jobs: Sequence[Callable[[], T]]) -> None:
-        self.jobs = jobs
-        self.places = iter(range(len(jobs)))
-        self.results: dict[int, T | TrackerError] = {}
-        self.done: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
-        self.stop = threading.Event()
+    jobs: Sequence[Callable[[], T]]
+    #: Places of the jobs that no thread has taken.
+    places: Iterator[int]
+    #: By place. The threads write them: an interrupt can come between the moment that another
+    #: thread hands over a result and the one that this one keeps it.
+    results: dict[int, T | TrackerError] = field(default_factory=dict)
+    #: An entry for each job that ended: what is no failure of the tracker, or ``None``.
+    done: queue.SimpleQueue[BaseException | None] = field(default_factory=queue.SimpleQueue)
+    #: Set when nobody waits for the results any more.
+    stop: threading.Event = field(default_factory=threading.Event)
 
 
 class Transport:
-    """A service, its connections and what it cost so far; may be used by several threads.
+    """A service and its connections; may be used by several threads.
 
     Args:
         base_url: address of the service, ``http(s)://...``, which may hold user and
@@ -88,10 +84,6 @@ class Transport:
         address: for messages: without credentials.
         secrets: takes the credentials out of texts.
         concurrency: requests that `map` has in flight at once, where there are so many jobs.
-        requests: attempts made so far.
-        retries: those of them that were not the first of their request.
-        seconds: that requests took, waiting to be allowed to ask again left out; the sum
-            over all requests, so that it may be more than the time that passed.
 
     Raises:
         UserError: the address or a header is none, or proxies or certificates cannot be used.
@@ -115,8 +107,6 @@ class Transport:
         # Of the system: waiting times decide no result, and processes should not agree.
         self._jitter = random.Random()  # noqa: S311 - no cryptography
         self._running = threading.local()
-        self.requests = self.retries = 0
-        self.seconds = 0.0
 
     def ask(
         self,
@@ -149,7 +139,7 @@ class Transport:
                 self._refuse_if_over(last)
                 self._wait_for_slot()
                 try:
-                    reply = self._attempt(method, path, content, worth, again=number > 0)
+                    reply = self._attempt(method, path, content, worth)
                     return self._read(reply, read)
                 except Failed as error:
                     failure = error.with_traceback(None)
@@ -179,7 +169,7 @@ class Transport:
         Raises:
             Interrupted: Ctrl-C; it has the results that were there.
         """
-        run: _Run[T] = _Run(jobs)
+        run: _Run[T] = _Run(jobs, iter(range(len(jobs))))
         try:
             for _ in range(min(self._service.concurrency, len(jobs))):
                 # Daemons: an interrupted run must not wait for a service that does not answer.
@@ -234,14 +224,11 @@ class Transport:
             shown = "" if dead else f" (the last time, the service {self.secrets.redact(last)})"
             raise GivenUpError(over + shown)
 
-    def _attempt(
-        self, method: str, path: str, content: bytes | None, worth: int, *, again: bool
-    ) -> Reply:
+    def _attempt(self, method: str, path: str, content: bytes | None, worth: int) -> Reply:
         """Make one request once; without an answer of a status below 300, it has `Failed`."""
         headers = {} if content is None else {"Content-Type": "application/json"}
         granted = min(self._service.timeout * worth, self._service.deadline.left)
         connecting = min(self._service.timeout, granted)
-        started = time.monotonic()
         try:
             with (
                 attempt(granted, self.secrets),
@@ -261,11 +248,6 @@ class Transport:
         except Failed as error:
             error.status = response.status_code
             raise
-        finally:
-            with self._lock:
-                self.requests += 1
-                self.retries += again
-                self.seconds += time.monotonic() - started
         reply = Reply(response.status_code, self.secrets.scrub(body), {**response.headers})
         if reply.status not in AWAY:
             self._breaker.answered()

@@ -69,8 +69,7 @@ def test_connections_are_kept(serve: Serve) -> None:
     transport = Transport(service.url, ServiceSettings(concurrency=3))
     transport.map([partial(send, transport)] * 30)
     assert service.connections <= 3
-    assert (transport.requests, transport.retries) == (30, 0)
-    assert transport.seconds > 0.0
+    assert len(service.asked) == 30
 
 
 def test_requests_are_in_flight_at_once_but_not_too_many(serve: Serve) -> None:
@@ -93,7 +92,7 @@ def test_what_fails_for_a_while_is_saved(serve: Serve, fault: str) -> None:
     service = serve(lambda asked: FAULTS[fault] if asked.number == 0 else Says({"state": {}}))
     transport = Transport(service.url, settings_for(fault))
     assert transport.ask("POST", body={}, read=state) == {}
-    assert (transport.requests, transport.retries) == (2, 1)
+    assert len(service.asked) == 2
 
 
 REASONS = {
