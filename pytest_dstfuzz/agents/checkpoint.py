@@ -178,12 +178,8 @@ def _about(path: Path, metadata: dict[str, str]) -> PolicyAbout:
             f"{wrong} of its {name.replace('_', ' ')} is {theirs.get(wrong)}, in this release "
             f"it is {ours[wrong]}: train it again",
         )
-    return _read_about(path, described.get("about", {}))
-
-
-def _read_about(path: Path, value: object) -> PolicyAbout:
     try:
-        about = from_json(PolicyAbout, value)
+        about = from_json(PolicyAbout, described.get("about", {}))
     except ValueError as error:
         raise _bad(path, f"its metadata is damaged: {error}") from None
     for name, valid in (("order", ORDERS), ("validity", VALIDITIES)):

@@ -14,8 +14,7 @@ from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
-from pytest_dstfuzz.research.campaigns import Campaigns
+from pytest_dstfuzz.research.campaigns import CampaignRunner, Campaigns, Fingerprint
 from pytest_dstfuzz.research.contenders import Contender
 from pytest_dstfuzz.research.resampling import Resamples
 from pytest_dstfuzz.search.policy import is_agent, named_policy

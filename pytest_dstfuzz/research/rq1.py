@@ -24,7 +24,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
-from pytest_dstfuzz.research.campaign_runner import CampaignRunner
+from pytest_dstfuzz.research.campaigns import CampaignRunner
 from pytest_dstfuzz.research.command_line import (
     command_line,
     experiment_parser,

@@ -18,7 +18,6 @@ use the one that does not know, the choice among sampled parameters the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import pairwise
@@ -193,8 +192,4 @@ def _shrink(layer: nn.Module, bias: float) -> None:
 
 def _follow(copy: nn.Module, network: nn.Module, share: float) -> None:
     with torch.no_grad():
-        pairs: Iterable[tuple[Tensor, Tensor]] = zip(
-            copy.parameters(), network.parameters(), strict=True
-        )
-        for slow, fast in pairs:
-            slow.lerp_(fast, share)
+        torch._foreach_lerp_(list(copy.parameters()), list(network.parameters()), share)

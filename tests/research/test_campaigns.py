@@ -23,8 +23,7 @@ from pytest_dstfuzz.errors import GivenUpError, UserError
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, StrictVeto, turn_figures
-from pytest_dstfuzz.research.campaign_runner import CampaignRunner, Fingerprint
-from pytest_dstfuzz.research.campaigns import FOLDER, Campaigns
+from pytest_dstfuzz.research.campaigns import FOLDER, CampaignRunner, Campaigns, Fingerprint
 from pytest_dstfuzz.trackers.evaluate import Evaluation, evaluate
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 
@@ -146,7 +145,7 @@ def test_what_is_another_campaign(
     ]
     untrained(policy, seed=6)
     others.append(usual.key(agent))
-    monkeypatch.setattr("pytest_dstfuzz.research.campaign_runner._CODE", ("search",))
+    monkeypatch.setattr("pytest_dstfuzz.research.campaigns._CODE", ("search",))
     others.append(Fingerprint.of(bench.data, [evaluation], None).key(agent))
     assert key not in others
     assert len({json.dumps(item) for item in others}) == len(others)

@@ -11,7 +11,7 @@ from pytest_dstfuzz.campaign.ledger import Counts
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures
-from pytest_dstfuzz.research.campaign_runner import CampaignRunner
+from pytest_dstfuzz.research.campaigns import CampaignRunner
 from pytest_dstfuzz.research.contenders import at_equal_calls, cut
 from pytest_dstfuzz.research.resampling import Resamples
 from pytest_dstfuzz.trackers.registry import resolve_tracker

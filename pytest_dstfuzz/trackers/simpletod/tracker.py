@@ -162,7 +162,8 @@ class SimpleTodTracker:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         """Return one prediction for each context; equal texts are generated once."""
-        texts = [self._text(context) for context in contexts]
+        common = self.reading.common
+        texts = [" ".join((*context_words(item, common=common), *TURNOVER)) for item in contexts]
         distinct = sorted(set(texts))
         prompts = [[*self._opening, *tokens[-self._longest :]] for tokens in self._encode(distinct)]
         with fair_threads():
@@ -170,18 +171,11 @@ class SimpleTodTracker:
         found = dict(zip(distinct, map(self._prediction, written), strict=True))
         return [found[text] for text in texts]
 
-    def _text(self, context: Context) -> str:
-        words = context_words(context, common=self.reading.common)
-        return " ".join((*words, *TURNOVER))
-
     def _encode(self, texts: list[str]) -> list[list[int]]:
         if not texts:
             return []
         encoded: list[list[int]] = self.tokeniser(texts, add_special_tokens=False)["input_ids"]
         return encoded
-
-    def _decode(self, tokens: Sequence[int]) -> str:
-        return str(self.tokeniser.decode(list(tokens)))
 
     def _prediction(self, written: Generation) -> Prediction:
         """Read what was generated for one text."""
@@ -192,7 +186,8 @@ class SimpleTodTracker:
         separators = [place for place, token in enumerate(tokens) if self._separates(token)]
         edges = [-1, *separators, len(tokens)]
         spans = [(one + 1, other) for one, other in pairwise(edges)]
-        parts = [self._decode(tokens[start:end]).split() for start, end in spans]
+        decode = self.tokeniser.decode
+        parts = [str(decode(list(tokens[start:end]))).split() for start, end in spans]
         parsed = self._parser.parse(parts if tokens else [], ended=written.ended)
         self.malformed += len(parsed.malformed)
         room = _KEPT - len(self.malformed_examples)
