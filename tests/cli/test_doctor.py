@@ -15,7 +15,7 @@ import pytest
 
 from pytest_dstfuzz import __version__, cli
 from pytest_dstfuzz.cli import doctor
-from pytest_dstfuzz.cli.doctor_config import find_config
+from pytest_dstfuzz.cli.doctor import find_config
 from pytest_dstfuzz.lexicon import load_lexicon
 
 #: Stands wherever a secret may; it must be nowhere in what is printed.
