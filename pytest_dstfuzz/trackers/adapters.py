@@ -31,12 +31,7 @@ from pytest_dstfuzz.trackers.validation import as_user_error, describe
 
 
 class _Adapter(ABC):
-    """Asks what it adapts for one context after the other.
-
-    Args:
-        wrapped: what is adapted.
-        normalisation: of the data.
-    """
+    """Asks what it adapts for one context after the other."""
 
     def __init__(self, wrapped: object, *, normalisation: str = "plain") -> None:
         self.wrapped: Any = wrapped

@@ -272,17 +272,15 @@ def _by_domain(
 ) -> tuple[DomainAccuracy, ...]:
     rows: list[DomainAccuracy] = []
     for domain in sorted({slot.split("-")[0] for slot in slots if "-" in slot}):
+
+        def part(state: BeliefState, start: str = f"{domain}-") -> dict[str, str]:
+            return {slot: value for slot, value in state.items() if slot.startswith(start)}
+
         turns = [
-            (_part(label, domain), _part(state, domain))
+            state is not None and part(label) == part(state)
             for pairs in dialogues
-            if any(_part(label, domain) for label, _ in pairs)
+            if any(part(label) for label, _ in pairs)
             for label, state in pairs
         ]
-        rows.append(DomainAccuracy(domain, len(turns), sum(one == other for one, other in turns)))
+        rows.append(DomainAccuracy(domain, len(turns), sum(turns)))
     return tuple(rows)
-
-
-def _part(state: BeliefState | None, domain: str) -> dict[str, str] | None:
-    if state is None:
-        return None
-    return {slot: value for slot, value in state.items() if slot.startswith(f"{domain}-")}

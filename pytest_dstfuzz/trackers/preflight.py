@@ -55,7 +55,7 @@ def preflight(
         tracker: of the run.
         contexts: of the run; the first eight are used.
         ontology: the slots of the data, where it has any, and their normalisation.
-        deadline: after which nothing more is asked; ``None`` = there is none.
+        deadline: after which nothing more is asked.
         repeatable: what the user says of the tracker, see `is_repeatable`.
 
     Returns:
@@ -133,10 +133,6 @@ class _Asker(NamedTuple):
     normalisation: str
     deadline: Deadline
 
-    def check(self, answer: object, ontology: Ontology | None) -> Prediction:
-        """Return an answer as a sound prediction."""
-        return check_prediction(answer, ontology, normalisation=self.normalisation)
-
     def sound(self, batch: list[Context]) -> list[Prediction]:
         """Return a sound prediction for each context."""
         return self._asked(partial(ask, normalisation=self.normalisation), batch)
@@ -176,7 +172,10 @@ def _disagreement(
     answered, differed, failure = 0, 0, ""
     for answers in zip(*rounds, strict=True):
         try:
-            states = [asker.check(answer, ontology).state for answer in answers]
+            states = [
+                check_prediction(answer, ontology, normalisation=asker.normalisation).state
+                for answer in answers
+            ]
         except TrackerError as error:
             failure = failure or str(error)
             continue
@@ -188,11 +187,7 @@ def _disagreement(
 
 
 def refuse_training_mode(tracker: Tracker) -> None:
-    """Refuse a tracker whose dropout is at work; it is not asked anything.
-
-    Raises:
-        UserError: it says that it is in training mode.
-    """
+    """Refuse a tracker whose dropout is at work, by what it says; it is not asked anything."""
     if in_training_mode(tracker):
         raise UserError(
             "the tracker is in training mode (dropout changes its answers): call .eval() first"

@@ -134,9 +134,8 @@ class ChatTracker:
     def _state(self, choice: Mapping[str, Any]) -> BeliefState:
         """Return the belief state of a choice.
 
-        Raises:
-            TrackerError: the model refused, was cut off, or wrote something else. It is not
-                asked again: at temperature 0 that is its answer.
+        Where the model refused, was cut off, or wrote something else, it is not asked again: at
+        temperature 0 that is its answer.
         """
         message = choice["message"]
         text, refusal = message.get("content"), message.get("refusal")

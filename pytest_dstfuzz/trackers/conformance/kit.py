@@ -104,12 +104,8 @@ def check_tracker(
     It is asked for each turn of the data once, and for some of them again and again: some
     500 contexts more.
 
-    Args:
-        tracker: that is checked.
-        data: dialogues, labelled or not.
-        batch_size: that of a run.
-        progress: told how many contexts were asked for so far.
-        repeatable: what the user says of the tracker, see `is_repeatable`.
+    ``progress`` is told how many contexts were asked for so far; ``repeatable`` is what the user
+    says of the tracker, see `is_repeatable`.
     """
     probe = TrackerProbe(tracker, data, batch_size, progress, repeatable=repeatable)
     if not probe.turns:

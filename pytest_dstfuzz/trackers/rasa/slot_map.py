@@ -47,15 +47,11 @@ _INTERNAL = (
 
 @dataclass(frozen=True, slots=True)
 class SlotTarget:
-    """Where the value of one slot of the bot goes.
-
-    Attributes:
-        slot: of the data.
-        values: the bot's value -> the data's, for those that differ; the bot's are in lower
-            case and as JSON spells them (``true``, ``2``).
-    """
+    """Where the value of one slot of the bot goes: the slot of the data."""
 
     slot: str
+    #: The bot's value -> the data's, for those that differ; the bot's are in lower case and as
+    #: JSON spells them (``true``, ``2``).
     values: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, found: object) -> object:

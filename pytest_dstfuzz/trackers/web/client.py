@@ -47,11 +47,7 @@ def attempt(seconds: float, secrets: Secrets) -> Iterator[None]:
 
 
 def _granted(timeout: float | None) -> float:
-    """Return how long one step may take: no longer than what is left.
-
-    Raises:
-        httpcore.ReadTimeout: nothing is left.
-    """
+    """Return how long one step may take: no longer than what is left, of which there is some."""
     granted = min(math.inf if timeout is None else timeout, _LONGEST, _END.get() - time.monotonic())
     if granted <= 0:
         raise httpcore.ReadTimeout

@@ -218,11 +218,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; connections wait until `serve` takes them.
-
-    Raises:
-        UserError: the address is taken, or is none of this machine.
-    """
+    """Return a socket that listens; connections wait until `serve` takes them."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family, backlog=2048)

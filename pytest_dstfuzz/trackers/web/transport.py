@@ -164,10 +164,8 @@ class Transport:
         """Do jobs, several at once, and return their results in the order of the jobs.
 
         A `TrackerError` stands in the place of the result of the job that raised it, and of
-        each job that was not done when the run was over or the service dead.
-
-        Raises:
-            Interrupted: Ctrl-C; it has the results that were there.
+        each job that was not done when the run was over or the service dead. `Interrupted` has
+        the results that were there.
         """
         run: _Run[T] = _Run(jobs, iter(range(len(jobs))))
         try:
