@@ -10,7 +10,8 @@ import pytest
 
 from pytest_dstfuzz import json_data
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
-from pytest_dstfuzz.json_data import each_key_once, from_json, to_json
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.json_data import each_key_once, from_json, parse_json, to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +67,30 @@ def test_the_examples() -> None:
     assert found.failed == 0
 
 
-def test_no_key_has_two_values() -> None:
+@pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', '{"a": 1, "b": {"a": 2, "a": 3}}'])
+def test_no_key_with_two_values(text: str) -> None:
     hook = each_key_once(lambda key: ValueError(f"{key} twice"))
     with pytest.raises(ValueError, match="a twice"):
-        json.loads('{"a": 1, "b": {"a": 2, "a": 3}}', object_pairs_hook=hook)
-    assert json.loads('{"a": 1, "a": 1}', object_pairs_hook=hook) == {"a": 1}
+        json.loads(text, object_pairs_hook=hook)
+    with pytest.raises(DataError, match="has two values for the key 'a': leave one out"):
+        parse_json(text)
+
+
+def test_one_value_twice_is_no_contradiction() -> None:
+    assert parse_json('{"a": 1, "a": 1}') == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not valid JSON, perhaps cut off"),
+        ("[" * 100_000, "is nested too deeply"),
+        ("[NaN]", "holds NaN"),
+        ("[-Infinity]", "holds -Infinity"),
+        ("[1e999]", "holds 1e999"),
+        ("9" * 5000, "is not valid JSON"),
+    ],
+)
+def test_what_is_no_json(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        parse_json(text)

@@ -52,8 +52,8 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-data=latin.jsonl"), "latin.jsonl: line 1 is not UTF-8 (byte 0xe9)"),
     ((MODEL, "--dst-data=other.json"), "other.json holds no dialogues in a layout that is known"),
     ((MODEL, "--dst-data=nothing.jsonl"), "nothing.jsonl is empty"),
-    ((MODEL, "--dst-data=half.jsonl"), "half.jsonl: line 1, utterance 0 holds half of a character"),
-    ((MODEL, "--dst-data=typed.jsonl"), "typed.jsonl: line 1, turn 0: 'user' must be a string"),
+    ((MODEL, "--dst-data=half.jsonl"), "half.jsonl: dialogue 1, turn 0 holds half of a character"),
+    ((MODEL, "--dst-data=typed.jsonl"), "typed.jsonl: line 1: turns[0].user: 3 where a text is"),
     ((MODEL, "--dst-data=broken.zip"), "broken.zip is no zip or is cut off"),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
