@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.training.right_dialogues import Paced, Say
+from pytest_dstfuzz.training.right_dialogues import Paced, Say, joined
 
 _PACKAGE: Final = Path(__file__).parents[1]
 #: What the outcome of a campaign depends on.
@@ -297,9 +297,7 @@ def _begin(settings: Settings, splits: Sequence[str], ids: frozenset[str]) -> No
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parts = [load_dialogues(settings.data.data, split) for split in splits]
     kept = [dialogue for part in parts for dialogue in part.dialogues if dialogue.id in ids]
-    name = "+".join(part.split for part in parts)
-    data = replace(parts[0], split=name, dialogues=tuple(kept))
-    _bench.append(CampaignRunner(tracker_for(settings, parts[0]), data))
+    _bench.append(CampaignRunner(tracker_for(settings, parts[0]), joined(parts, kept)))
 
 
 def _work(settings: Settings) -> CampaignFigures:

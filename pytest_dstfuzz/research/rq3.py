@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
@@ -79,12 +80,8 @@ class Rq3Config:
     @property
     def contests(self) -> tuple[Contest, ...]:
         """Every combination of profile, way of counting and budget."""
-        return tuple(
-            Contest(validity, budget, until)
-            for validity in self.validities
-            for until in self.until_broken
-            for budget in self.budgets
-        )
+        every = product(self.validities, self.until_broken, self.budgets)
+        return tuple(Contest(validity, budget, until) for validity, until, budget in every)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,12 +24,9 @@ class RunSettings:
     RATES: ClassVar[tuple[str, ...]] = ("dropout", "average_decay")
     SHARES: ClassVar[tuple[str, ...]] = ()
 
-    #: MultiWOZ in the TRADE layout, or anything the readers know with labelled splits.
-    data: Path
-    #: Folder for the model and for what a resumed run needs.
-    output: Path
-    #: Layout to read the data in; ``None`` finds it by looking.
-    layout: str | None = "trade"
+    data: Path  #: MultiWOZ in the TRADE layout, or anything the readers know with labelled splits.
+    output: Path  #: Folder for the model and for what a resumed run needs.
+    layout: str | None = "trade"  #: Layout to read the data in; ``None`` finds it by looking.
     epochs: int = 10
     learning_rate: float = 1e-3
     #: Steps over which the learning rate rises from 0; then it falls as a cosine to 0.
@@ -40,8 +37,7 @@ class RunSettings:
     average_decay: float = 0.999
     #: No epoch is begun that would probably end later than this; ``None`` = no limit.
     max_minutes: float | None = None
-    #: Go on from the last epoch found in ``output``.
-    resume: bool = False
+    resume: bool = False  #: Go on from the last epoch found in ``output``.
     #: Only so many dialogues of each split (for tries); ``None`` = all.
     max_dialogues: int | None = None
     seed: int = 0
@@ -49,8 +45,7 @@ class RunSettings:
     #: Compute large products in bfloat16 while training; faster on processors with bfloat16
     #: instructions, much slower on others.
     bfloat16: bool = False
-    #: Steps between progress lines.
-    report_every: int = 50
+    report_every: int = 50  #: Steps between progress lines.
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
@@ -85,8 +80,7 @@ class EpochFigures:
 
     epoch: int
     joint_goal_accuracy: float
-    #: ``None`` where it is not measured.
-    slot_accuracy: float | None = None
+    slot_accuracy: float | None = None  #: ``None`` where it is not measured.
     seconds: float
 
     def line(self) -> str:
@@ -108,5 +102,4 @@ class TrainingRun:
     best_epoch: int
     joint_goal_accuracy: float
     history: tuple[Any, ...]
-    #: Why it ended: ``epochs``, ``patience`` or ``max_minutes``.
-    ended_by: str
+    ended_by: str  #: Why it ended: ``epochs``, ``patience`` or ``max_minutes``.

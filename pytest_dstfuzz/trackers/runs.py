@@ -166,8 +166,7 @@ class ResumableTrainer(ABC, Generic[F, Group]):
     The model is on its device already, the optimiser Adam or AdamW, fused.
     """
 
-    #: Class of the figures of an epoch.
-    FIGURES: type[F]
+    FIGURES: type[F]  #: Class of the figures of an epoch.
     #: The losses in the figures, and what a group has several of.
     LOSSES: ClassVar[tuple[str, ...]]
     UNIT: ClassVar[str]

@@ -7,7 +7,7 @@ trained on 80 % of them; figures are taken on the other 20 %.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -83,9 +83,13 @@ def right_dialogues(
                 kept[dialogue.id] = dialogue
     if not kept:
         raise UserError("the tracker gets no dialogue right at every turn: nothing to perturb")
+    return RightDialogues(joined(splits, kept.values()), tuple(evaluations), without)
+
+
+def joined(splits: Sequence[DialogueSet], dialogues: Iterable[Dialogue]) -> DialogueSet:
+    """Return some dialogues of several splits together; all else is as the first split has it."""
     name = "+".join(data.split for data in splits)
-    found = replace(first, split=name, dialogues=tuple(kept.values()))
-    return RightDialogues(found, tuple(evaluations), without)
+    return replace(splits[0], split=name, dialogues=tuple(dialogues))
 
 
 def unlabelled(dialogues: Sequence[Dialogue]) -> str:

@@ -32,7 +32,13 @@ from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.runs import SavedRun, check_output, write_run
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.training.environment import Environment, environment_spec
-from pytest_dstfuzz.training.right_dialogues import Say, held_out, right_dialogues, unlabelled
+from pytest_dstfuzz.training.right_dialogues import (
+    Say,
+    held_out,
+    joined,
+    right_dialogues,
+    unlabelled,
+)
 from pytest_dstfuzz.training.trainer import (
     AgentTrainer,
     Round,
@@ -348,11 +354,7 @@ def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Ma
             f"the data lacks {len(missing)} dialogues that the run was begun with, "
             f"such as {missing[0]!r}"
         )
-    data = replace(
-        splits[0],
-        split="+".join(item.split for item in splits),
-        dialogues=tuple(dialogues[name] for name in right),
-    )
+    data = joined(splits, (dialogues[name] for name in right))
     return _Material(right, earlier.fingerprint, *_parted(run, splits, data))
 
 

@@ -22,22 +22,17 @@ class SimpleTodTrainingConfig(RunSettings):
 
     epochs: int = 8
     gradient_clip: float = 1.0
-    #: Without a ``base``, whose own settings say how much is dropped.
-    dropout: float = 0.0
+    dropout: float = 0.0  #: Without a ``base``, whose own settings say how much is dropped.
     average_decay: float = 0.998
     #: A causal language model to start from: a folder, or a name on the hub. ``None`` starts
     #: from random weights and a subword vocabulary learnt from the training split.
     base: str | None = None
-    #: Tokens of one step; a sequence is a whole dialogue.
-    batch_tokens: int = 4096
-    #: Subwords, without a ``base``.
-    vocabulary: int = 5000
-    #: Width, layers and attention heads, without a ``base``.
-    hidden: int = 256
+    batch_tokens: int = 4096  #: Tokens of one step; a sequence is a whole dialogue.
+    vocabulary: int = 5000  #: Subwords, without a ``base``.
+    hidden: int = 256  #: Width, layers and attention heads, without a ``base``.
     layers: int = 5
     heads: int = 4
-    #: Positions, without a ``base``: tokens of context and belief together.
-    positions: int = 640
+    positions: int = 640  #: Positions, without a ``base``: tokens of context and belief together.
     weight_decay: float = 0.05
     #: Weight of the tokens of the context in the loss; those of a belief weigh 1.
     context_weight: float = 0.3

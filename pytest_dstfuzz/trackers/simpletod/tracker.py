@@ -69,12 +69,9 @@ def load_simpletod(
         if not values.isfinite().all():
             raise UserError(f"{name!r}: {weight} holds numbers that are not finite")
     model = move(model, device, "SimpleTOD")
+    fingerprint = _fingerprint(Path(name), device)
     return SimpleTodTracker(
-        model,
-        tokeniser,
-        reading,
-        batch_size=batch_size,
-        fingerprint=_fingerprint(Path(name), device),
+        model, tokeniser, reading, batch_size=batch_size, fingerprint=fingerprint
     )
 
 

@@ -19,16 +19,12 @@ class TradeTrainingConfig(RunSettings):
     COUNTS = ("epochs", "batch_size", "hidden", "embedding", "history_limit", "patience")
     RATES = ("dropout", "word_mask", "average_decay")
 
-    #: Turns of one step.
-    batch_size: int = 32
+    batch_size: int = 32  #: Turns of one step.
     hidden: int = 256
     embedding: int = 300
-    #: Share of the history's words that are read as unknown.
-    word_mask: float = 0.15
-    #: Words of history that are read; older ones are cut.
-    history_limit: int = 400
-    #: Epochs without a better validation accuracy before the run ends.
-    patience: int = 5
+    word_mask: float = 0.15  #: Share of the history's words that are read as unknown.
+    history_limit: int = 400  #: Words of history that are read; older ones are cut.
+    patience: int = 5  #: Epochs without a better validation accuracy before the run ends.
     #: Start from word vectors learnt from the training utterances (needs gensim).
     pretrained_vectors: bool = True
 

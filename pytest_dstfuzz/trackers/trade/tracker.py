@@ -63,18 +63,15 @@ def load_trade(
     fill_network(network, read_weights(folder / MODEL_FILE), folder / MODEL_FILE)
     reading = TradeReading(config["history_limit"], config["normalisation"])
     network = move(network, device, "TRADE")
+    files = [folder / name for name in FILES]
+    versions = (torch.__version__, torch.device(device).type)
     return TradeTracker(
         network,
         vocabulary,
         reading,
         device=device,
         batch_size=batch_size,
-        fingerprint=files_fingerprint(
-            [folder / name for name in FILES],
-            Path(__file__).parent,
-            torch.__version__,
-            torch.device(device).type,
-        ),
+        fingerprint=files_fingerprint(files, Path(__file__).parent, *versions),
     )
 
 
