@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 
 import pytest
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import check_writable, write_text
+from pytest_dstfuzz.files import check_writable, is_pickled, write_text
 
 
 def test_written_with_its_folders_and_nothing_else(tmp_path: Path) -> None:
@@ -85,3 +86,12 @@ def test_checking_leaves_no_trace(tmp_path: Path) -> None:
     check_writable(tmp_path / "old.json")
     assert [entry.name for entry in tmp_path.iterdir()] == ["old.json"]
     assert (tmp_path / "old.json").read_text() == "old"
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_a_pickle_is_known_by_how_it_begins(protocol: int) -> None:
+    assert is_pickled(pickle.dumps({}, protocol))
+    assert is_pickled(b"PK\x03\x04" + bytes(20))
+    # The size of a header of safetensors, before its brace, is no protocol of a pickle.
+    assert not is_pickled(bytes([0x80, protocol]) + bytes(6) + b"{}")
+    assert not is_pickled(b"")
