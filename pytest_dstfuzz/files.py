@@ -131,11 +131,7 @@ def is_pickled(content: bytes) -> bool:
 
 
 def digest_of(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of names and contents of files, in their order, as 64 digits.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """Return the SHA-256 of names and contents of files, in their order, as 64 digits."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.name.encode("utf-8", "surrogateescape") + b"\0")

@@ -35,11 +35,7 @@ def to_json(value: object) -> Any:
 
 
 def from_json(kind: type[_Kind], data: object) -> _Kind:
-    """Build what `to_json` made plain; keys that ``kind`` does not know are passed over.
-
-    Raises:
-        ValueError: something is missing or of the wrong kind; the message says what, and where.
-    """
+    """Build what `to_json` made, less unknown keys; a ``ValueError`` says what is wrong where."""
     try:
         return msgspec.convert(data, kind, dec_hook=_built)
     except msgspec.ValidationError as error:

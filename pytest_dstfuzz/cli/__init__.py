@@ -34,11 +34,7 @@ Each command has its own --help."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line and return its exit status.
-
-    Args:
-        arguments: what comes after ``dstfuzz``; by default those of the process.
-    """
+    """Run one command line, by default that of the process, and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     kept = "nothing was begun"
     try:

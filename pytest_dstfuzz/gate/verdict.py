@@ -113,10 +113,7 @@ def judge_rate(
     interval: Sequence[float] | None = None,
     name: str = "95 % interval",
 ) -> LimitFinding:
-    """Judge a failure rate by its limit; without a valid variant there is no rate.
-
-    Parts have no interval; ``name`` is what it is called.
-    """
+    """Judge a failure rate (none without a valid variant) by its limit; parts have no interval."""
     gate: Gate = "max-failure-rate"
     if rate is None:
         return LimitFinding(

@@ -41,9 +41,6 @@ def read_corpus(path: Path) -> Corpus:
 
     A violation may stand on several lines, as after a merge that keeps the lines of both
     branches: one that is accepted is kept, and of equals the first in the order of their text.
-
-    Raises:
-        DataError: the file cannot be read, or one of its lines is no violation.
     """
     found = []
     lines = read_text(path, "regressions").split("\n") if path.exists() else []
@@ -61,15 +58,7 @@ def read_corpus(path: Path) -> Corpus:
 
 
 def update_corpus(path: Path, change: Callable[[Corpus], Corpus]) -> tuple[Corpus, Corpus]:
-    """Change what a file holds now, whatever other processes change in it at the same time.
-
-    Returns:
-        What the file held, and what it holds now.
-
-    Raises:
-        UserError: the file is broken, cannot be written, or is locked for a minute; and what
-            ``change`` raises.
-    """
+    """Change what a file holds, also while other processes do; return what it held and holds."""
     with locked(path):
         before = read_corpus(path)
         after = change(before)

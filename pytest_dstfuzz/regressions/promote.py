@@ -33,9 +33,6 @@ def promoted(regression: Regression, existing: str = "") -> str:
     The test passes once the slots that changed are let alone. It uses the fixture
     ``dst_model``, so that it is run against whatever tracker a suite is about, and takes what
     that may answer wherever a campaign does.
-
-    Raises:
-        UserError: the file is no Python, or has this test already.
     """
     name = f"test_belief_state_survives_{regression.id}"
     try:

@@ -117,9 +117,6 @@ class Regression:
         It is while one of the slots that changed when it was found changes; to which value
         does not matter. Answers to `clean` or `seen` are missing where the budget ended; without a
         relation it is the one of its name.
-
-        Raises:
-            UserError: there is no relation of its name.
         """
         if self.clean not in answers or self.seen not in answers:
             return "unasked", ()
@@ -148,13 +145,7 @@ class Regression:
 
     @classmethod
     def from_json(cls, data: object) -> Regression:
-        """Build what `to_json` wrote.
-
-        Raises:
-            ValueError: something is missing or wrong, or the texts are not those that the id was
-                made of.
-            UserError: there is no such normalisation.
-        """
+        """Build what `to_json` wrote; texts that the id was not made of are a ``ValueError``."""
         line = from_json(_Line, data)
         if line.status not in ("open", "accepted"):
             raise ValueError(f"'status' is {line.status!r}: it must be 'open' or 'accepted'")

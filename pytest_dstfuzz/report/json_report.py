@@ -152,11 +152,7 @@ def write_report(path: Path, report: Mapping[str, Any]) -> None:
 
 
 def read_report(path: Path) -> dict[str, Any]:
-    """Read a report back.
-
-    Raises:
-        DataError: the file is missing, no report, damaged, or one of a newer version.
-    """
+    """Read a report back; a `DataError` says why a file is none."""
     report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION)
     missing = [
         name
@@ -174,11 +170,7 @@ def read_report(path: Path) -> dict[str, Any]:
 
 
 def report_turns(report: Mapping[str, Any]) -> tuple[TurnResult, ...]:
-    """Return the turns of a report as they were, but for the rounding.
-
-    Raises:
-        DataError: a turn lacks a key.
-    """
+    """Return the turns of a report as they were, but for the rounding."""
     turns = []
     for number, turn in enumerate(report["turns"]):
         try:

@@ -32,16 +32,10 @@ class _Check(NamedTuple):
 def problems(
     value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], *, complete: bool = True
 ) -> list[str]:
-    """Return what is wrong with a value, each with its place.
+    """Return what is wrong with a value of JSON, each with its place; ``root`` has the ``$defs``.
 
-    Args:
-        value: of JSON, as Python's ``json`` reads it.
-        schema: that it should be of.
-        root: the whole schema, with its ``$defs``.
-        complete: whether it must have all keys that are required.
-
-    Raises:
-        ValueError: the schema has a keyword that is not known here.
+    Where it is not ``complete``, it may lack keys that are required. A keyword of a schema that is
+    not known here is a ``ValueError``.
     """
     return list(_problems(value, schema, _Check(root, complete), "$"))
 

@@ -70,11 +70,7 @@ class View:
 
     @classmethod
     def of(cls, report: Mapping[str, Any]) -> View:
-        """Read the turns of ``report``.
-
-        Raises:
-            DataError: something in it is not as the report's schema has it.
-        """
+        """Read the turns of ``report``; a `DataError` where it is not as its schema has it."""
         wrong = [name for name in _PARTS if not isinstance(report.get(name), Mapping)]
         if wrong:
             raise DataError(f"this is no whole report: {', '.join(wrong)} missing")

@@ -62,10 +62,7 @@ class CallableTracker(_Adapter):
 
 
 class StatefulAdapter(_Adapter):
-    """A tracker made of an object with ``reset()`` and ``update(system, user)``.
-
-    Each context is replayed from its first exchange on.
-    """
+    """A tracker made of an object with ``reset()`` and ``update(system, user)``."""
 
     def _ask(self, context: Context) -> Prediction:
         self.wrapped.reset()
@@ -117,18 +114,12 @@ class ConvLabAdapter(_Adapter):
 
 
 def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
-    """Return ``candidate`` as a `Tracker`, adapted where necessary.
+    """Return ``candidate`` as a `Tracker`, adapted where necessary; else it is a `UserError`.
 
-    Args:
-        candidate: a tracker, an object with ``reset`` and ``update``, a tracker of
-            ConvLab-3, a function from context to state, or a class of one of these that
-            needs no arguments.
-        normalisation: of the values that functions and stateful objects return: that
-            of the data they are compared with. They may return numbers and lists; what
-            ``predict`` returns are strings, normalised where answers are checked.
-
-    Raises:
-        UserError: it is none of these.
+    It may be a tracker, an object with ``reset`` and ``update``, a tracker of ConvLab-3, a function
+    from context to state, or a class of one of these that needs no arguments. What functions and
+    stateful objects return may be numbers and lists; ``normalisation``, that of the data, makes
+    strings of them.
     """
     if isinstance(candidate, type):
         what = f"the tracker class {candidate.__qualname__!r} cannot be created without arguments"
@@ -157,14 +148,7 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
 def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
     """Return the belief state of a tracker that is not checked yet as a prediction.
 
-    Args:
-        answer: a prediction, which stays as it is, or slot -> value, which is normalised;
-            values may be numbers and lists, see `normalise_state`.
-        normalisation: of the data.
-        who: returned it, for the message.
-
-    Raises:
-        TrackerError: it is neither, or holds something that is no value.
+    A prediction stays as it is; of slot -> value see `normalise_state`. ``who`` returned it.
     """
     if isinstance(answer, Prediction):
         return answer

@@ -103,13 +103,10 @@ def can_end_calls() -> bool:
 
 @contextmanager
 def ended_with(deadline: Deadline | None) -> Iterator[None]:
-    """End what is done inside, soon after a deadline; where that cannot be, do nothing.
+    """End what is done inside by an `Overrun`, soon after a deadline, where that can be.
 
     Another timer of the process (as of pytest-timeout) goes on afterwards, and where it goes off
     before the deadline, it is left alone.
-
-    Raises:
-        Overrun: the deadline came.
     """
     if deadline is None or not math.isfinite(deadline.left) or not can_end_calls():
         yield

@@ -138,13 +138,9 @@ def evaluate(
 ) -> Evaluation:
     """Predict the turns of ``data`` that have a label, and compare with it.
 
-    A turn at which the tracker says that it has no answer is wrong; a few such are no reason
-    to lose all others.
-
-    Raises:
-        UserError: the data has no turns, or none with a label.
-        TrackerError: the tracker raised, returned something that is no prediction, or had an
-            answer to nothing.
+    A turn at which the tracker says that it has no answer is wrong; a few such are no reason to
+    lose all others. No turns, and none with a label, are a `UserError`; an answer to nothing is a
+    `TrackerError`.
     """
     labels = _labels(data)
     contexts = [
@@ -201,9 +197,6 @@ def predict_all(
 
     Their states are brought to ``normalisation``. An error stands in the place of an answer
     where the tracker put one there.
-
-    Raises:
-        TrackerError: the tracker raised, or returned something that is no prediction.
     """
     answers: dict[int, Prediction | TrackerError] = {}
     for chunk in similar_lengths(contexts, batch_size):

@@ -39,15 +39,8 @@ def call_factory(
 ) -> object:
     """Return what a factory makes.
 
-    Args:
-        factory: whose signature says what it takes.
-        who: it is, as a message begins.
-        offered: arguments that it need not take.
-        keys: what the user gave for it; none of them may be left over.
-
-    Raises:
-        UserError: a key that it does not take, a value that is none for it, or one that it
-            needs is missing.
+    ``who`` it is begins messages. It need not take what is ``offered``; of the user's ``keys`` none
+    may be left over.
     """
     parameters = parameters_of(factory)
     own = {

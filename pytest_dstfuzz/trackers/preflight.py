@@ -48,19 +48,12 @@ def preflight(
 ) -> Disagreement | None:
     """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
 
-    Each time in another order, none of them but the first that of the dialogue: a run asks
-    in the order of length, where state that is left from the turn before does harm.
+    Each time in another order, none of them but the first that of the dialogue: a run asks in the
+    order of length, where state that is left from the turn before does harm. The first eight
+    contexts are used.
 
-    Args:
-        tracker: of the run.
-        contexts: of the run; the first eight are used.
-        ontology: the slots of the data, where it has any, and their normalisation.
-        deadline: after which nothing more is asked.
-        repeatable: what the user says of the tracker, see `is_repeatable`.
-
-    Returns:
-        How often a tracker that need not be repeatable disagreed with itself, and ``None`` for
-        all others: those are refused where they do.
+    Returned is how often a tracker that need not be repeatable disagreed with itself: all others
+    are refused where they do.
 
     Raises:
         OutOfReachError: its time was over, or nobody answered any more.
@@ -110,11 +103,7 @@ def _changes_its_mind(moved: str, again: str) -> str:
 
 @contextmanager
 def bounded(deadline: Deadline, seconds: float) -> Iterator[None]:
-    """Let making and testing a tracker end in time, also one of this process that hangs.
-
-    Raises:
-        OutOfReachError: it did not come back.
-    """
+    """Let making and testing a tracker of this process end in time, by an `OutOfReachError`."""
     option = "--dst-preflight-seconds; dstfuzz: --preflight-seconds"
     with deadline.within(seconds, f"the {seconds:g} seconds for testing the tracker ({option})"):
         try:

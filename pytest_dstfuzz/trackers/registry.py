@@ -41,9 +41,7 @@ TrackerFactory = Callable[..., object]
 class ShippedTracker:
     """The factory of a network that ships; torch is loaded when it is called.
 
-    Attributes:
-        name: of the tracker, of its folder, and of the extra that it needs.
-        needs: packages of the extra.
+    ``name`` is also that of its folder and of its extra, which has the packages that it ``needs``.
     """
 
     name: str
@@ -93,10 +91,6 @@ def tracker_for(
 
     Their ``model`` is a name or an address; an adapter may need the slots and the normalisation
     of the data. A service is not waited for after the deadline.
-
-    Raises:
-        OutOfReachError: a service does not say what it is in time.
-        UserError: no tracker is named, there is no such one, or it cannot be made.
     """
     if settings.tracker.model is None:
         raise UserError(
@@ -180,20 +174,11 @@ def resolve_tracker(
     search_path: tuple[str, ...] = (),
     keys: Mapping[str, str] | None = None,
 ) -> Tracker:
-    """Return the tracker called ``name``.
+    """Return the tracker called ``name``: a registered one, or ``package.module:attribute``.
 
-    Args:
-        name: a registered name, or ``package.module:attribute``: a tracker, a class
-            that needs no arguments, or anything else that `as_tracker` takes.
-        checkpoint: weights for a registered tracker instead of its own.
-        device: where a registered tracker computes.
-        batch_size: how many contexts it will be asked for at once.
-        normalisation: see `as_tracker`.
-        search_path: folders to import modules from; the working folder by default.
-        keys: for the factory of a registered tracker, see `call_factory`.
-
-    Raises:
-        UserError: there is no such tracker, or it cannot be made.
+    An attribute is anything that `as_tracker` takes, to which ``normalisation`` goes; its module is
+    looked for in ``search_path``, by default the working folder. All else is for the factory of a
+    registered tracker, see `call_factory`.
     """
     if ":" in name:
         if checkpoint is not None or device != _DEFAULT_DEVICE:

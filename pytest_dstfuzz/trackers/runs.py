@@ -163,7 +163,8 @@ def best(history: Sequence[F]) -> F:
 class ResumableTrainer(ABC, Generic[F, Group]):
     """A training run: model, optimiser, averaged weights, and where it stands between epochs.
 
-    The model is on its device already, the optimiser Adam or AdamW, fused.
+    The model is on its device already, the optimiser Adam or AdamW, fused. After each epoch the
+    run's state is written, and the model too when it is the best so far on the validation split.
     """
 
     FIGURES: type[F]  #: Class of the figures of an epoch.

@@ -89,11 +89,7 @@ class HttpScheme:
     def __call__(
         self, address: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
     ) -> Tracker:
-        """Return the tracker at an address.
-
-        Raises:
-            UserError: the extra is not installed, or the service cannot be used.
-        """
+        """Return the tracker at an address."""
         scheme, _, rest = address.full.partition("://")
         with needs_extra(f"a tracker at {scheme}://...", self.extra, *self.needs):
             module = importlib.import_module(f"pytest_dstfuzz.trackers.{self.folder}.tracker")

@@ -128,10 +128,7 @@ def declared(thing: object, name: str, default: object = None) -> object:
 
 
 def usage_of(tracker: object) -> Usage | None:
-    """Return what all answers of a tracker took, those of a preflight included.
-
-    It counts them in its attribute ``usage``; ``None`` where it counts nothing.
-    """
+    """Return what all answers of a tracker took, a preflight's too, by its attribute ``usage``."""
     usage = declared(tracker, "usage")
     # An attribute of that name may be anything in a tracker that is not ours.
     return usage if isinstance(usage, Usage) else None

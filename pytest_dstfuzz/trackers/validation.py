@@ -46,11 +46,7 @@ def check_predictions(
 
 
 def as_list(answered: object, expected: int) -> list[object]:
-    """Return the predictions of a batch as a list.
-
-    Raises:
-        TrackerError: it is no sequence, or does not have ``expected`` entries.
-    """
+    """Return the predictions of a batch, so many, as a list; all else is a `TrackerError`."""
     if isinstance(answered, str | bytes | Mapping) or not isinstance(answered, Iterable):
         raise TrackerError(
             f"the tracker returned {_kind(answered)} where a sequence of predictions is expected"
@@ -67,18 +63,11 @@ def as_list(answered: object, expected: int) -> list[object]:
 def check_prediction(
     answered: object, ontology: Ontology | None = None, *, normalisation: str = "plain"
 ) -> Prediction:
-    """Return what a tracker answered to one context.
+    """Return what a tracker answered to one context, in the normalisation of the data.
 
-    Args:
-        answered: a prediction, a mapping ``slot -> value``, which is taken for one
-            without probabilities, or the `TrackerError` that stands in the place of one.
-        ontology: the slots which the data knows; where it is ``None`` or not complete, any
-            slot will do.
-        normalisation: of the data: what slots and values are brought to.
-
-    Raises:
-        TrackerError: it is one or none of these, or holds something that is no belief state
-            or no impurity.
+    It may be a prediction, slot -> value, which is taken for one without probabilities, or the
+    `TrackerError` that stands in the place of one; anything else raises such an error. Where the
+    ontology is ``None`` or not complete, any slot will do.
     """
     if isinstance(answered, TrackerError):
         raise TrackerError(describe_error(answered))
@@ -168,11 +157,7 @@ def describe_error(error: BaseException) -> str:
 
 @contextmanager
 def as_user_error(what: str) -> Iterator[None]:
-    """Turn an exception of the user's code into one message: what failed, and where it was raised.
-
-    Raises:
-        UserError: the code raised.
-    """
+    """Turn an exception of the user's code into a `UserError`: what failed, and where."""
     try:
         yield
     except BaseException as error:
@@ -289,13 +274,9 @@ class TrackerRaisedError(TrackerError):
 def ask_raw(tracker: Tracker, batch: Sequence[Context]) -> list[object]:
     """Return what a tracker answers to a batch, one unchecked answer for each context.
 
-    It is given the batch itself, and may take contexts off it or sort it.
-
-    Raises:
-        TrackerRaisedError: it raised.
-        GivenUpError: it is not waited for any more.
-        TrackerError: it said itself that it failed, or returned no sequence of so many.
-        UserError: it cannot work as it was set up.
+    It is given the batch itself, and may take contexts off it or sort it. A `TrackerRaisedError`:
+    it raised; another `TrackerError`: it said itself that it failed, or returned no sequence of so
+    many.
     """
     # Counted before: a tracker may take contexts off the list.
     expected = len(batch)

@@ -21,13 +21,7 @@ def check_installed() -> None:
 
 
 def write_html(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the page of a report; a file that is there already survives any failure.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-        DataError: something in the report is not as its schema has it.
-        UserError: the path cannot be written.
-    """
+    """Write the page of a report; a file that is there already survives any failure."""
     check_installed()
     from pytest_dstfuzz.report.html.page import html_text  # noqa: PLC0415 - needs jinja2
 

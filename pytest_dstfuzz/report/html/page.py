@@ -51,11 +51,7 @@ _MOST_PLACES: Final = 25
 
 
 def html_text(report: Mapping[str, Any]) -> str:
-    """Return the page of a report, as `build_report` made it or `read_report` read it.
-
-    Raises:
-        DataError: something in it is not as the report's schema has it.
-    """
+    """Return the page of a report as `build_report` made or `read_report` read it."""
     view = View.of(report)
     tool = report.get("tool", {})
     return (

@@ -28,13 +28,6 @@ def parse_answer(text: str, normalisation: str) -> BeliefState:
     It is the one JSON object in the text: alone, in a fenced block, or among other words. An
     answer with two different objects is refused, as is a slot with two values, and a value
     that is an object or a list. ``null`` is a slot that was not mentioned.
-
-    Args:
-        text: what the model wrote.
-        normalisation: of the data; what slots and values are brought to.
-
-    Raises:
-        NoStateError: it holds no belief state, or not one alone.
     """
     found = _the_object(_THOUGHTS.sub("", text, count=1))
     for slot, value in found.items():

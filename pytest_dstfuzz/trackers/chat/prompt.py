@@ -61,15 +61,8 @@ class PromptSlot:
 class Prompt:
     """Makes the text of a request.
 
-    Args:
-        path: of the file with the template; ``None`` = the default one.
-        ontology: the slots of the data; ``None`` where they are not known.
-        others: whether there may be more slots.
-
-    Raises:
-        UserError: there is no such file, it is not UTF-8, the template cannot be read or filled
-            in (the message names file and line), or no slot is known that the default one could
-            ask for.
+    Without a ``path`` the default template is used; ``others`` says whether there may be more slots
+    than the ontology's. The `UserError` of a template names file and line.
     """
 
     def __init__(
@@ -154,13 +147,10 @@ def _line(error: BaseException) -> int:
 
 
 def answer_formats(slots: Sequence[str]) -> tuple[dict[str, Any] | None, ...]:
-    """Return the ways to ask for a belief state, the strictest first.
+    """Return the ways to ask for a belief state, each a ``response_format``, the strictest first.
 
-    Each is what goes into a request under ``response_format``; ``None``: the prompt alone asks
-    for JSON.
-
-    Args:
-        slots: of the data; where none are known there is no schema to ask for.
+    ``None``: the prompt alone asks for JSON. Where no slots are known there is no schema to ask
+    for.
     """
     by_words = {"type": "json_object"}, None
     if not slots:

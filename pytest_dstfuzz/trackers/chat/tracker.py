@@ -27,12 +27,7 @@ _LISTED: Final = 10
 
 
 def model_name(transport: Transport) -> str:
-    """Return the name of the service's only model.
-
-    Raises:
-        NoAnswerError: nobody answers.
-        UserError: it has none or several, or does not say.
-    """
+    """Return the name of the service's only model; none or several are a `UserError`."""
     which = "name the model with --dst-tracker service-model=NAME"
     try:
         names = transport.ask("GET", "models", read=_names)
@@ -195,10 +190,6 @@ def create(
 
     The address is that of the API as OpenAI's client takes it, such as
     ``http://localhost:8000/v1``; without a path, ``/v1`` is meant.
-
-    Raises:
-        UserError: the prompt cannot be used, no slot is known to ask for, or the name of the model
-            is missing and the service does not have exactly one.
     """
     # The prompt first: a mistake in it should not wait for a service.
     # Where only some turns have labels, those are not all slots, and no schema may say so.

@@ -107,11 +107,7 @@ class SlotMap:
 
 
 def slot_map(path: str | None, slots: Iterable[str], data: DialogueSet) -> SlotMap:
-    """Return the map from slots of the bot to those of the data: that of a file, or by name.
-
-    Raises:
-        UserError: the file is wrong, or no slot of the bot is one of the data.
-    """
+    """Return the map from slots of the bot to those of the data: that of a file, or by name."""
     known = sorted(slots)
     if path is not None:
         return _of_file(SourceFile(Path(path).name, Path(path)), known, data)

@@ -112,11 +112,7 @@ class RasaTracker:
 def create(
     url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> RasaTracker:
-    """Return the tracker of the bot at an address, whose token may be in the query.
-
-    Raises:
-        UserError: there is no such bot, or its slots have no place in the data.
-    """
+    """Return the tracker of the bot at an address, whose token may be in the query."""
     transport = Transport(url, service)
     try:
         version = transport.ask("GET", "status", read=_read_version)

@@ -150,11 +150,7 @@ class SimpleTodTrainer(ResumableTrainer[SimpleTodEpoch, TreeSequence]):
 
 
 def train_simpletod(config: SimpleTodTrainingConfig, progress: Progress) -> TrainingRun:
-    """Train SimpleTOD on the training split, keep the epoch best on the validation split.
-
-    After each epoch the run's state is written to ``config.output``, and the model too
-    when it is the best so far. Subwords are learnt from the training split alone.
-    """
+    """Train SimpleTOD on the training split, its subwords too; see `ResumableTrainer`."""
     train, valid = begin(config)
     lines = _lines(spoken(dialogue) for dialogue in train.dialogues)
     model, tokeniser = new_model(config, lines, derive(config.seed, "weights") % 2**63)

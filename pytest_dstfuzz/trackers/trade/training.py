@@ -146,11 +146,7 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
 
 
 def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
-    """Train TRADE on the training split, keep the epoch best on the validation split.
-
-    After each epoch the run's state is written to ``config.output``, and the model too
-    when it is the best so far. Vocabulary and vectors come from the training split alone.
-    """
+    """Train TRADE on the training split, its vocabulary and vectors too; see `ResumableTrainer`."""
     train, valid = begin(config)
     vocabulary = training_vocabulary(train.dialogues)
     rows = make_rows(train.dialogues, vocabulary, config.history_limit)

@@ -118,9 +118,6 @@ def make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) ->
     """Return the client of a service, whose address may hold user and password.
 
     It has at most so many connections at once, bounded as `attempt` says.
-
-    Raises:
-        UserError: proxies or certificates of the environment cannot be used.
     """
     # User and password, where no header says who asks.
     signed = url.userinfo and "authorization" not in map(str.lower, headers)
@@ -147,11 +144,7 @@ def make_client(url: httpx.URL, headers: Mapping[str, str], connections: int) ->
 
 
 def service_url(address: str, shown: str) -> httpx.URL:
-    """Return the address of a service, which the message shows without credentials.
-
-    Raises:
-        UserError: it is none.
-    """
+    """Return the address of a service, which the message shows without credentials."""
     try:
         url = httpx.URL(address)
         # As sockets do it, where it would be too late for a message.

@@ -75,15 +75,9 @@ def read_body(parts: Iterable[bytes], headers: Mapping[str, str]) -> bytes:
 
 
 def decompressed(body: bytes, encodings: str) -> bytes:
-    """Return a body as it was before it was compressed.
+    """Return a body as it was before it was compressed, by its header ``Content-Encoding``.
 
-    Args:
-        body: as it came.
-        encodings: the header ``Content-Encoding``; ``""`` where there is none.
-
-    Raises:
-        Failed: it is too long, or one of its layers is; it is no such body, or its encoding
-            was not asked for.
+    `Failed`: it or one of its layers is too long, or its encoding is wrong or was not asked for.
     """
     names = [name.strip().lower() for name in encodings.split(",")]
     for name in reversed(names):
@@ -185,13 +179,10 @@ def _refuse_constant(name: str) -> None:
 
 
 class Breaker:
-    """Counts the requests in a row that nobody answered, from all threads.
+    """Counts the requests in a row that nobody answered, from all threads; 0 ``most`` = any number.
 
-    Any answer of a service that works begins the count anew. One that refuses a dialogue, or
-    fails on it (500), works.
-
-    Args:
-        most: requests that may fail so; 0 = any number.
+    Any answer of a service that works begins the count anew. One that refuses a dialogue, or fails
+    on it (500), works.
     """
 
     def __init__(self, most: int) -> None:

@@ -68,9 +68,6 @@ def header_values(headers: Iterable[Header], *, signed: bool) -> dict[str, str]:
 
     Where the address is signed, by credentials of its own, the token of the environment is not
     added.
-
-    Raises:
-        UserError: a variable is not set, or a value cannot be sent.
     """
     values: dict[str, str] = {}
     for header in headers:

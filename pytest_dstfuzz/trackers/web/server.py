@@ -161,15 +161,11 @@ _KEPT: Final = 75
 def make_app(
     tracker: Tracker, about: About, *, batch_size: int, token: str = "", host: str = "127.0.0.1"
 ) -> Starlette:
-    """Return the application that answers for a tracker.
+    """Return the application that answers for a tracker, at most ``batch_size`` contexts at once.
 
-    Args:
-        tracker: who is asked.
-        about: what the service says about itself.
-        batch_size: contexts that are computed together at most, and that one request may hold.
-        token: that callers must send as ``Authorization: Bearer``; ``""`` = none.
-        host: it listens on. Without a token, one of this machine alone is asked by no other
-            name than its own: a page in a browser here may have a name that leads here, too.
+    Callers must send ``token`` as ``Authorization: Bearer``; ``""`` = none. Without one, a ``host``
+    of this machine alone is asked by no other name than its own: a page in a browser here may have
+    a name that leads here, too.
     """
     batcher = Batcher(tracker, batch_size)
 

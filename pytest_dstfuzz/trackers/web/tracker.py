@@ -35,10 +35,6 @@ class WebTracker:
         about: what the service says about itself.
         fingerprint: the version that the service declares. ``None``: it declares none, and
             may be another one tomorrow, so that no answer may be used in another run.
-
-    Raises:
-        UserError: there is no service at that address, it refuses us, or what it says
-            about itself is not as the contract wants it.
     """
 
     def __init__(self, transport: Transport, data: DialogueSet) -> None:
@@ -150,12 +146,7 @@ def _read(read: Callable[[Any], T], reply: Reply) -> T:
 
 
 def _about(transport: Transport) -> About:
-    """Ask the service what it is; it need not say.
-
-    Raises:
-        NoAnswerError: nobody answers.
-        UserError: the service refuses us, or what it says is malformed.
-    """
+    """Ask the service what it is; it need not say."""
 
     def read(reply: Reply) -> About:
         # Whatever else is at that address may answer GET with a page for people.

@@ -75,18 +75,12 @@ class _Run(Generic[T]):
 class Transport:
     """A service and its connections; may be used by several threads.
 
-    Args:
-        base_url: address of the service, ``http(s)://...``, which may hold user and
-            password, and a query that goes with every request.
-        service: how it is asked.
+    The address may hold user and password, and a query that goes with every request.
 
     Attributes:
         address: for messages: without credentials.
         secrets: takes the credentials out of texts.
         concurrency: requests that `map` has in flight at once, where there are so many jobs.
-
-    Raises:
-        UserError: the address or a header is none, or proxies or certificates cannot be used.
     """
 
     def __init__(self, base_url: str, service: ServiceSettings) -> None:
@@ -119,12 +113,9 @@ class Transport:
     ) -> T:
         """Make one request, again where the failure may pass; return what ``read`` makes of it.
 
-        Args:
-            method: of HTTP.
-            path: below the address, percent-encoded, and a query; ``""`` is the address.
-            body: JSON value; ``None`` sends no body.
-            read: called with the reply. A `MalformedReply` that it raises is a failed attempt.
-            worth: requests that this one stands for; an attempt may take so many times as long.
+        The path is below the address, percent-encoded, and may have a query. A `MalformedReply`
+        that ``read`` raises is a failed attempt. An attempt may take ``worth`` times as long as one
+        for a single request.
 
         Raises:
             ServiceError: the service refused, failed at every attempt, or answered with
