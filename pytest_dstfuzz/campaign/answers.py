@@ -90,10 +90,7 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
 def clean_wanted(context: Context, answers: Mapping[Context, Answer], votes: int) -> list[Context]:
     """Return what to ask next about a clean turn; nothing once each of its slots is decided.
 
-    Args:
-        context: of the clean turn; the tracker answered it.
-        answers: those to it and to its repetitions.
-        votes: answers that a vote takes at least, and by which a value must be ahead of others.
+    A vote takes at least ``votes`` answers, and a value must be ahead of others by as many.
     """
     given = all_answers(context, answers)
     if isinstance(given[0], TrackerFailure) or len(given) >= _MOST * votes:
@@ -105,19 +102,11 @@ def clean_wanted(context: Context, answers: Mapping[Context, Answer], votes: int
 def variant_wanted(
     clean: Context, context: Context, answers: Mapping[Context, Answer], votes: int, lead: int
 ) -> list[Context]:
-    """Return what to ask next about a variant whose first answer breaks the relation.
+    """Return what to ask next about a variant, or a second pass, that first broke the relation.
 
-    Args:
-        clean: context of its clean turn; the tracker answered it.
-        context: of the variant, or of a second pass; likewise.
-        answers: those to both and to their repetitions.
-        votes: answers that a vote takes at least.
-        lead: by how many answers a change must be ahead to stand. The clean value must be ahead
-            by two more, as all variants of the turn hang on it.
-
-    Returns:
-        Repetitions of the context, and of the clean turn where a change stands; nothing once all
-        is decided.
+    Repetitions of the context, and of the ``clean`` one where a change stands; nothing once all
+    is decided. A change must be ahead by ``lead`` answers to stand, the clean value by two more,
+    as all variants of the turn hang on it.
     """
     given = all_answers(context, answers)
     before = settled_clean(clean, answers)
@@ -183,11 +172,7 @@ def count_votes(
     answers: Mapping[Context, Answer],
     changes: Sequence[ChangedSlot],
 ) -> Votes | None:
-    """Return how the answers to a variant voted on the slot whose change they confirm best.
-
-    Returns:
-        ``None`` where the variant was asked once.
-    """
+    """Return how answers voted on the slot whose change they confirm best; ``None`` of only one."""
     given = all_answers(context, answers)
     if len(given) < 2:
         return None

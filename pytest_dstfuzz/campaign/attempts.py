@@ -49,23 +49,14 @@ class CampaignSpec:
     ) -> CampaignSpec:
         """Build the rules of ``settings``; a search or relation takes the place of the named one.
 
-        Raises:
-            UserError: an unknown relation or search, a bad lock, or data without the
-                labels that the relation needs.
+        Refused are unknown names, bad locks, and data without the labels that the relation needs.
         """
         if search is None:
             k = settings.transformations
             search = search_by_name(settings.search, seed=settings.seed, k=k)
         perturber = Perturber.of(settings, data, lexicon, order=search.order)
-        return cls(
-            settings=settings,
-            data=data,
-            relation=relation_for(relation or settings.relation, data),
-            search=search,
-            perturber=perturber,
-            votes=votes,
-            repeats=repeats,
-        )
+        relation = relation_for(relation or settings.relation, data)
+        return cls(settings, data, relation, search, perturber, votes, repeats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +212,6 @@ def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) 
 
     Under ``non-cumulative`` never, ``cumulative`` always, ``hybrid`` by one fair coin for each
     (dialogue, variant, turn), the same for every later turn.
-
-    Raises:
-        UserError: unknown attack design.
     """
     if attack == "hybrid":
         return derive(seed, "design", dialogue_id, variant, turn) % 2 == 1

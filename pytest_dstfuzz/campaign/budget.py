@@ -19,15 +19,8 @@ _UNLIMITED = BudgetSettings()
 class Budget:
     """Counts what was spent, and says how much is left.
 
-    Args:
-        limits: of seconds, from the first use or from the moment that `deadline` is started, of
-            contexts, and of what trackers that count tokens take.
-        clock: monotonic clock in seconds.
-        spent_seconds: of those, which were over before.
-
-    Attributes:
-        deadline: when the seconds are over; trackers that wait for a service are given it.
-        calls: contexts that were asked for so far.
+    Seconds count from the first use, or from the moment that `deadline` is started; of them
+    ``spent_seconds`` were over before.
     """
 
     def __init__(
@@ -39,6 +32,7 @@ class Budget:
     ) -> None:
         seconds = limits.max_seconds
         what = "" if seconds is None else f"the budget of {seconds:g} seconds"
+        #: When the seconds are over; trackers that wait for a service are given it.
         self.deadline = Deadline(seconds, what, spent=spent_seconds, clock=clock)
         #: Why it was stopped although there was something left, or ``""``.
         self.stopped = ""
@@ -48,6 +42,7 @@ class Budget:
         self._metered: list[object] = []
         self._clock = clock
         self._started: float | None = None
+        #: Contexts that were asked for so far.
         self.calls = 0
 
     @property
@@ -66,9 +61,7 @@ class Budget:
     def watch(self, tracker: object) -> None:
         """Count what a tracker uses too, if it counts tokens itself.
 
-        Raises:
-            UserError: there is a limit of tokens or money, and the tracker does not say what
-                it used. What a preflight asked for must have been answered.
+        Where tokens or money are limited it must, and have answered a preflight.
         """
         usage = usage_of(tracker)
         # Compared by identity: a tracker of a user may be equal to another one.
@@ -134,11 +127,8 @@ class Budget:
         ``inf`` without a limit; before the speed is known, a small number, so that a
         look-ahead does not begin more dialogues than it can finish.
         """
-        left = (
-            math.inf
-            if self._limits.max_calls is None
-            else float(self._limits.max_calls - self.calls)
-        )
+        most = self._limits.max_calls
+        left = math.inf if most is None else float(most - self.calls)
         if self._limits.max_seconds is not None:
             elapsed = self._elapsed()
             if self.calls < _ENOUGH_TO_MEASURE or elapsed <= 0.0:

@@ -30,10 +30,8 @@ _PATIENCE: Final = 0.02
 def scope_of(tracker: Sequence[str], data: DialogueSet) -> bytes:
     """Return what a kept prediction depends on besides its context.
 
-    Args:
-        tracker: what tells this tracker from every other one.
-        data: brings what answers are checked against: its normalisation and, where it is
-            complete, its ontology.
+    What tells this tracker from every other one, and what answers are checked against:
+    normalisation and, where it is complete, ontology of the data.
     """
     ontology = data.ontology
     slots = ontology.slots if ontology is not None and ontology.complete else None
@@ -42,13 +40,10 @@ def scope_of(tracker: Sequence[str], data: DialogueSet) -> bytes:
 
 
 class PredictionCache:
-    """The predictions of one tracker in a store.
+    """The predictions of one tracker in a store, which may hold those of others too.
 
-    Args:
-        store: may hold those of others too.
-        scope: see `scope_of`.
-        run: names the run, where other processes of it share the store: a context that
-            one of them is asking for is not asked for by another one. ``""`` = there are none.
+    ``run`` names the run, where other processes of it share the store: a context that one of them
+    is asking for is not asked for by another one. ``""`` = there are none.
     """
 
     def __init__(self, store: Store, scope: bytes, run: str = "") -> None:
@@ -70,7 +65,7 @@ class PredictionCache:
     def keep(self, answers: Mapping[Context, Answer]) -> None:
         """Keep the predictions among some answers."""
         values = {
-            self._key(context): _bytes([answer.state.to_json(), _plain(answer.impurities)])
+            self._key(context): _bytes([answer.state.to_json(), to_json(answer.impurities)])
             for context, answer in answers.items()
             if isinstance(answer, Prediction)
         }
@@ -104,13 +99,10 @@ class PredictionCache:
         *,
         varies: bool = False,
     ) -> Disagreement | None:
-        """Return what the preflight measured on some contexts.
+        """Return what the preflight measured on the contexts that it asks for.
 
-        Args:
-            contexts: that it asks for.
-            measure: the preflight; called where nothing is kept, by one process of the run. What
-                it raises passes through, and nothing is kept.
-            varies: it measures how a tracker varies that need not be repeatable.
+        Where nothing is kept one process of the run measures; what that raises passes through.
+        ``varies``: it measures how a tracker varies that need not be repeatable.
         """
         kind = "preflight of one that varies" if varies else "preflight"
         key = self._digest([kind, [context.exchanges for context in contexts]])
@@ -136,10 +128,6 @@ class PredictionCache:
         digest = self._scope.copy()
         digest.update(_bytes(value))
         return digest.digest()
-
-
-def _plain(impurities: Mapping[str, float] | None) -> dict[str, float] | None:
-    return None if impurities is None else dict(impurities)
 
 
 def _bytes(value: Any) -> bytes:

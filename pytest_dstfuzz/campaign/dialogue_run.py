@@ -110,10 +110,10 @@ class _DialogueSteps:
         if rules.settings.shrink:
             smaller = yield from shrink(turns, wanted, self._answers)
         results = [
-            self._result(turn, variants, shrunk, [one for one in repeats if one.place == place])
-            for place, (turn, variants, shrunk) in enumerate(
-                zip(turns, wanted, smaller, strict=True)
+            self._result(
+                turn, wanted[place], smaller[place], [r for r in repeats if r.place == place]
             )
+            for place, turn in enumerate(turns)
         ]
         for index, context in enumerate(self._contexts[done:], done):
             asked_for = {context}
@@ -198,13 +198,12 @@ class _DialogueSteps:
     def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Wanted:
         answers, votes = self._answers, self._rules.votes
         for place, turn in enumerate(self._turns[:done]):
-            for item, context in (
-                (found, one) for found in wanted[place] for one in _probes([found])
-            ):
-                if context in answers and breaks(turn, item, context, answers):
-                    clean = turn.clean_context
-                    for again in variant_wanted(clean, context, answers, votes, votes):
-                        yield place, again
+            clean = turn.clean_context
+            for item in wanted[place]:
+                for context in _probes([item]):
+                    if context in answers and breaks(turn, item, context, answers):
+                        for again in variant_wanted(clean, context, answers, votes, votes):
+                            yield place, again
 
     def _requested(self, place: int) -> list[JudgedVariant]:
         """Return the variants that were asked for; none where the relation is inapplicable.

@@ -56,9 +56,6 @@ def predictor_for(
 
     Where answers may differ from time to time (``wobbles``), violations are put to the vote; where
     they must not, a few contexts are asked again; ``None`` = neither.
-
-    Raises:
-        UserError: there is a limit of tokens or money, and the tracker does not count them.
     """
     budget = Budget(settings.budget) if budget is None else budget
     budget.watch(tracker)
@@ -83,24 +80,16 @@ class CampaignEngine:
     neither the order in which results are asked for nor the windows change them.
 
     Args:
-        settings: what to do.
-        data: the data set that the dialogues come from: its name, ontology, cue words.
+        settings: what to do; a search or relation that is given takes the place of the named one.
+        data: that the dialogues come from.
         tracker: the tracker, or a `Predictor` (`predictor_for`): several campaigns may
             share one, and with it what was predicted and the budget.
         lexicon: words for the perturbations.
         plan: dialogues in data order, each with the index of its last turn to run;
             the turns before it are run too, as its contexts need them.
-        listener: told what happens, see `events`.
         window: contexts to look ahead; ``None`` = `WINDOW_BATCHES`.
         ahead: begin a window while the one before it is run. Never done under a budget,
             which might end before any of them is done.
-        search: who chooses the variants; ``None`` = the search that the settings name.
-        relation: what must hold; ``None`` = the relation that the settings name.
-
-    Raises:
-        UserError: unknown relation or search, a bad lock, no labels where the relation
-            needs them.
-        ValueError: a dialogue planned twice, or a last turn that it does not have.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first five are given by their names
@@ -151,9 +140,6 @@ class CampaignEngine:
         """Return the result of a planned turn, running its window when it is not ready.
 
         Once the budget ended, the outcome of what was not run is ``skipped``.
-
-        Raises:
-            KeyError: the turn is not in the plan.
         """
         place = self._position[dialogue_id]
         if not 0 <= turn_index <= self._plan[place][1]:

@@ -36,15 +36,8 @@ def ratio_interval(
 
     Where no dialogue has any part, the upper bound is Clopper and Pearson's for 0 of n
     dialogues, ``1 - ((1 - level) / 2) ** (1 / n)``: about 3.7 / n for 95 %. Likewise below 1
-    where every dialogue is all part.
-
-    Args:
-        pairs: numerator and denominator of each dialogue; the order does not matter.
-        level: coverage, between 0 and 1.
-
-    Returns:
-        The interval, or ``None`` where fewer than `FEWEST_DIALOGUES` dialogues have a
-        denominator above 0.
+    where every dialogue is all part. ``pairs`` are numerator and denominator of each dialogue;
+    where fewer than `FEWEST_DIALOGUES` have a denominator above 0 there is no interval.
     """
     # Sorted, as sums of floats depend on their order.
     tested = sorted(pair for pair in pairs if pair[1])
@@ -85,10 +78,7 @@ def _trials_worth(pairs: Sequence[tuple[int, int]], level: float) -> float:
 def binomial_interval(part: float, trials: float, level: float = 0.95) -> tuple[float, float]:
     """Return Clopper and Pearson's interval (Biometrika 26, 1934, pages 404 to 413).
 
-    Args:
-        part: 0 to ``trials``; neither need be a whole number.
-        trials: independent ones, above 0.
-        level: coverage, between 0 and 1.
+    Neither ``part``, of 0 to ``trials``, nor these, above 0, need be whole numbers.
     """
     tail, rest = (1 - level) / 2, trials - part
     low = 0.0 if part <= 0 else _solve(lambda x: _beta_below(x, part, rest + 1), tail)

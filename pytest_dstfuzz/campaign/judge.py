@@ -44,26 +44,26 @@ def judge_attempt(
     answers: Mapping[Context, Answer],
     before: Collection[SlotChange],
 ) -> JudgedVariant:
-    """Give a variant its outcome.
+    """Give a variant its outcome, by the answers to its context and to the clean turn.
 
-    Args:
-        turn: the turn and its clean answer.
-        attempt: the variant, in its context.
-        answers: at least those to the clean turn and, where the tracker was to be asked, to
-            the context; where both were put to the vote, their repetitions.
-        before: what may have been carried into it, see `changes_before`.
+    ``before`` is what may have been carried into it, see `changes_before`.
     """
+    outcome: VariantOutcome
     if not attempt.to_run or not turn.applicable:
+        variant = attempt.variant
         if isinstance(turn.clean, TrackerFailure) and attempt.to_run:
-            reason = f"the tracker failed on the clean turn: {turn.clean.reason}"
-            return JudgedVariant(_result(attempt, "error", reason))
-        return _not_run(attempt)
+            outcome, reason = "error", f"the tracker failed on the clean turn: {turn.clean.reason}"
+        elif variant.status == "valid":
+            outcome, reason = "duplicate", f"same text as variant {attempt.duplicate_of}"
+        else:
+            outcome, reason = variant.status, variant.reason or "equal to the clean utterance"
+        return JudgedVariant(_result(attempt, outcome, reason))
     clean, answer = settled(turn.clean_context, attempt.context, answers)
     if isinstance(answer, TrackerFailure):
         return JudgedVariant(_result(attempt, "error", answer.reason))
     verdict = turn.rules.relation.judge(clean, answer.state, turn.turn.state)
     changes = tuple(ChangedSlot(*change, carried=change in before) for change in verdict.changes)
-    outcome: VariantOutcome = "improved" if verdict.kind == "improved" else "held"
+    outcome = "improved" if verdict.kind == "improved" else "held"
     if verdict.kind == "violation":
         outcome = "carried" if all(change.carried for change in changes) else "violation"
     result = replace(_result(attempt, outcome), state=answer.state, changed_slots=changes)
@@ -163,16 +163,6 @@ def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnO
     if "violation" in outcomes:
         return "violation"
     return "held" if outcomes & {"held", "carried", "improved"} else "untested"
-
-
-def _not_run(attempt: Attempt) -> JudgedVariant:
-    """Return the result of a variant that the tracker is not asked about."""
-    variant = attempt.variant
-    if variant.status == "valid":
-        reason = f"same text as variant {attempt.duplicate_of}"
-        return JudgedVariant(_result(attempt, "duplicate", reason))
-    reason = variant.reason or "equal to the clean utterance"
-    return JudgedVariant(_result(attempt, variant.status, reason))
 
 
 def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> VariantResult:

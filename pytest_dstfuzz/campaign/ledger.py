@@ -111,10 +111,8 @@ _COLUMNS = {"violation": "violations", "error": "errors"}
 def column(variant: VariantResult, *, credit: bool) -> str:
     """Return the field of `Counts` in which a variant is counted.
 
-    Args:
-        variant: the variant.
-        credit: whether to count a violation only where the variant's own edits caused
-            it, alone or with the context.
+    With ``credit`` a violation is one only where the variant's own edits caused it, alone or with
+    the context.
     """
     if credit and variant.outcome == "violation" and variant.cause not in ("turn", "both"):
         return "uncredited"

@@ -75,11 +75,7 @@ class Noise:
 
 
 def noise_of(results: Iterable[TurnResult]) -> Noise | None:
-    """Estimate the noise of some turns.
-
-    Returns:
-        ``None`` where no clean turn was asked more than once.
-    """
+    """Estimate the noise of some turns; ``None`` where no clean one was asked more than once."""
     asked = sorted((turn for turn in results if turn.clean_votes), key=_place)
     if not asked:
         return None
@@ -150,11 +146,7 @@ class _VotedTurn:
 
 
 class _Model:
-    """The model of this module, for some turns.
-
-    Attributes:
-        wobble: mean of w.
-    """
+    """The model of this module, for some turns."""
 
     def __init__(self, turns: Sequence[TurnResult], rng: np.random.Generator) -> None:
         self._rng = rng
@@ -178,14 +170,11 @@ class _Model:
         )
         weights = np.exp(logs - np.max(logs))
         self._weights: Floats = weights / weights.sum()
+        #: Mean of w.
         self.wobble = float(self._weights @ np.repeat(_MEANS, len(_SIZES)))
 
     def draws(self) -> tuple[Floats, Floats]:
-        """Return numbers of real violations, and of reported ones that are noise.
-
-        Returns:
-            [DRAWS] each.
-        """
+        """Return numbers of real violations, and of reported ones that are noise: [DRAWS] each."""
         rng, reported = self._rng, self._reported
         cells = rng.choice(len(self._weights), size=DRAWS, p=self._weights)
         rates = rng.beta(0.5 + reported, 0.5 + max(self._tested - reported, 0), size=DRAWS)
@@ -211,14 +200,9 @@ class _Model:
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
         """Draw which variants of a turn are real violations.
 
-        Args:
-            case: the turn.
-            table: [DRAWS, right, wrong], likelihoods.
-            rates: [DRAWS], of violations.
-
-        Returns:
-            [DRAWS, voted] whether each variant that was put to the vote is one, and [DRAWS] how
-            many of those are that were not.
+        From likelihoods, [DRAWS, right, wrong], and rates of violations, [DRAWS]. Returns whether
+        each variant that was put to the vote is one, [DRAWS, voted], and how many of those are
+        that were not, [DRAWS].
         """
         rng, ones = self._rng, np.ones(DRAWS)
         fragile = (rates / 2) / np.maximum(_FRAGILE - rates / 2, rates)

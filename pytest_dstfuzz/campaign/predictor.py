@@ -29,18 +29,8 @@ MEMORY = 200_000
 class Predictor:
     """The one door to a tracker, for one campaign or several.
 
-    Args:
-        tracker: who is asked.
-        batch_size: contexts asked for at once.
-        ontology: slots which a prediction may have, if it is complete; ``None`` = any.
-        normalisation: of the data: what predicted slots and values are brought to.
-        budget: what may be spent; ``None`` = no limit.
-        listener: told of batches, errors and the end of the budget.
-        votes: answers of a vote on what breaks a relation once, where the tracker may disagree
-            with itself, see `answers`; 1 = there is no vote.
-        repeats: a few contexts are asked once more, to see whether the tracker repeats itself;
-            see `repeats`.
-        cache: what the tracker answered before, in other runs or processes; ``None`` = nothing.
+    What it says is checked against ontology and normalisation of the data. The listener is told
+    of batches, errors and the end of the budget; for ``votes`` and ``repeats`` see `CampaignSpec`.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two are given by their names
@@ -91,9 +81,6 @@ class Predictor:
         """Refuse to go on where answers are missing because the tracker gave up.
 
         For whoever counts on an answer to everything that was asked for.
-
-        Raises:
-            GivenUpError: it did; the message says why.
         """
         if self.budget.stopped:
             raise GivenUpError(self.budget.stopped)

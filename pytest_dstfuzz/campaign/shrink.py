@@ -51,14 +51,8 @@ def minimise(groups: Sequence[Subset]) -> Steps[Subset]:
     """Return a 1-minimal set of edits that breaks: without any one of them it does not.
 
     All edits together are taken to break. Where every superset of a set that breaks does so
-    too, no smaller set within the result breaks either.
-
-    Args:
-        groups: edits that belong together, none in two groups. A group that breaks alone is
-            all that is looked at, the first one before others.
-
-    Yields:
-        Sets that were not asked for before, each once.
+    too, no smaller set within the result breaks either. Of ``groups``, edits that belong together,
+    none in two, one that breaks alone is all that is looked at. No set is asked for twice.
     """
     known: dict[Subset, bool] = {}
     whole = tuple(sorted(edit for group in groups for edit in group))

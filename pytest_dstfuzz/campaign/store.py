@@ -56,19 +56,14 @@ class _ForeignError(Exception):
 
 
 class Store:
-    """A bounded table of values.
+    """A bounded table of values, in a file that is made when the store is first used.
 
-    Args:
-        path: of the file; made when the store is first used.
-        limit: bytes that the file may take, roughly; what was not used for the most days
-            goes first.
-
-    Attributes:
-        problems: what went wrong, as sentences for the user.
+    It may take some ``limit`` bytes; what was not used for the most days goes first.
     """
 
     def __init__(self, path: Path, limit: int) -> None:
         self.path = path
+        #: What went wrong, as sentences for the user.
         self.problems: list[str] = []
         self._limit = limit
         self._open: sqlite3.Connection | None = None
@@ -94,11 +89,9 @@ class Store:
         return self._try(lambda base: self._get(base, keys), {}) if keys else {}
 
     def put(self, values: Mapping[bytes, bytes], *, owner: str = "") -> None:
-        """Keep values, all of them or none.
+        """Keep values, all of them or none; those that are there already stay as they are.
 
-        Args:
-            values: by key; those that are there already stay as they are.
-            owner: whose claims this shows to be alive.
+        It shows that the claims of ``owner`` are alive.
         """
         if values:
             self._try(lambda base: self._put(base, values, owner), None)
@@ -106,9 +99,7 @@ class Store:
     def claim(self, run: str, owner: str, keys: Sequence[bytes]) -> set[bytes]:
         """Claim keys that have no value, so that no other process of a run computes them too.
 
-        Returns:
-            Those that are claimed now: not those that have a value, nor those that another
-            process has claimed and is alive. All of them where the file cannot be used.
+        Not those that another process has claimed and is alive; all where the file cannot be used.
         """
         return self._try(lambda base: self._claim(base, run, owner, keys), set(keys))
 

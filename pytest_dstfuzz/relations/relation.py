@@ -132,11 +132,7 @@ def register_relation(relation: object) -> None:
 
 
 def relation_by_name(name: str) -> Relation:
-    """Return the relation called ``name``.
-
-    Raises:
-        UserError: there is no such relation, or what its package brings is none.
-    """
+    """Return the relation called ``name``."""
     found = as_relation(RELATIONS.find(name), f"the relation {name!r}")
     if found.name != name:
         raise UserError(f"the relation {name!r} says that its name is {found.name!r}")
@@ -144,11 +140,7 @@ def relation_by_name(name: str) -> Relation:
 
 
 def relation_for(given: str | Relation, data: DialogueSet) -> Relation:
-    """Return a relation after checking that ``data`` can serve it.
-
-    Raises:
-        UserError: there is no such relation, or it needs labels and no turn has one.
-    """
+    """Return a relation after checking that ``data`` has the labels that it needs."""
     relation = relation_by_name(given) if isinstance(given, str) else given
     if relation.needs_labels and not any(
         turn.state is not None for dialogue in data.dialogues for turn in dialogue.turns
@@ -165,9 +157,6 @@ def as_relation(given: object, where: str) -> Relation:
     """Return a relation that is safe to ask: somebody else's is checked whenever it answers.
 
     A class of one is made without arguments. Messages begin with ``where`` it comes from.
-
-    Raises:
-        UserError: it is none.
     """
     if isinstance(given, CheckedRelation) or type(given) in (Metamorphic, Gold):
         return given  # type: ignore[return-value]  # both are relations
@@ -178,11 +167,7 @@ def as_relation(given: object, where: str) -> Relation:
 
 
 class CheckedRelation(Relation):
-    """Somebody else's relation; what it answers is checked.
-
-    Raises:
-        UserError: it has not the shape of one.
-    """
+    """Somebody else's relation; its shape is checked, and what it answers."""
 
     def __init__(self, relation: object, where: str) -> None:
         RELATIONS.check_shape(relation, where, "judge(clean, perturbed, label)", "a Verdict")
@@ -204,11 +189,7 @@ class CheckedRelation(Relation):
         return str(getattr(self.wrapped, "inapplicable", super().inapplicable))
 
     def applies(self, clean: BeliefState, label: BeliefState | None) -> bool:
-        """Whether it applies; to every turn where it does not say.
-
-        Raises:
-            UserError: it raised.
-        """
+        """Whether it applies; to every turn where it does not say."""
         ask = getattr(self.wrapped, "applies", super().applies)
         with blamed(f"applies() of the relation {self.name!r}"):
             return bool(ask(clean, label))
@@ -216,11 +197,7 @@ class CheckedRelation(Relation):
     def judge(
         self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
     ) -> Verdict:
-        """Return its verdict.
-
-        Raises:
-            UserError: it raised, or returned something else than a sound verdict.
-        """
+        """Return its verdict, if that is a sound one."""
         with blamed(f"judge() of the relation {self.name!r}"):
             verdict = self.wrapped.judge(clean, perturbed, label)  # type: ignore[attr-defined]
         if isinstance(verdict, Verdict) and verdict.kind in _KINDS:

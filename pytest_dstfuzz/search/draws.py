@@ -110,19 +110,9 @@ def _edit_score(source: Source, edit: Edit, span: tuple[int, int]) -> float:
     first = max(bisect_right(starts, span[0]) - 1, 0)
     touched = tokens[first : max(last, first) + 1]
     distance = min(token.distance for token in touched)
-    if of_word_level(edit.transformation):
-        if edit.operator == "misspelling":
-            return _typo(distance, cue=touched[0].role == TYPO)
-        # What is put beside a value stands one word away from it.
-        return _WORD[_ring(max(distance, 1))]
-    if edit.operator == "punctuation" and distance <= 1 and touched[0].role == TYPO:
-        return _CUE_PUNCTUATION
-    return _typo(distance, cue=touched[0].role == TYPO)
-
-
-def _typo(distance: int, *, cue: bool) -> float:
-    return _CUE_TYPO if cue and distance <= 1 else _TYPO[_ring(distance)]
-
-
-def _ring(distance: int) -> int:
-    return 0 if distance <= 1 else 1 if distance < _FAR else 2
+    ring = 0 if distance <= 1 else 1 if distance < _FAR else 2
+    if of_word_level(edit.transformation) and edit.operator != "misspelling":
+        return _WORD[ring]
+    if ring or touched[0].role != TYPO:
+        return _TYPO[ring]
+    return _CUE_PUNCTUATION if edit.operator == "punctuation" else _CUE_TYPO

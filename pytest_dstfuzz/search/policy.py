@@ -87,11 +87,7 @@ def is_agent(name: str) -> bool:
 
 
 def named_policy(name: str) -> SavedPolicy:
-    """Return the policy of the search called ``agent``, ``agent:TRACKER`` or ``agent:PATH``.
-
-    Raises:
-        UserError: no policy is shipped, or there is none at the path, see `load_policy`.
-    """
+    """Return the policy of the search called ``agent``, ``agent:TRACKER`` or ``agent:PATH``."""
     wanted = SHIPPED_FOR[0] if name == _NAME else name.removeprefix(_PREFIX)
     if not wanted:
         raise UserError("the search 'agent:' names no file: write agent:PATH, or agent")
@@ -109,17 +105,10 @@ def named_policy(name: str) -> SavedPolicy:
 def describe_policy(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
     """Return the fingerprint of a search's policy, and a note that says whose agent it is.
 
-    Args:
-        name: ``agent`` or ``agent:PATH``, as the user gave it.
-        model: the tracker under test, as the user named it; ``None`` = a suite's own.
-        checkpoint: weights that it has in the place of its own.
-
-    Raises:
-        UserError: as `named_policy`.
+    ``model`` is the tracker under test, as the user named it; ``None`` = a suite's own.
     """
     saved = named_policy(name)
-    about = saved.about
-    used = model or "the suite's own tracker"
+    about, used = saved.about, model or "the suite's own tracker"
     if checkpoint is not None:
         used += f" with the checkpoint {checkpoint}"
     elsewhere = "" if used == about.tracker else f", and is used on {used}"

@@ -46,18 +46,7 @@ def register_search(name: str, factory: SearchFactory) -> None:
 
 
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
-    """Build the search called ``name``.
-
-    Args:
-        name: value of the option ``search``: a name, ``agent``, ``agent:TRACKER`` or
-            ``agent:PATH``.
-        seed: seed of the campaign.
-        k: number of transformations that one variant associates.
-
-    Raises:
-        UserError: there is no such search, the agent's policy cannot be used, or what a package
-            brings is no search.
-    """
+    """Build the search that the option ``search`` names, an agent too; ``k`` as `SearchFactory`."""
     if is_agent(name):
         saved = named_policy(name)
         return AgentSearch(saved.policy, seed, k, saved.about.order)
@@ -74,9 +63,6 @@ def as_search(given: object, where: str) -> Search:
     """Return a search that is safe to ask: somebody else's is checked whenever it proposes.
 
     Messages begin with ``where`` it comes from.
-
-    Raises:
-        UserError: it is none.
     """
     if isinstance(given, CheckedSearch) or type(given) in _SHIPPED:
         return given  # type: ignore[return-value]  # all of them are searches
@@ -84,11 +70,7 @@ def as_search(given: object, where: str) -> Search:
 
 
 class CheckedSearch(Search):
-    """Somebody else's search; what it proposes is checked.
-
-    Raises:
-        UserError: it has not the shape of one.
-    """
+    """Somebody else's search; its shape is checked, and what it proposes."""
 
     def __init__(self, search: object, where: str) -> None:
         answer = "an object with propose(number, draw, seen)"
@@ -116,11 +98,7 @@ class CheckedSearch(Search):
         return bool(getattr(self.wrapped, "adaptive", super().adaptive))
 
     def context_variant(self, number: int) -> int:
-        """Return the number of the context, see `Search.context_variant`.
-
-        Raises:
-            UserError: it raised, or returned no number of an attempt made so far.
-        """
+        """Return the number of an attempt made so far; see `Search.context_variant`."""
         ask = getattr(self.wrapped, "context_variant", super().context_variant)
         with blamed(f"context_variant() of the search {self.name!r}"):
             found: object = ask(number)
@@ -132,11 +110,7 @@ class CheckedSearch(Search):
         return found
 
     def turn(self, task: SearchTask) -> TurnSearch:
-        """Begin a turn.
-
-        Raises:
-            UserError: it raised, or returned something that cannot propose.
-        """
+        """Begin a turn with what can propose."""
         with blamed(f"turn() of the search {self.name!r}"):
             begun: object = self.wrapped.turn(task)  # type: ignore[attr-defined]
         if not callable(getattr(begun, "propose", None)):
@@ -155,11 +129,7 @@ class CheckedTurn(TurnSearch):
         self._begun = begun
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
-        """Return what it proposes.
-
-        Raises:
-            UserError: it raised, or proposed something else.
-        """
+        """Return what it proposes, if that is a proposal."""
         with blamed(f"propose() of the search {self._search!r}"):
             found: object = self._begun.propose(number, draw, seen)  # type: ignore[attr-defined]
         if not isinstance(found, Proposal):
