@@ -277,10 +277,7 @@ def _make_mark(path: Path, mark: Path, wait: float) -> int:
 
 
 def hold_folder(folder: Path) -> Callable[[], None]:
-    """Make a folder that nobody else may read, or put a link in the place of; hold it.
-
-    What is returned lets go of it.
-    """
+    """Make a folder that nobody else may read or replace by a link; return what lets go of it."""
     while True:
         folder.mkdir(mode=0o700, exist_ok=True)
         if fcntl is None:

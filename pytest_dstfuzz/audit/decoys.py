@@ -179,7 +179,8 @@ class DecoyMaker:
 
     def _mentions(self, turn: TurnResult, text: str) -> Iterator[_Mention]:
         """Yield the slots filled at this turn whose value the text says exactly once."""
-        before = self._before(turn)
+        earlier = self._earlier.get((turn.dialogue_id, turn.turn_index - 1))
+        before = {} if turn.turn_index == 0 else earlier
         if before is None:
             return
         state = _state(turn)
@@ -191,11 +192,6 @@ class DecoyMaker:
             found = list(re.finditer(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE))
             if len(found) == 1 and value.casefold() in turn.user.casefold():
                 yield _Mention(slot, value, found[0].start(), found[0].end())
-
-    def _before(self, turn: TurnResult) -> Mapping[str, str] | None:
-        if turn.turn_index == 0:
-            return {}
-        return self._earlier.get((turn.dialogue_id, turn.turn_index - 1))
 
 
 def _state(turn: TurnResult) -> Mapping[str, str]:

@@ -97,6 +97,7 @@ def examine(folder: Path) -> dict[str, Any]:
         from pytest_dstfuzz.dialogue.fetch import cache_folder  # noqa: PLC0415 - help is quick
 
         cache = cache_folder()
+    plugins = [point.dist for point in metadata.entry_points(group="pytest11")]
     return {
         "version": __version__,
         "python": f"{platform.python_version()} ({platform.python_implementation()})",
@@ -111,7 +112,7 @@ def examine(folder: Path) -> dict[str, Any]:
         if cache and cache.is_dir()
         else [],
         "packages": _packages(problems),
-        "plugins": _plugins(),
+        "plugins": sorted({_named(dist) for dist in plugins if dist and dist.name != _NAME}),
         "config": find_config(folder, problems),
         "environment": sorted(name for name in os.environ if _VARIABLES.fullmatch(name.upper())),
         "resources": _resources(package / "resources", problems),
@@ -163,12 +164,6 @@ def _older(version: str, wanted: str) -> bool:
     given, needed = ([int(n) for n in found[1].split(".") if n] for found in (has, least))
     longest = max(len(given), len(needed))
     return given + [0] * (longest - len(given)) < needed + [0] * (longest - len(needed))
-
-
-def _plugins() -> list[str]:
-    """Return the other plugins of pytest that are installed."""
-    dists = [point.dist for point in metadata.entry_points(group="pytest11")]
-    return sorted({_named(dist) for dist in dists if dist and dist.name != _NAME})
 
 
 def _named(dist: metadata.Distribution) -> str:

@@ -82,10 +82,8 @@ def revealed(text: str) -> str:
 class Header:
     """One header of the requests to a service.
 
-    Attributes:
-        name: of the header.
-        value: what the user wrote; ``$NAME`` in it stands for an environment variable
-            and is replaced where a request is made, so that it is in no settings.
+    ``$NAME`` in the value that the user wrote stands for an environment variable and is replaced
+    where a request is made, so that it is in no settings.
     """
 
     name: str
@@ -107,10 +105,8 @@ class Header:
 class OwnKey:
     """One key of a tracker that is for its factory alone; it shows itself without its value.
 
-    Attributes:
-        name: of the parameter of the factory.
-        value: what the user wrote; all of it may be the name of a variable of the environment,
-            ``$NAME``, which is read where the tracker is made.
+    All of the value may be the name of an environment variable, ``$NAME``, read where the tracker
+    is made.
     """
 
     name: str

@@ -198,10 +198,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
 
 
 def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:
-    """Return the values of those keys of a tracker that the option table has.
-
-    The last of a name counts; of one that may be repeated, all.
-    """
+    """Return the values of those keys of a tracker that the option table has."""
     texts: dict[str, str] = {}
     for key in keys:
         if key.name in KEYS:

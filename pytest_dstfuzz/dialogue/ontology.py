@@ -41,7 +41,10 @@ def complete_ontology(
     is nothing to know: no ontology, no label, and slots that are not MultiWOZ's. Complete
     unless the labels are all there is.
     """
-    labels = _collect(_of_labels(dialogues), normalisation, "the labels")
+    states = (turn.state for dialogue in dialogues for turn in dialogue.turns)
+    # Once each: states repeat from turn to turn.
+    pairs = dict.fromkeys(pair for state in states if state for pair in state.items())
+    labels = _collect(pairs, normalisation, "the labels")
     values = dict(labels.values)
     for slot in multiwoz.SLOTS if normalisation == "multiwoz" else ():
         values[slot] = tuple(sorted({*values.get(slot, ()), *multiwoz.closed_values(slot)}))
@@ -55,12 +58,6 @@ def complete_ontology(
         return None
     complete = known is not None or normalisation == "multiwoz"
     return Ontology(dict(sorted(values.items())), complete, normalisation)
-
-
-def _of_labels(dialogues: Iterable[Dialogue]) -> Iterator[tuple[str, object]]:
-    """Yield each pair of slot and value once: states repeat from turn to turn."""
-    states = (turn.state for dialogue in dialogues for turn in dialogue.turns)
-    yield from dict.fromkeys(pair for state in states if state for pair in state.items())
 
 
 def _of_object(parsed: object, place: str) -> Iterator[tuple[str, object]]:

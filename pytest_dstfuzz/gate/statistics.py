@@ -72,10 +72,7 @@ def fewest_dialogues(level: float = LEVEL) -> int:
 def interval(
     paired: Paired, rng: np.random.Generator, level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Return the interval of the difference; ``None`` with too few dialogues for one.
-
-    ``rng`` is not used where all subsets are taken.
-    """
+    """Return the interval of the difference; ``None`` with too few dialogues for one."""
     count = len(paired.variants)
     if count < fewest_dialogues(level):
         return None
@@ -89,10 +86,7 @@ def interval(
 
 
 def permutation_test(paired: Paired, rng: np.random.Generator) -> float:
-    """Return the two-sided p-value of builds swapped within dialogues; needs two dialogues.
-
-    ``rng`` is not used where all permutations are taken.
-    """
+    """Return the two-sided p-value of builds swapped within dialogues; needs two dialogues."""
 
     def difference(after: Floats, before: Floats, axis: int) -> Floats:
         found: Floats = (after - before).sum(axis=axis)

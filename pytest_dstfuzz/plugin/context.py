@@ -24,13 +24,10 @@ from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 
 @dataclass(frozen=True)
 class RunContext:
-    """What a session is about.
+    """What a session is about; its settings, of which a marker may change some for its test.
 
-    Attributes:
-        config: pytest's.
-        settings: those of the session; a marker may change some for its test.
-        model_on_command_line: whether the command line names a tracker. An ini file that does
-            serves runs of other tests too.
+    ``model_on_command_line`` says whether the command line names a tracker: an ini file that does
+    serves runs of other tests too.
     """
 
     config: pytest.Config

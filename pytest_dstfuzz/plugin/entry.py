@@ -330,10 +330,6 @@ class PlainImports(MetaPathFinder):
         """Return where a module of this package is, and nothing of any other."""
         return PathFinder.find_spec(name, path, target) if name.startswith(_OURS) else None
 
-    def add(self) -> None:
-        """Let it be asked first."""
-        sys.meta_path.insert(0, self)
-
     def remove(self) -> None:
         """Let it be asked no more; a nested run may have put the list back as it was."""
         if self in sys.meta_path:
@@ -356,7 +352,7 @@ def _use(config: pytest.Config) -> None:
     """Load what follows without pytest's rewriting, up to the end of the run."""
     if _PLAIN_IMPORTS not in config.stash:
         imports = config.stash[_PLAIN_IMPORTS] = PlainImports()
-        imports.add()
+        sys.meta_path.insert(0, imports)
         config.add_cleanup(imports.remove)
 
 

@@ -61,11 +61,9 @@ def by_transformation(turns: Sequence[TurnResult]) -> list[RateRow]:
 
 
 def by_edit_rate(turns: Sequence[TurnResult]) -> dict[str, dict[str, RateRow]]:
-    """Return the rates of valid variants by range of their edit rate.
+    """Return the rates of valid variants by range of their edit rate in words and in characters.
 
-    Returns:
-        For ``words`` and for ``characters``: the ranges that hold variants, in order.
-        Violations are credited as in `by_transformation`, since a rate is that of the own edits.
+    Violations are credited as in `by_transformation`, since a rate is that of the own edits.
     """
     return {
         "words": _by_range(turns, lambda variant: variant.edit_w),

@@ -101,7 +101,9 @@ def build_report(
 ) -> dict[str, Any]:
     """Return the report of a campaign; the order of ``results`` does not matter."""
     options = settings_json(settings)
-    turns = sorted((_rounded(result.to_json()) for result in results), key=_turn_key)
+    turns = [_rounded(result.to_json()) for result in results]
+    # Two tests may run one turn with other settings, so its content decides in the end.
+    turns.sort(key=lambda it: (it["dialogue_id"], it["turn_index"], it["id"], _compact(it)))
     report = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "pytest-dstfuzz", "version": __version__},
@@ -178,11 +180,6 @@ def report_turns(report: Mapping[str, Any]) -> tuple[TurnResult, ...]:
         except ValueError as error:
             raise DataError(f"entry {number} of 'turns' is no turn: {error}") from None
     return tuple(turns)
-
-
-def _turn_key(turn: Mapping[str, Any]) -> tuple[str, int, str, str]:
-    # Two tests may run one turn with other settings, so its content decides in the end.
-    return turn["dialogue_id"], turn["turn_index"], turn["id"], _compact(turn)
 
 
 def _compact(value: Any) -> str:

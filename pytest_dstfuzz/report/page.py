@@ -78,16 +78,6 @@ def hanging(head: str, text: str, width: int, *, break_words: bool = False) -> I
 
 def encodable(text: str, encoding: str) -> str:
     """Return ``text`` with what ``encoding`` does not have written by its number."""
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        return "".join(char if _encodes(char, encoding) else by_number(char) for char in text)
-    return text
-
-
-def _encodes(char: str, encoding: str) -> bool:
-    try:
-        char.encode(encoding)
-    except UnicodeEncodeError:
-        return False
-    return True
+    # There and back: what begins a text of some encodings is no character of it.
+    known = (char.encode(encoding, "ignore").decode(encoding) for char in text)
+    return "".join(there or by_number(char) for there, char in zip(known, text, strict=True))

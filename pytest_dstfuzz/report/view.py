@@ -56,11 +56,8 @@ class Headline(NamedTuple):
 class View:
     """A report, its turns read back; figures are computed from the turns when they are shown.
 
-    Attributes:
-        report: the report as `build_report` made it, or as `read_report` read it.
-        settings: those of the run, but for paths and devices, which are not kept there.
-        gate: the gate's judgement; ``None`` where nothing was to be judged.
-        turns: its turns.
+    Its settings are those of the run, but for paths and devices, which are not kept there; ``gate``
+    is ``None`` where nothing was to be judged.
     """
 
     report: Mapping[str, Any]

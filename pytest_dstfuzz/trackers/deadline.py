@@ -83,12 +83,9 @@ _AGAIN: Final = 0.25
 
 
 class Overrun(BaseException):
-    """The time is over, and the call has not come back.
+    """The time is over, and the call has not come back; of a batch, what was answered before.
 
     Like ``KeyboardInterrupt`` none that ``except Exception`` catches.
-
-    Attributes:
-        answers: place in the batch -> what was answered before.
     """
 
     def __init__(self) -> None:

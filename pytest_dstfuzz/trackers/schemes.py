@@ -61,13 +61,8 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.schemes"
 class HttpScheme:
     """A kind of address that ships: ``KIND+http(s)://``, or ``http(s)://`` for the own contract.
 
-    Attributes:
-        kind: what comes before ``+http``; ``""`` for the own contract.
-        folder: of `trackers`, whose ``tracker.create(address, service, data, settings)`` returns
-            the tracker.
-        extra: that the module needs.
-        needs: packages of that extra.
-        about: whom its own options are for, for messages.
+    In ``folder`` of `trackers`, ``tracker.create(address, service, data, settings)`` returns the
+    tracker; it needs the packages of ``extra``. Messages say ``about`` whom its own options are.
     """
 
     kind: str

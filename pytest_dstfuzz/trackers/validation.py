@@ -313,10 +313,7 @@ def in_training_mode(tracker: object) -> bool:
 def difference(
     one: Sequence[Prediction], other: Sequence[Prediction], names: Iterable[str] | None = None
 ) -> str:
-    """Describe the first difference between two predictions of a context, or return ``""``.
-
-    The contexts are called by their names, or ``context 1`` and so on.
-    """
+    """Describe the first difference between two predictions of a context, or return ``""``."""
     called = names if names is not None else (f"context {at + 1}" for at in range(len(one)))
     for name, left, right in zip(called, one, other, strict=True):
         if changes := diff_states(left.state, right.state):

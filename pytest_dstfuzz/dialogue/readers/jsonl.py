@@ -45,10 +45,7 @@ class _DialogueLine(msgspec.Struct):
 def read(
     file: SourceFile, normalisation: str, tell: Callable[[str], None] = lambda _: None
 ) -> Iterator[Dialogue]:
-    """Yield the dialogues of ``file``, one per line; blank lines are skipped.
-
-    ``tell`` is told what the user should know about how the lines were taken.
-    """
+    """Yield the dialogues of ``file``, one a line; ``tell`` hears how the lines were taken."""
     alternating: list[Dialogue] = []
     # Not splitlines: an utterance may hold separators that JSON does not escape.
     for number, line in enumerate(file.text().split("\n"), start=1):

@@ -85,10 +85,7 @@ _ROOM = 64
 
 
 class _Layer(DynamicLayer):  # type: ignore[no-untyped-call]  # theirs has no types
-    """Keys and values of one layer in memory that is larger than they are.
-
-    That of transformers is copied for each token.
-    """
+    """Keys and values of one layer, with room for more: transformers copies its own each time."""
 
     def __init__(self, states: Tensor, used: int) -> None:
         """Take ``states [2, B, heads, T, width]``, of which so many columns are in use."""

@@ -90,10 +90,7 @@ class SimpleTodReading:
 def new_model(
     config: SimpleTodTrainingConfig, lines: Iterable[str], seed: int
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a model to train: random weights of a seed, or those of ``config.base``.
-
-    In the first case subwords are learnt from ``lines``, see `learn_subwords`.
-    """
+    """Return a model to train: ``config.base``, or random weights and subwords of ``lines``."""
     if config.base is not None:
         model, tokeniser = read_pretrained(config.base)
         add_marks(tokeniser)

@@ -97,12 +97,6 @@ class TradeTrainer(ResumableTrainer[TradeEpoch, LabelledTurn]):
         optimiser = torch.optim.Adam(weights, lr=config.learning_rate, fused=True)
         super().__init__(config, self.network, optimiser)
 
-    def set_vectors(self, vectors: np.ndarray) -> None:
-        """Start from these word vectors ``[words, embedding]``."""
-        with torch.no_grad():
-            self.network.embedding.copy_(torch.from_numpy(vectors))
-        self.average.restart(self.parameters)
-
     def groups(self, rng: np.random.Generator) -> list[list[LabelledTurn]]:
         """Return batches of turns of similar length."""
         lengths = [len(row.words) for row in self.rows]
@@ -160,5 +154,7 @@ def train_trade(config: TradeTrainingConfig, progress: Progress) -> TrainingRun:
     if config.pretrained_vectors and not config.resume:
         progress("training word vectors")
         vectors = word_vectors(train.dialogues, vocabulary, config.embedding, config.seed)
-        trainer.set_vectors(vectors)
+        with torch.no_grad():
+            trainer.network.embedding.copy_(torch.from_numpy(vectors))
+        trainer.average.restart(trainer.parameters)
     return trainer.run(progress)

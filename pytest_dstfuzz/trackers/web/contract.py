@@ -62,10 +62,7 @@ Answered: TypeAlias = Prediction | Mapping[str, str] | TrackerError
 
 
 class ContractError(DstFuzzError):
-    """A request or an answer has another shape; the message says which would be right.
-
-    All that read one raise it.
-    """
+    """A request or an answer has another shape; the message says which would be right."""
 
 
 @dataclass(frozen=True, slots=True)
