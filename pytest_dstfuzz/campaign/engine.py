@@ -1,8 +1,4 @@
-"""The engine of a campaign: a plan of turns in, one result each out, in whatever order.
-
-Many dialogues are run side by side, each a coroutine that waits for answers, and what they ask
-for goes to the tracker in full batches; a window of them is begun at a time.
-"""
+"""The engine of a campaign: a plan of turns in, one result each out, in whatever order."""
 
 from __future__ import annotations
 
@@ -74,10 +70,10 @@ def predictor_for(
 class CampaignEngine:
     """Runs the turns of a plan and keeps their results.
 
-    Dialogues are run in windows: what many of them ask for goes to the tracker in
-    full batches. The window around a turn is begun when its result is first asked for, and
-    while the turns of one get their variants, the next one gets its clean predictions;
-    neither the order in which results are asked for nor the windows change them.
+    Dialogues are run in windows, each a coroutine that waits for answers: what many of them ask
+    for goes to the tracker in full batches. The window around a turn is begun when its result is
+    first asked for, and while the turns of one get their variants, the next one gets its clean
+    predictions; neither the order in which results are asked for nor the windows change them.
 
     Args:
         settings: what to do; a search or relation that is given takes the place of the named one.

@@ -9,9 +9,6 @@ Isolating Failure-Inducing Input" (IEEE TSE 2002), with two changes. A set of fe
 apart one by one at once: nine of ten violations are one edit's doing. And what cannot be spared
 is tried as a whole before anything is left out bit by bit: where causes do not hide each other,
 that is the answer.
-
-It is a generator that yields all the sets that it wants to know about next, so that those of many
-violations go to a tracker in full batches.
 """
 
 from __future__ import annotations

@@ -94,16 +94,17 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
     known = [turn for turn in ran if turn.clean_state is not None]
     labelled = [turn for turn in ran if turn.label is not None]
     telling = count(variant for turn in known if turn.clean_state for variant in turn.variants)
+    counts = [(turn, count(turn.variants)) for turn in turns]
     return Summary(
         **counted,
         turns=len(ran),
-        failure_rate_interval=failure_rate_interval(turns),
+        failure_rate_interval=_interval((turn, n.violations, n.valid) for turn, n in counts),
         calls=sum(turn.calls for turn in turns),
         minimiser_calls=sum(turn.minimiser_calls for turn in turns),
         turns_broken=sum(bool(turn.violations) for turn in turns),
         turns_tested=sum(turn.tested for turn in turns),
         dialogues_tested=len({turn.dialogue_id for turn in turns if turn.tested}),
-        turn_failure_rate_interval=turn_failure_rate_interval(turns),
+        turn_failure_rate_interval=_interval((t, bool(t.violations), t.tested) for t in turns),
         clean_answered=len(known),
         clean_empty=sum(not turn.clean_state for turn in known),
         failure_rate_not_empty=telling.failure_rate,
@@ -114,25 +115,11 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
     )
 
 
-def failure_rate_interval(results: Iterable[TurnResult]) -> tuple[float, float] | None:
-    """Return the interval of the failure rate, or ``None``; see `intervals.ratio_interval`.
+def _interval(parts: Iterable[tuple[TurnResult, int, int]]) -> tuple[float, float] | None:
+    """Return the interval of a ratio, of the numerator and denominator of each turn.
 
     Dialogues are its units: the variants of one are not independent.
     """
-    pairs = [(turn, count(turn.variants)) for turn in results]
-    return _interval([(turn, found.violations, found.valid) for turn, found in pairs])
-
-
-def turn_failure_rate_interval(results: Iterable[TurnResult]) -> tuple[float, float] | None:
-    """Return the interval of the share of the tested turns that are broken, or ``None``.
-
-    As `failure_rate_interval`, with turns in the place of variants.
-    """
-    return _interval([(turn, bool(turn.violations), turn.tested) for turn in results])
-
-
-def _interval(parts: Iterable[tuple[TurnResult, int, int]]) -> tuple[float, float] | None:
-    """Return the interval of a ratio, of the numerator and denominator of each turn."""
     sums: dict[str, tuple[int, int]] = {}
     for turn, part, whole in parts:
         earlier = sums.get(turn.dialogue_id, (0, 0))

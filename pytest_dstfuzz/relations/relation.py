@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, Protocol, get_args
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet, SlotChange, diff_states
 from pytest_dstfuzz.errors import UserError
@@ -169,24 +169,15 @@ def as_relation(given: object, where: str) -> Relation:
 class CheckedRelation(Relation):
     """Somebody else's relation; its shape is checked, and what it answers."""
 
-    def __init__(self, relation: object, where: str) -> None:
+    name = inapplicable = ""
+    needs_labels = False
+
+    def __init__(self, relation: Any, where: str) -> None:
         RELATIONS.check_shape(relation, where, "judge(clean, perturbed, label)", "a Verdict")
         self.wrapped = relation
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.wrapped.name)  # type: ignore[attr-defined]  # checked above
-
-    @property
-    def needs_labels(self) -> bool:
-        """Whether it needs labels; not where it does not say."""
-        return bool(getattr(self.wrapped, "needs_labels", False))
-
-    @property
-    def inapplicable(self) -> str:
-        """Why it says nothing about some turns."""
-        return str(getattr(self.wrapped, "inapplicable", super().inapplicable))
+        self.name = str(relation.name)
+        self.needs_labels = bool(getattr(relation, "needs_labels", super().needs_labels))
+        self.inapplicable = str(getattr(relation, "inapplicable", super().inapplicable))
 
     def applies(self, clean: BeliefState, label: BeliefState | None) -> bool:
         """Whether it applies; to every turn where it does not say."""
@@ -199,7 +190,7 @@ class CheckedRelation(Relation):
     ) -> Verdict:
         """Return its verdict, if that is a sound one."""
         with blamed(f"judge() of the relation {self.name!r}"):
-            verdict = self.wrapped.judge(clean, perturbed, label)  # type: ignore[attr-defined]
+            verdict: object = self.wrapped.judge(clean, perturbed, label)
         if isinstance(verdict, Verdict) and verdict.kind in _KINDS:
             slots = all(isinstance(change, SlotChange) for change in verdict.changes)
             if slots and (verdict.changes or verdict.kind != "violation"):

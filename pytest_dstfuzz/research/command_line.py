@@ -70,7 +70,7 @@ def begin(
     """Find the held-out dialogues; what is used of the options ``given`` is taken out of it."""
     folder = output_folder(given, name)
     jobs, ground = given.pop("jobs"), taken(given, GroundConfig)
-    settings = common_settings(**given_options(given))
+    settings = common_settings(**given)
     config = GroundConfig(settings, **ground, command=command_line(name, arguments))
     searches = [search for item in contenders for search in item.searches]
     return prepare(config, searches, folder=folder, jobs=jobs, say=say), folder
@@ -80,11 +80,6 @@ def taken(given: dict[str, Any], kind: type) -> dict[str, Any]:
     """Take what was given for the fields of a dataclass out of the values of the options."""
     names = [item.name for item in fields(kind) if item.name in given]
     return {name: value for name in names if (value := given.pop(name)) is not None}
-
-
-def given_options(given: dict[str, Any]) -> dict[str, Any]:
-    """Return what was given for options of the table that pytest shares."""
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def command_line(name: str, arguments: Sequence[str]) -> str:

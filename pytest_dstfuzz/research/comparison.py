@@ -29,8 +29,12 @@ from pytest_dstfuzz.training.right_dialogues import (
 
 
 def common_settings(**given: Any) -> Settings:
-    """Return the settings that all campaigns of an experiment have in common."""
-    return Settings.of(**{"turns": None, "shrink": False, "redraws": 8, **given})
+    """Return the settings that all campaigns of an experiment have in common.
+
+    ``given`` are values of options; of those that are ``None`` nothing was given.
+    """
+    own = {name: value for name, value in given.items() if value is not None}
+    return Settings.of(**{"turns": None, "shrink": False, "redraws": 8, **own})
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,8 +195,8 @@ def weaknesses_of(runs: Sequence[CampaignFigures]) -> Weaknesses:
     # Of equally frequent ones the first in the order of the alphabet.
     top = min(counted[0].items(), key=lambda item: (-item[1], str(item[0])), default=((), 0))[0]
     return Weaknesses(
-        number=sum(map(len, counted)) / len(counted),
-        most_frequent=sum(shares) / len(shares) if shares else None,
+        number=mean([*map(len, counted)]),
+        most_frequent=mean(shares) if shares else None,
         name=", ".join(f"{slot} -> {after or 'none'}" for slot, after in top),
     )
 

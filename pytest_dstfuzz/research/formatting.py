@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pytest_dstfuzz.research.resampling import Rate
@@ -54,14 +55,11 @@ def published(text: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> 
 def rate_columns(name: str, rate: Callable[[Any], Rate | None]) -> Columns:
     """Return the columns of a rate and the ends of its interval, empty where there is none."""
 
-    def column(place: int) -> Callable[[Any], object]:
-        def cell(row: Any) -> str:
-            value, interval = rate(row) or Rate(None)
-            return csv_number((value, *(interval or (None, None)))[place])
+    def cell(place: int, row: Any) -> str:
+        value, interval = rate(row) or Rate(None)
+        return csv_number((value, *(interval or (None, None)))[place])
 
-        return cell
-
-    return {f"{name}{end}": column(place) for place, end in enumerate(("", "_low", "_high"))}
+    return {f"{name}{end}": partial(cell, place) for place, end in enumerate(("", "_low", "_high"))}
 
 
 def csv_number(value: float | None, decimals: int = 4) -> str:

@@ -28,7 +28,6 @@ from pytest_dstfuzz.research.campaigns import CampaignRunner
 from pytest_dstfuzz.research.command_line import (
     command_line,
     experiment_parser,
-    given_options,
     hand_out,
     output_folder,
     say,
@@ -228,7 +227,7 @@ def main(arguments: Sequence[str]) -> int:
     folder = output_folder(given, "rq1")
     own = taken(given, Rq1Config)
     # As in the thesis each variant is drawn once: the valid rate is one of the figures.
-    settings = common_settings(redraws=0, **given_options(given))
+    settings = common_settings(redraws=0, **given)
     config = Rq1Config(settings, **own, command=command_line("rq1", arguments))
     hand_out(tables(run_rq1(config, say)), folder)
     return 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import ORDERS
@@ -72,30 +72,21 @@ def as_search(given: object, where: str) -> Search:
 class CheckedSearch(Search):
     """Somebody else's search; its shape is checked, and what it proposes."""
 
-    def __init__(self, search: object, where: str) -> None:
+    name = order = ""
+    adaptive = False
+
+    def __init__(self, search: Any, where: str) -> None:
         answer = "an object with propose(number, draw, seen)"
         SEARCHES.check_shape(search, where, "turn(task)", answer)
         self.wrapped = search
+        self.name = str(search.name)
+        self.order = str(getattr(search, "order", super().order))
+        self.adaptive = bool(getattr(search, "adaptive", super().adaptive))
         if self.order not in ORDERS:
             raise UserError(
                 f"{where}: order of {type(search).__name__} is {self.order!r}: it must be "
                 f"{' or '.join(ORDERS)}"
             )
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.wrapped.name)  # type: ignore[attr-defined]  # checked above
-
-    @property
-    def order(self) -> str:
-        """Its order; that of reading where it does not say."""
-        return str(getattr(self.wrapped, "order", super().order))
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether it learns; not where it does not say."""
-        return bool(getattr(self.wrapped, "adaptive", super().adaptive))
 
     def context_variant(self, number: int) -> int:
         """Return the number of an attempt made so far; see `Search.context_variant`."""
@@ -112,7 +103,7 @@ class CheckedSearch(Search):
     def turn(self, task: SearchTask) -> TurnSearch:
         """Begin a turn with what can propose."""
         with blamed(f"turn() of the search {self.name!r}"):
-            begun: object = self.wrapped.turn(task)  # type: ignore[attr-defined]
+            begun = self.wrapped.turn(task)
         if not callable(getattr(begun, "propose", None)):
             raise UserError(
                 f"turn() of the search {self.name!r} returned {type(begun).__name__}: it must "
@@ -124,14 +115,14 @@ class CheckedSearch(Search):
 class CheckedTurn(TurnSearch):
     """The attempts of somebody else's search at one turn."""
 
-    def __init__(self, search: str, begun: object) -> None:
+    def __init__(self, search: str, begun: Any) -> None:
         self._search = search
         self._begun = begun
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return what it proposes, if that is a proposal."""
         with blamed(f"propose() of the search {self._search!r}"):
-            found: object = self._begun.propose(number, draw, seen)  # type: ignore[attr-defined]
+            found: object = self._begun.propose(number, draw, seen)
         if not isinstance(found, Proposal):
             raise UserError(
                 f"propose() of the search {self._search!r} returned {type(found).__name__}: it "

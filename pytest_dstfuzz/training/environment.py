@@ -65,7 +65,7 @@ class SteppedTurn:
         """Return what the action makes."""
         if self.action is None:
             raise ValueError("no action was handed over")
-        return Proposal(self._task.perturber.apply(self._task.source, self.action), self.action)
+        return self._task.proposal(self.action)
 
 
 class Observation(NamedTuple):

@@ -7,7 +7,8 @@ trained on 80 % of them; figures are taken on the other 20 %.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -68,7 +69,7 @@ def right_dialogues(
     last_turns = [dialogue.context(len(dialogue.turns) - 1) for dialogue in first.dialogues]
     preflight(tracker, last_turns, ontology=first.ontology)
     evaluations = []
-    kept: dict[str, Dialogue] = {}
+    kept: list[Dialogue] = []
     without = 0
     for data in splits:
         right = {d.id for d in data.dialogues if unlabelled and not _has_labels(d)}
@@ -76,18 +77,17 @@ def right_dialogues(
         if len(right) < len(data.dialogues):
             evaluations.append(_evaluated(tracker, data, batch_size, say))
             right |= set(evaluations[-1].right_dialogues)
-        for dialogue in data.dialogues:
-            if dialogue.id in right:
-                if dialogue.id in kept:
-                    raise UserError(f"the dialogue {dialogue.id!r} is in two of the splits")
-                kept[dialogue.id] = dialogue
+        kept += [dialogue for dialogue in data.dialogues if dialogue.id in right]
     if not kept:
         raise UserError("the tracker gets no dialogue right at every turn: nothing to perturb")
-    return RightDialogues(joined(splits, kept.values()), tuple(evaluations), without)
+    return RightDialogues(joined(splits, kept), tuple(evaluations), without)
 
 
-def joined(splits: Sequence[DialogueSet], dialogues: Iterable[Dialogue]) -> DialogueSet:
+def joined(splits: Sequence[DialogueSet], dialogues: Sequence[Dialogue]) -> DialogueSet:
     """Return some dialogues of several splits together; all else is as the first split has it."""
+    counted = Counter(dialogue.id for dialogue in dialogues)
+    if twice := next((name for name, count in counted.items() if count > 1), None):
+        raise UserError(f"the dialogue {twice!r} is in two of the splits")
     name = "+".join(data.split for data in splits)
     return replace(splits[0], split=name, dialogues=tuple(dialogues))
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -354,7 +353,7 @@ def _known(saved: SavedRun, run: AgentRun, splits: Sequence[DialogueSet]) -> _Ma
             f"the data lacks {len(missing)} dialogues that the run was begun with, "
             f"such as {missing[0]!r}"
         )
-    data = joined(splits, (dialogues[name] for name in right))
+    data = joined(splits, [dialogues[name] for name in right])
     return _Material(right, earlier.fingerprint, *_parted(run, splits, data))
 
 
@@ -365,10 +364,7 @@ def _parted(
     if run.dialogues == "all":
         hidden = {dialogue.id for dialogue in kept_back.dialogues}
         others = [item for data in splits for item in data.dialogues if item.id not in hidden]
-        counted = Counter(item.id for item in others)
-        if twice := next((name for name, count in counted.items() if count > 1), None):
-            raise UserError(f"the dialogue {twice!r} is in two of the splits")
-        training = replace(training, dialogues=tuple(others))
+        training = joined(splits, others)
     return training, kept_back
 
 

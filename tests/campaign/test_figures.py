@@ -23,9 +23,7 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.campaign.summary import (
     Summary,
-    failure_rate_interval,
     summarise,
-    turn_failure_rate_interval,
     yields_by_domain,
     yields_by_slot,
 )
@@ -233,11 +231,11 @@ def test_the_figures_of_a_small_campaign() -> None:
 def test_fewer_than_six_dialogues_give_no_interval() -> None:
     held = [turn(variant("held"), variant("violation"), dialogue=d) for d in "abcde"]
     few = [*held, turn(variant("vetoed"), dialogue="no valid variant, so no unit")]
-    assert failure_rate_interval(few) is None
-    assert turn_failure_rate_interval(few) is None
+    assert summarise(few).failure_rate_interval is None
+    assert summarise(few).turn_failure_rate_interval is None
     enough = [*held, turn(variant("held"), dialogue="f")]
-    assert failure_rate_interval(enough) is not None
-    assert turn_failure_rate_interval(enough) is not None
+    assert summarise(enough).failure_rate_interval is not None
+    assert summarise(enough).turn_failure_rate_interval is not None
 
 
 def test_a_turn_counts_once_however_often_it_is_broken() -> None:
@@ -271,7 +269,7 @@ def test_variants_of_one_dialogue_are_not_independent() -> None:
             for d in range(200 // size)
         ]  # fmt: skip
 
-    widths = [np.diff(failure_rate_interval(campaign(size)))[0] for size in (1, 10, 25)]
+    widths = [np.diff(summarise(campaign(size)).failure_rate_interval)[0] for size in (1, 10, 25)]
     assert all(after > before for before, after in pairwise(widths))
 
 
