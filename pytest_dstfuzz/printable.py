@@ -45,6 +45,11 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things, in the plural unless it is one."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def listed(names: Sequence[str], most: int) -> str:
     """Return names with commas between, so many at most, and how many more there are."""
     more = len(names) - most

@@ -1,8 +1,4 @@
-"""The commands about remembered violations: list, accept, retire, promote.
-
-``dstfuzz regressions`` lists them, ``accept`` keeps one from failing the build, ``retire`` removes
-those that are fixed, ``promote`` writes plain pytest tests of them.
-"""
+"""The commands about remembered violations: list, accept, retire, promote."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -194,6 +194,11 @@ class DialogueSet:
     def turn_count(self) -> int:
         """Number of turns in all dialogues."""
         return sum(len(dialogue.turns) for dialogue in self.dialogues)
+
+
+def domains_of_slots(slots: Iterable[str]) -> frozenset[str]:
+    """Return the domains of slots; one without a dash is of none."""
+    return frozenset(slot.partition("-")[0] for slot in slots if "-" in slot)
 
 
 def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, domains_of_slots
 from pytest_dstfuzz.errors import DataError, UserError, unknown_name
 from pytest_dstfuzz.seeding import derive
 
@@ -60,12 +59,7 @@ def sample_set(
 
 def domains_of(dialogue: Dialogue) -> frozenset[str]:
     """Return the domains of which a label of ``dialogue`` names a slot."""
-    return _domains(slot for turn in dialogue.turns for slot in turn.state or ())
-
-
-def _domains(slots: Iterable[str]) -> frozenset[str]:
-    """Return the domains of slots; one without a dash is of none."""
-    return frozenset(slot.partition("-")[0] for slot in slots if "-" in slot)
+    return domains_of_slots(slot for turn in dialogue.turns for slot in turn.state or ())
 
 
 def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> tuple[Dialogue, ...]:
@@ -73,7 +67,7 @@ def _of_domains(dialogues: DialogueSet, domains: tuple[str, ...] | None) -> tupl
         return dialogues.dialogues
     touched = [domains_of(dialogue) for dialogue in dialogues.dialogues]
     slots = dialogues.ontology.slots if dialogues.ontology else ()
-    known = _domains(slots).union(*touched)
+    known = domains_of_slots(slots).union(*touched)
     if not any(turn.state is not None for d in dialogues.dialogues for turn in d.turns):
         raise DataError(
             f"the dialogues of {dialogues.name!r} have no labels, so they cannot be chosen by "

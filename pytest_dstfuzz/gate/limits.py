@@ -20,12 +20,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from pytest_dstfuzz.config import option, parse_option
+from pytest_dstfuzz.dialogue.dialogues import domains_of_slots
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.transformations import transformation_names
@@ -106,8 +107,7 @@ def read_gates(path: Path) -> Gates:
 
 def check_names(gates: Gates, slots: Sequence[str]) -> None:
     """Refuse limits of domains and slots that are not among all ``slots`` of the data."""
-    domains = {slot.partition("-")[0] for slot in slots if "-" in slot}
-    valid: dict[Kind, set[str]] = {"domain": domains, "slot": set(slots)}
+    valid: dict[Kind, Set[str]] = {"domain": domains_of_slots(slots), "slot": set(slots)}
     for part in gates.parts:
         if part.kind in valid and part.name not in valid[part.kind]:
             raise unknown_name(f"{part.kind} in {_TABLE}", part.name, valid[part.kind])

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantOutcome
+from pytest_dstfuzz.dialogue.dialogues import domains_of_slots
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     ComparedVariant,
@@ -222,9 +223,10 @@ def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
 
 
 def _parts_of(slots: Iterable[str]) -> set[Part]:
-    """Return slots and their domains; one without a dash is of none."""
-    domains = {Part("domain", slot.partition("-")[0]) for slot in slots if "-" in slot}
-    return domains | {Part("slot", slot) for slot in slots}
+    return {
+        *(Part("domain", domain) for domain in domains_of_slots(slots)),
+        *(Part("slot", slot) for slot in slots),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,13 +127,11 @@ class Caches:
 def _run_of(config: pytest.Config) -> str:
     """Return a name of the run that its workers share; ``""`` in a process that is no worker."""
     uid = getattr(config, "workerinput", {}).get("testrunuid", "")
+    if not uid:
+        return ""
     # Users may choose the uid, and choose the same one again.
     name = f"{uid} {os.getppid()}"
-    return (
-        hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
-        if uid
-        else ""
-    )
+    return hashlib.sha256(name.encode("utf-8", "backslashreplace")).hexdigest()[:_DIGITS]
 
 
 def _kind(tracker: Tracker) -> str:

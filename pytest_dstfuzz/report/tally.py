@@ -113,10 +113,7 @@ def _ranked(names: Iterable[str]) -> dict[str, int]:
 
 
 def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return what is said of dialogues that are not the same in both builds, and their ids.
-
-    Comparisons in reports of earlier versions say nothing of it.
-    """
+    """Return what is said of dialogues that are not the same in both builds, and their ids."""
     suite = comparison.get("suite", {})
     found = {
         "new dialogues, not compared": [str(name) for name in suite.get("added", ())],
@@ -132,10 +129,7 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
 
 
 def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the turns whose clean answer changed: id, ``slot: before -> after, ...``.
-
-    Comparisons in reports of earlier versions do not name them.
-    """
+    """Return the turns whose clean answer changed: id, ``slot: before -> after, ...``."""
     return [
         (
             str(answer["turn"]),

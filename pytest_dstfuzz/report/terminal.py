@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, undo_edits
 from pytest_dstfuzz.report.explain import change_lines, keyword
 from pytest_dstfuzz.report.json_report import RunInfo
@@ -73,8 +74,8 @@ def terminal_lines(
 def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
     """Return a 95 % interval over so many dialogues as text, or why there is none."""
     if interval is None:
-        counted = f"{dialogues} dialogue{'' if dialogues == 1 else 's'}"
-        return f"no interval: {counted}, and it takes {FEWEST_DIALOGUES}"
+        few = counted(dialogues, "dialogue")
+        return f"no interval: {few}, and it takes {FEWEST_DIALOGUES}"
     unit = "dialogues as unit" if dialogues >= FEW_DIALOGUES else f"{dialogues} dialogues as unit"
     return f"{interval_name(dialogues)} {percent(interval[0])} to {percent(interval[1])}, {unit}"
 

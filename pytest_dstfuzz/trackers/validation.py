@@ -19,7 +19,7 @@ from pathlib import Path
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, message_of, nearest
-from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.printable import counted, shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
@@ -54,8 +54,8 @@ def as_list(answered: object, expected: int) -> list[object]:
     answers = list(answered)
     if len(answers) != expected:
         raise TrackerError(
-            f"the tracker returned {_count(len(answers), 'prediction')} "
-            f"for {_count(expected, 'context')}"
+            f"the tracker returned {counted(len(answers), 'prediction')} "
+            f"for {counted(expected, 'context')}"
         )
     return answers
 
@@ -255,10 +255,6 @@ def _kind(value: object) -> str:
         return "None"
     name = type(value).__name__
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 #: Impurities may differ by so much: padding changes the order of float additions.

@@ -8,6 +8,7 @@ import jellyfish
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_value
+from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.trackers.conformance.findings import (
     CheckOutcome,
     failed,
@@ -57,7 +58,7 @@ def values(probe: TrackerProbe) -> CheckOutcome:
         if meant is not None:
             # A tracker that also writes it as it should be copies what users mistype.
             copied = len(where) < _SYSTEMATIC or (slot, meant) in dialogues
-            count = f"{len(where)} dialogue{'' if len(where) == 1 else 's'}"
+            count = counted(len(where), "dialogue")
             shown = f"{slot} {value!r} where the data has {meant!r} (in {count})"
             (seldom if copied else often).append(shown)
     if often:

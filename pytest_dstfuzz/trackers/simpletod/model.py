@@ -118,10 +118,7 @@ def new_model(
 
 
 def read_pretrained(name: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return a causal language model in 32 bits, and its tokeniser.
-
-    It is in a folder, or on the hub, from where it is downloaded if it is in no cache.
-    """
+    """Return a causal language model in 32 bits, and its tokeniser, of a folder or from the hub."""
     try:
         with _without_progress_bar():
             tokeniser = AutoTokenizer.from_pretrained(

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.json_data import each_key_once
-from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.printable import counted, shortened
 
 #: Attempts where a service answers with something else: it may be an accident, as of a gateway
 #: that shows a page for a moment, but mostly it is what the service means to say.
@@ -201,8 +201,8 @@ class Breaker:
         with self._lock:
             self._failed += 1
             if self._failed == self._most and not self._why:
-                count = f"{self._most} request{'' if self._most == 1 else 's'} in a row"
-                self._why = f"nobody answered {count}, the last time it {what}"
+                count = counted(self._most, "request")
+                self._why = f"nobody answered {count} in a row, the last time it {what}"
 
     @property
     def opened(self) -> str:
