@@ -83,13 +83,14 @@ _AGAIN: Final = 0.25
 
 
 class Overrun(BaseException):
-    """The time is over, and the call has not come back; of a batch, what was answered before.
+    """The time is over, and the call has not come back.
 
     Like ``KeyboardInterrupt`` none that ``except Exception`` catches.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        #: Place in the batch -> what was answered before.
         self.answers: Mapping[int, object] = {}
 
 

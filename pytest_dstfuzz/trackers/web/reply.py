@@ -179,7 +179,7 @@ def _refuse_constant(name: str) -> None:
 
 
 class Breaker:
-    """Counts the requests in a row that nobody answered, from all threads; 0 ``most`` = any number.
+    """Counts the requests in a row that nobody answered, of all threads; ``most`` 0 = any number.
 
     Any answer of a service that works begins the count anew. One that refuses a dialogue, or fails
     on it (500), works.
