@@ -119,12 +119,7 @@ class Campaign:
 
     @cached_property
     def _engine(self) -> CampaignEngine:
-        """The engine, once the tracker was tested.
-
-        Raises:
-            UserError: what the tracker says to a few contexts shows that its results would mean
-                nothing; see `trackers.preflight`.
-        """
+        """The engine, once a preflight has shown that results would mean something."""
         settings, data, budget = self.settings, self.data, self._budget
         turns = [(dialogue, index) for dialogue, last in self._plan for index in range(last + 1)]
         contexts = [dialogue.context(index) for dialogue, index in turns[:PREFLIGHT_CONTEXTS]]

@@ -26,12 +26,7 @@ from pytest_dstfuzz.campaign.answers import (
     settled_clean,
     variant_wanted,
 )
-from pytest_dstfuzz.campaign.attempts import (
-    CampaignSpec,
-    TurnAttempts,
-    attempt_turn,
-    begin_turn,
-)
+from pytest_dstfuzz.campaign.attempts import CampaignSpec, TurnAttempts, attempt_turn, begin_turn
 from pytest_dstfuzz.campaign.judge import (
     JudgedVariant,
     breaks,

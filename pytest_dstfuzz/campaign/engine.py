@@ -75,17 +75,12 @@ class CampaignEngine:
     first asked for, and while the turns of one get their variants, the next one gets its clean
     predictions; neither the order in which results are asked for nor the windows change them.
 
-    Args:
-        settings: what to do; a search or relation that is given takes the place of the named one.
-        data: that the dialogues come from.
-        tracker: the tracker, or a `Predictor` (`predictor_for`): several campaigns may
-            share one, and with it what was predicted and the budget.
-        lexicon: words for the perturbations.
-        plan: dialogues in data order, each with the index of its last turn to run;
-            the turns before it are run too, as its contexts need them.
-        window: contexts to look ahead; ``None`` = `WINDOW_BATCHES`.
-        ahead: begin a window while the one before it is run. Never done under a budget,
-            which might end before any of them is done.
+    Several campaigns may share a `Predictor` (`predictor_for`), and with it what was predicted and
+    the budget. The ``plan`` has dialogues in data order, each with the index of its last turn to
+    run; the turns before it are run too, as its contexts need them.
+
+    ``window`` is how many contexts to look ahead (``None`` = `WINDOW_BATCHES`); ``ahead`` begins
+    one while that before it is run, never under a budget, which might end before any is done.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first five are given by their names

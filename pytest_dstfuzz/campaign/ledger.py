@@ -54,11 +54,6 @@ class Counts:
         return ratio(self.violations, self.valid)
 
     @property
-    def thesis_failure_rate(self) -> float | None:
-        """(Violations + carried) / valid: every difference counts, as the thesis has it."""
-        return ratio(self.violations + self.uncredited + self.carried, self.valid)
-
-    @property
     def yield_rate(self) -> float | None:
         """The yield, violations / generated; ``None`` when nothing was generated."""
         return ratio(self.violations, self.generated)

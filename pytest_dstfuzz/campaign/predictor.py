@@ -160,7 +160,12 @@ class Predictor:
             answers.update(self._ask(tuple(missing[start : start + granted])))
             start += granted
             if doubtful:
-                self._give_up_after(granted)
+                self._tries += granted
+                if self._tries >= LAST_TRIES and not self._answered:
+                    self._given_up = (
+                        f"not asked: the tracker had failed on all of the first {self._failed} "
+                        f"contexts, the last time with: {self._last_failure}"
+                    )
         return answers
 
     def _ask(self, batch: Sequence[Context]) -> dict[Context, Answer]:
@@ -248,15 +253,6 @@ class Predictor:
         else:
             self._answered = True
         return answer
-
-    def _give_up_after(self, tries: int) -> None:
-        """Give up after enough of the last tries, unless one of them was answered."""
-        self._tries += tries
-        if self._tries >= LAST_TRIES and not self._answered:
-            self._given_up = (
-                f"not asked: the tracker had failed on all of the first {self._failed} "
-                f"contexts, the last time with: {self._last_failure}"
-            )
 
 
 def _spread_first(contexts: Sequence[Context]) -> list[Context]:

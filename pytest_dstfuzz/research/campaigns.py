@@ -29,11 +29,7 @@ from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.action import inertia
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.research.campaign_figures import (
-    CampaignFigures,
-    StrictVeto,
-    all_turn_figures,
-)
+from pytest_dstfuzz.research.campaign_figures import CampaignFigures, StrictVeto, all_turn_figures
 from pytest_dstfuzz.search.policy import is_agent, named_policy
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name

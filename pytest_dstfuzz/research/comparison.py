@@ -20,12 +20,7 @@ from pytest_dstfuzz.research.resampling import Resamples
 from pytest_dstfuzz.search.policy import is_agent, named_policy
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.training.right_dialogues import (
-    RightDialogues,
-    Say,
-    held_out,
-    right_dialogues,
-)
+from pytest_dstfuzz.training.right_dialogues import RightDialogues, Say, held_out, right_dialogues
 
 
 def common_settings(**given: Any) -> Settings:

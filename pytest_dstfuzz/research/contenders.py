@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, islice
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.perturb.action import ActionSpace, uniform_inertia
@@ -35,11 +35,8 @@ class Contender:
 
     def runs(self, seeds: Sequence[int]) -> list[tuple[str, int]]:
         """Return search and seed of each run: every search and every seed at least once."""
-        count = max(len(self.searches), len(seeds))
-        return [
-            (self.searches[number % len(self.searches)], seeds[number % len(seeds)])
-            for number in range(count)
-        ]
+        runs = zip(cycle(self.searches), cycle(seeds))
+        return list(islice(runs, max(len(self.searches), len(seeds))))
 
 
 def parse_contenders(text: str) -> tuple[Contender, ...]:

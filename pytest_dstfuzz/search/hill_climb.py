@@ -62,19 +62,19 @@ class HillClimbSearch(Search):
         return HillClimbTurn(self, task)
 
 
+@dataclass(frozen=True, slots=True)
 class HillClimbTurn:
     """The attempts of a `HillClimbSearch` at one turn."""
 
-    def __init__(self, search: HillClimbSearch, task: SearchTask) -> None:
-        self._search = search
-        self._task = task
+    search: HillClimbSearch
+    task: SearchTask
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:
         """Return the variant that this climb has reached with one more edit."""
-        rules, task = self._search.rules, self._task
-        start = self._search.context_variant(number)
+        rules, task = self.search.rules, self.task
+        start = self.search.context_variant(number)
         base = self._base(seen[start:number])
-        rng = task.stream(rules.name, self._search.seed, number, draw)
+        rng = task.stream(rules.name, self.search.seed, number, draw)
         action = task.perturber.space.sample(rng, 1)
         step = self._step(action, rng, base)
         if step is None:
@@ -86,7 +86,7 @@ class HillClimbTurn:
 
     def _base(self, steps: Sequence[Feedback]) -> PartialVariant | None:
         """Return the variant that the climb has reached, built from the steps that were kept."""
-        rules, task = self._search.rules, self._task
+        rules, task = self.search.rules, self.task
         base: PartialVariant | None = None
         score, kept = 0.0, 0
         for step in steps:
@@ -101,8 +101,8 @@ class HillClimbTurn:
         self, action: Action, rng: np.random.Generator, base: PartialVariant | None
     ) -> Action | None:
         """Turn ``action`` into one edit that can still be made on ``base``, if there is any."""
-        space, moves = self._task.perturber.space, self._search.rules.moves
-        menus = self._task.perturber.menus(self._task.source, base)
+        space, moves = self.task.perturber.space, self.search.rules.moves
+        menus = self.task.perturber.menus(self.task.source, base)
         found = []
         for name in menus if moves is None else moves:
             names = menus[name].operators if name in menus else ()

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
-from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE, Policy
+from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE
 from pytest_dstfuzz.training.replay import ReplayBatch
 
 _D: Final = SPACE.dimension
@@ -137,12 +137,8 @@ class MultiPDQN:
         _follow(self.actor_target, self.actor, self.config.actor_tau)
         return critic_loss.item(), actor_loss.item()
 
-    def policy(self) -> Policy:
-        """Return what was learned, in numpy."""
-        return Policy(self.weights())
-
     def weights(self) -> dict[str, np.ndarray]:
-        """Return the weights of actor and critic, as `Policy` takes them."""
+        """Return the weights of actor and critic, in numpy, as `Policy` takes them."""
         found: dict[str, np.ndarray] = {}
         for name, network in (("parameters", self.actor), ("critic", self.critic)):
             layers = [layer for layer in network if isinstance(layer, nn.Linear)]

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_dstfuzz.agents.policy import COUNT, Exploration, PolicyChoice
+from pytest_dstfuzz.agents.policy import COUNT, Exploration, Policy, PolicyChoice
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError, needs_extra, unknown_name
 from pytest_dstfuzz.seeding import derive, stream
@@ -103,11 +103,8 @@ class TrainerState:
     history: tuple[Round, ...]
 
 
-class _ScheduledEpisode(NamedTuple):
-    """One dialogue of a round: its stream, and how many transformations are associated."""
-
-    rng: np.random.Generator
-    k: int
+#: One dialogue of a round: its stream, and how many transformations are associated.
+_Scheduled = tuple[np.random.Generator, int]
 
 
 class AgentTrainer:
@@ -196,10 +193,10 @@ class AgentTrainer:
         group, epsilon = self._group(), self.epsilon
         design = derive(config.seed, "agent", "design", number) % _SEED_BOUND
         observations = self._environment.reset(group, design)
-        episodes: dict[int, _ScheduledEpisode] = {}
+        episodes: dict[int, _Scheduled] = {}
         for key in observations:
             rng = stream(config.seed, "agent", "act", number, key)
-            episodes[key] = _ScheduledEpisode(rng, int(rng.choice(config.ks)))
+            episodes[key] = rng, int(rng.choice(config.ks))
         replayed = stream(config.seed, "agent", "replay", number)
         steps = broken = 0
         losses: list[tuple[float, float]] = []
@@ -207,7 +204,7 @@ class AgentTrainer:
             decisions = self._decide(observations, episodes, epsilon)
             taken = self._environment.step({k: item.action for k, item in decisions.items()})
             for key, step in taken.items():
-                self._remember(decisions[key], episodes[key].k, step)
+                self._remember(decisions[key], episodes[key][1], step)
             steps += len(taken)
             broken += sum(step.outcome.broken for step in taken.values())
             losses += self._learn(replayed)
@@ -258,10 +255,10 @@ class AgentTrainer:
     def _decide(
         self,
         observations: Mapping[int, Observation],
-        episodes: Mapping[int, _ScheduledEpisode],
+        episodes: Mapping[int, _Scheduled],
         epsilon: float,
     ) -> dict[int, PolicyChoice]:
-        policy = self.learner.policy()
+        policy = Policy(self.learner.weights())
         decisions = {}
         for key, (view, trace) in observations.items():
             rng, k = episodes[key]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE  # noqa: E402
-from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE  # noqa: E402
+from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE, Policy  # noqa: E402
 from pytest_dstfuzz.training.multi_pdqn import (  # noqa: E402
     LearnerConfig,
     MultiPDQN,
@@ -115,7 +115,7 @@ def test_importances_are_no_parameters_of_a_pass() -> None:
 @pytest.mark.parametrize("known", [False, True])
 def test_numpy_has_the_values_of_torch(known: bool) -> None:
     learner, batch = stirred(), batch_of(9, seed=4)
-    policy = learner.policy()
+    policy = Policy(learner.weights())
     state, x = torch.from_numpy(batch.state), torch.from_numpy(batch.vector)
     choices = torch.from_numpy(batch.choices) if known else None
     expected = learner.values(learner.critic, state, x, choices).detach().numpy()
@@ -132,7 +132,7 @@ def test_numpy_has_the_values_of_torch(known: bool) -> None:
 
 @pytest.mark.parametrize("rows", [1, 15, 16, 17, 50])
 def test_candidates_may_be_any_number(rows: int) -> None:
-    policy, batch = stirred().policy(), batch_of(rows)
+    policy, batch = Policy(stirred().weights()), batch_of(rows)
     block = BLOCKS[2]
     shared = policy.shared(batch.state[0])
     together = policy.passes(shared, 2, batch.vector[:, block], batch.choices[:, 2])
@@ -300,7 +300,7 @@ def test_the_seed_decides() -> None:
 @given(st.integers(0, 999))
 def test_a_policy_is_a_copy(seed: int) -> None:
     learner, batch = MultiPDQN(LearnerConfig(hidden=16)), batch_of(4, seed)
-    policy = learner.policy()
+    policy = Policy(learner.weights())
     before = policy.parameters(batch.state[0])
     learner.update(batch)
     assert (policy.parameters(batch.state[0]) == before).all()

@@ -181,7 +181,6 @@ def test_rows_credit_violations_that_their_edits_caused() -> None:
         DROP: Counts(violations=1),
     }
     assert book.transformations["char_replace"].failure_rate == 2 / 5
-    assert book.total.thesis_failure_rate == 1.0
     data = json.loads(json.dumps(book.to_json()))
     assert data["total"]["generated"] == data["total"]["valid"] == 5
     assert data["operators"][0]["operator"] == "keyboard"
@@ -192,7 +191,6 @@ def test_counts_of_nothing_have_no_rates() -> None:
     empty = count([])
     assert empty.generated == 0
     assert empty.valid_rate is empty.failure_rate is empty.yield_rate is None
-    assert empty.thesis_failure_rate is None
     assert Counts(held=1) + Counts(held=2, vetoed=1) == Counts(held=3, vetoed=1)
 
 
