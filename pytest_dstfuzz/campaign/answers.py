@@ -123,10 +123,7 @@ def variant_wanted(
 
 
 def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> BeliefState:
-    """Return the belief state of a clean turn: by majority, where there was a vote.
-
-    Where no value of a slot has a majority, the first answer counts.
-    """
+    """Return the state of a clean turn: of each slot by majority, or else the first answer's."""
     votes = all_answers(context, answers)
     first = votes[0]
     assert isinstance(first, Prediction)  # noqa: S101 - else there is nothing to compare with

@@ -47,10 +47,7 @@ class CampaignSpec:
         votes: int = 1,
         repeats: bool = False,
     ) -> CampaignSpec:
-        """Build the rules of ``settings``; a search or relation takes the place of the named one.
-
-        Refused are unknown names, bad locks, and data without the labels that the relation needs.
-        """
+        """Build the rules of ``settings``; a search or relation that is given counts for theirs."""
         if search is None:
             k = settings.transformations
             search = search_by_name(settings.search, seed=settings.seed, k=k)
@@ -118,10 +115,7 @@ class TurnAttempts:
         return attempt.to_run and self.applicable and isinstance(self.clean, Prediction)
 
     def draw(self, number: int) -> tuple[Proposal, int]:
-        """Let the search propose a variant; return it, and how often it was drawn.
-
-        One that will not be run is drawn again as often as the settings allow.
-        """
+        """Let the search propose a variant, again if it would not be run; return it and draws."""
         for draw in range(self.rules.settings.redraws + 1):
             proposal = self.search.propose(number, draw, self.seen)
             variant = proposal.variant

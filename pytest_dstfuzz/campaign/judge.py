@@ -44,10 +44,7 @@ def judge_attempt(
     answers: Mapping[Context, Answer],
     before: Collection[SlotChange],
 ) -> JudgedVariant:
-    """Give a variant its outcome, by the answers to its context and to the clean turn.
-
-    ``before`` is what may have been carried into it, see `changes_before`.
-    """
+    """Give a variant its outcome; ``before`` may be carried into it, see `changes_before`."""
     outcome: VariantOutcome
     if not attempt.to_run or not turn.applicable:
         variant = attempt.variant

@@ -114,10 +114,7 @@ class Predictor:
     def _recall_or_ask(
         self, cache: PredictionCache, missing: Sequence[Context]
     ) -> dict[Context, Answer]:
-        """Return answers from the cache; ask for what is not there, and wait for what is to come.
-
-        A context that another process of this run is asking for is not asked for here.
-        """
+        """Return answers from the cache; ask for what is not there, wait for what is to come."""
         answers: dict[Context, Answer] = {}
         while missing:
             recalled = cache.recall(missing)

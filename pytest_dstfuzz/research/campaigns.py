@@ -60,10 +60,7 @@ class CampaignRunner:
     def run(
         self, settings: Settings, say: Say | None = None, name: str | None = None
     ) -> CampaignFigures:
-        """Run one campaign over all the dialogues, with a predictor of its own.
-
-        ``say`` is told now and then how many turns are done, under the campaign's ``name``.
-        """
+        """Run a campaign over all the dialogues; ``say`` is told of its turns, by its ``name``."""
         started, done, turns = time.monotonic(), 0, self.data.turn_count()
         tell = say and Paced(say)
 

@@ -24,10 +24,7 @@ from pytest_dstfuzz.training.right_dialogues import RightDialogues, Say, held_ou
 
 
 def common_settings(**given: Any) -> Settings:
-    """Return the settings that all campaigns of an experiment have in common.
-
-    ``given`` are values of options; of those that are ``None`` nothing was given.
-    """
+    """Return what all campaigns of an experiment are set to; ``None`` = an option was not given."""
     own = {name: value for name, value in given.items() if value is not None}
     return Settings.of(**{"turns": None, "shrink": False, "redraws": 8, **own})
 

@@ -125,10 +125,7 @@ class _Episode:
 
 
 class Environment:
-    """Episodes of several dialogues, stepped together so that batches are full.
-
-    The seed of its campaign, see `environment_spec`, is set by `reset`.
-    """
+    """Episodes of several dialogues, stepped together so that batches are full."""
 
     def __init__(self, predict: Predict, spec: CampaignSpec) -> None:
         self._predict = predict
@@ -137,10 +134,7 @@ class Environment:
         self._episodes: dict[int, _Episode] = {}
 
     def reset(self, dialogues: Sequence[Dialogue], seed: int) -> dict[int, Observation]:
-        """Begin an episode with each dialogue; returns the observations by episode.
-
-        Dialogues in which nothing can be broken have no episode.
-        """
+        """Begin an episode with each dialogue in which something can be broken."""
         self._spec = replace(self._spec, settings=replace(self._spec.settings, seed=seed))
         contexts = [d.context(turn.index) for d in dialogues for turn in d.turns]
         self._answers = dict(self._predict(contexts))

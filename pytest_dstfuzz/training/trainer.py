@@ -172,10 +172,7 @@ class AgentTrainer:
             yield f"replay.{column}", torch.from_numpy(values[: len(self.replay)])
 
     def restore(self, state: TrainerState, saved: SavedRun) -> None:
-        """Bring a fresh trainer to where a run was when its state was written.
-
-        What it does then is what an uninterrupted one does, to the last bit.
-        """
+        """Bring a fresh trainer, to the last bit, to where a run was when its state was written."""
         counters, self.history = state.counters, list(state.history)
         self.calls_before, self.dialogues_begun = counters.calls_before, counters.dialogues_begun
         self.replay.added, self.updates = counters.steps, counters.updates
