@@ -47,7 +47,7 @@ class CampaignSpec:
         votes: int = 1,
         repeats: bool = False,
     ) -> CampaignSpec:
-        """Build the rules of ``settings``; a search or relation that is given counts for theirs."""
+        """Build the rules of ``settings``; a search or relation given stands for the named one."""
         if search is None:
             k = settings.transformations
             search = search_by_name(settings.search, seed=settings.seed, k=k)

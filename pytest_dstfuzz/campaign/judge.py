@@ -44,7 +44,7 @@ def judge_attempt(
     answers: Mapping[Context, Answer],
     before: Collection[SlotChange],
 ) -> JudgedVariant:
-    """Give a variant its outcome; ``before`` may be carried into it, see `changes_before`."""
+    """Give a variant its outcome; for ``before`` see `changes_before`."""
     outcome: VariantOutcome
     if not attempt.to_run or not turn.applicable:
         variant = attempt.variant
