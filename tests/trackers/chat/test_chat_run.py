@@ -27,7 +27,7 @@ from loopback import Service as ChatService
 from pytest_dstfuzz.config import build_settings
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
+from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts, TrackerPool
 from pytest_dstfuzz.trackers.tracker import Usage
 
 FEW = ("--dst-turns=6", "--dst-variants=3", "--dst-report=out.json", "--dst-max-failure-rate=100%")
@@ -210,8 +210,8 @@ def test_a_budget_of_tokens_or_money_ends_the_run_in_order(
 
 
 def test_workers_share_what_the_preflight_left_of_a_budget() -> None:
-    spent = to_json(Usage(24, 0, 240, 120, 0.4))
-    given = {"dstfuzz": {"usage": spent, "disagreement": None, "notes": []}}
+    spent = TrackerFacts(usage=Usage(24, 0, 240, 120, 0.4))
+    given = {"dstfuzz": {"facts": to_json(spent), "ends": None}}
     for limit in ({"max_tokens": 960}, {"max_cost": 1.0, "prices": (1.0, 1.0)}):
         config: Any = SimpleNamespace(workerinput={**given, "workercount": 2})
         context = RunContext(config, build_settings(limit), model_on_command_line=True)
