@@ -51,6 +51,9 @@ _SHIPPED = (
     "agents/trade.safetensors",
     "dialogues/sample/test.json",
     "lexicon/lexicon.json.gz",
+    "noise/casual.json",
+    "noise/speech.json",
+    "noise/typing.json",
     "simpletod/model.safetensors",
     "trade/model.safetensors",
 )

@@ -37,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     "garbage": set(),
     "dialogue": BASE,
     "perturb": BASE | {"dialogue"},
+    "noise": BASE | {"dialogue", "perturb"},
     "trackers": BASE | {"dialogue"},
     "relations": BASE | {"dialogue"},
     "agents": BASE | {"dialogue", "perturb", "trackers.tracker", "relations"},
@@ -67,7 +68,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"gate", "regressions", "testing"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"research", "training", "audit", "regressions"},
+    | {"research", "training", "audit", "regressions", "noise"},
 }
 
 #: The one way from a campaign to the agent, which runs without torch.
@@ -94,7 +95,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("trackers/web/server",),
     "numpy": (
         *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "research", "training"),
-        *("trackers", "gate"),
+        *("trackers", "gate", "noise"),
     ),
     "scipy": ("gate/statistics",),
     "jinja2": ("report/html", "trackers/chat"),

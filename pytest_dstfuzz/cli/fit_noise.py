@@ -1,0 +1,91 @@
+"""``dstfuzz fit-noise``: a noise model of how a team's own users type."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_dstfuzz.config import canonical_split
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.printable import printable
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.noise.logs import LogModel
+
+SUMMARY = "fit a model of typing errors and casual writing to your own logs"
+KEPT = "nothing was written"
+
+#: With fewer slips found, most of the model is the shipped ones.
+_FEW: Final = 100
+#: Kinds and slips that are shown.
+_SHOWN: Final = 10
+_EXAMPLES = """\
+  dstfuzz fit-noise logs.jsonl --output noise.json       {"text": "i need a taxi"} a line
+  dstfuzz fit-noise conversations.jsonl --output noise.json
+  dstfuzz fit-noise MultiWOZ_2.1 --split train --output noise.json
+LOGS are what users typed, as they typed it: not corrected, not in small letters. Either JSON Lines
+with a text a line ("..." or {"text": "..."}), one turn of a user each, or dialogues in any layout
+that --dst-data reads, of which the users' turns are taken. Some 10,000 turns tell much; of fewer,
+what they do not tell stays as in the shipped models. The file holds words and counts, no turn:
+words that two dialogues or more misspell alike are in it: look it through before you share it."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Fit the model, write it, and say what was found."""
+    parser = Parser("dstfuzz fit-noise", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
+    parser.add_argument("logs", type=Path, metavar="LOGS", help="what users typed: see below")
+    parser.option("--output", type=Path, metavar="FILE", required=True, help="the file to write")
+    parser.option(
+        "--split",
+        default="test",
+        metavar="NAME",
+        help="of dialogues that have splits: train, val or test (default: test)",
+    )
+    given = parser.parse_all(arguments)
+    split = canonical_split(given.split)
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.files import check_apart, check_writable, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.noise.logs import fit_log, read_log  # noqa: PLC0415
+    from pytest_dstfuzz.noise.model import NoiseModel  # noqa: PLC0415
+    from pytest_dstfuzz.noise.tables import plain  # noqa: PLC0415
+    from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415
+
+    if not given.logs.exists():
+        raise UserError(f"there are no logs at {given.logs}: give the path of a file or a folder")
+    check_apart({"--output": given.output}, {"the logs": given.logs})
+    check_writable(given.output)
+    shipped = (NoiseModel.load(name).file for name in ("typing", "casual"))
+    log = read_log(given.logs, split)
+    found = fit_log(log, given.output.stem, load_lexicon(), *shipped)
+    write_text(given.output, json.dumps(plain(found.file), ensure_ascii=False, indent=1) + "\n")
+    print(printable("\n".join(_lines(found, len(log.turns), given.output))))
+    return 0
+
+
+def _lines(found: LogModel, turns: int, output: Path) -> Iterator[str]:
+    habits = sum(found.habits.values())
+    yield f"{turns:,} turns of users, {found.words:,} words"
+    yield (
+        f"{len(found.slips):,} slips of typing and {habits:,.0f} of casual writing: "
+        f"{found.file.slip_rate:.4f} slips per word"
+    )
+    kinds = sorted(found.file.kinds, key=lambda kind: -kind.share)
+    for kind in kinds[:_SHOWN]:
+        yield f"  {kind.name:<16} {kind.share:6.1%}"
+    counted = Counter((slip.word, slip.typed) for slip in found.slips).most_common(_SHOWN)
+    if counted:
+        yield f"most often: {', '.join(f'{typed} ({word})' for (word, typed), _ in counted)}"
+        yield "If some of them are names or words of yours, they are no slips: tell us, or leave"
+        yield "those turns out."
+    for note in found.notes:
+        yield f"note: {note}"
+    if len(found.slips) < _FEW:
+        yield (
+            f"note: with {len(found.slips)} slips found, which letters slip is mostly as in the "
+            "shipped model"
+        )
+    yield f"written to {output}"

@@ -1,0 +1,308 @@
+"""Fits the kinds of typed text to slips that were found: letters, known misspellings, blanks."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_dstfuzz.noise.backoff import Features, Fitted, fit_factors
+from pytest_dstfuzz.noise.find import Slipped, TextCounts
+from pytest_dstfuzz.noise.letters import LETTER_KINDS, Habits, letter_slips
+from pytest_dstfuzz.noise.phrases import apostrophe_form, pair_features
+from pytest_dstfuzz.noise.tables import FORMAT, ModelFile, NoiseKind, Tables
+
+#: How often a letter is typed for one that is not beside it, to be a habit.
+_HABIT: Final = 2
+#: Where there are many different words, rarer ones give no occasions: most of them are names.
+_RARE: Final = 5
+_MANY: Final = 2000
+#: Strengths of the prior of which held-out likelihood chooses one.
+KAPPAS: Final = (1.0, 3.0, 10.0, 30.0)
+#: Slips that the shares of a model to start from weigh as much as.
+PRIOR_SLIPS: Final = 20.0
+#: Of the forms of a word that were seen: so much is taken off their counts, and so much is added
+#: to those of a list; a word counts as if it had been typed so many times more.
+_DISCOUNT: Final = 0.75
+_LISTED: Final = 0.5
+_MORE: Final = 500.0
+_ROUNDS: Final = 30
+
+Forms = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a model of typed text is fitted to."""
+
+    counts: TextCounts
+    slips: Sequence[Slipped]
+    #: Correct form -> misspelled ones, of a list.
+    misspellings: Mapping[str, Sequence[str]]
+    keyboard: Mapping[str, str]
+
+    def part(self, number: int, parts: int) -> tuple[list[Slipped], list[Slipped]]:
+        """Return the slips of all other parts, and those of one; a dialogue is in one part."""
+        inside = [part_of(slip.source, parts) == number for slip in self.slips]
+        kept = [slip for slip, held in zip(self.slips, inside, strict=True) if not held]
+        return kept, [slip for slip, held in zip(self.slips, inside, strict=True) if held]
+
+
+def part_of(source: str, parts: int) -> int:
+    """Return in which of some parts a dialogue is."""
+    return int(hashlib.sha256(source.encode()).hexdigest()[:8], 16) % parts
+
+
+def fit_typing(
+    evidence: Evidence,
+    slips: Sequence[Slipped] | None = None,
+    kappa: float = 3.0,
+    prior: ModelFile | None = None,
+) -> tuple[tuple[NoiseKind, ...], Tables]:
+    """Fit the kinds of typed text, their shares and tables.
+
+    Args:
+        evidence: texts, lists, and slips.
+        slips: instead of those of the evidence.
+        kappa: slips that the coarser level weighs as much as.
+        prior: a model to start from, which was fitted to more.
+    """
+    given = list(evidence.slips if slips is None else slips)
+    letters = [slip for slip in given if " " not in slip.word]
+    blanks = [slip for slip in given if " " in slip.word]
+    seen = _distinct(letters)
+    known = prior.tables if prior else Tables()
+    before = _Before.of(prior)
+    habits = Habits(evidence.keyboard, _confusions(seen, evidence.keyboard, known.confusions))
+    fitted, numbers = _fit_letters(evidence.counts, seen, habits, kappa, known.factors)
+    words = float(sum(evidence.counts.words.values()))
+    joined = fit_blanks(evidence.counts, blanks, kappa, words, known.factors.get("blank"))
+    forms = _forms(evidence, letters, known.words.get("misspelling", {}))
+    numbers = {
+        name: n + before.slips * before.letters.get(name, 0.0) for name, n in numbers.items()
+    }
+    kinds = [
+        NoiseKind(name, numbers[name] / math.fsum(numbers.values()), found.per_word)
+        for name, found in fitted.items()
+    ]
+    tables = Tables(
+        {key: evidence.keyboard[key] for key in sorted(evidence.keyboard)},
+        habits.confusions,
+        {**{name: found.factors for name, found in fitted.items()}, "blank": joined.factors},
+        {"misspelling": forms},
+    )
+    per_word = _mean(forms, evidence.counts)
+    listed = _share_of_list(kinds, tables, evidence, letters, per_word, before)
+    apart = (len(blanks) + before.slips * before.apart) / max(1.0, len(given) + before.slips)
+    shares = [NoiseKind(k.name, k.share * (1 - listed) * (1 - apart), k.per_word) for k in kinds]
+    shares.append(NoiseKind("misspelling", listed * (1 - apart), per_word))
+    shares.append(NoiseKind("blank", apart, joined.per_word))
+    return tuple(shares), tables
+
+
+@dataclass(frozen=True, slots=True)
+class _Before:
+    """What a model to start from says of the shares, and how many slips it weighs as much as."""
+
+    slips: float
+    #: Of slips of letters, by kind.
+    letters: Mapping[str, float]
+    #: Of slips of words, known misspellings.
+    listed: float
+    #: Of all slips, missing blanks.
+    apart: float
+
+    @classmethod
+    def of(cls, prior: ModelFile | None) -> _Before:
+        if prior is None:
+            return cls(0.0, {}, 0.3, 0.0)
+        shares = {kind.name: kind.share for kind in prior.kinds}
+        letters = math.fsum(shares.get(name, 0.0) for name in LETTER_KINDS) or 1.0
+        by_kind = {name: shares.get(name, 0.0) / letters for name in LETTER_KINDS}
+        listed = shares.get("misspelling", 0.0)
+        return cls(PRIOR_SLIPS, by_kind, listed / (listed + letters), shares.get("blank", 0.0))
+
+
+def _distinct(slips: Iterable[Slipped]) -> Counter[tuple[str, str]]:
+    """Return word and slip -> dialogues that have it, sorted."""
+    places = {(slip.word, slip.typed, slip.source) for slip in slips}
+    return Counter((word, typed) for word, typed, _ in sorted(places))
+
+
+def _confusions(
+    seen: Mapping[tuple[str, str], int], keyboard: Mapping[str, str], known: Mapping[str, str]
+) -> dict[str, str]:
+    """Return letter -> letters written for it, but for those beside it."""
+    found: Counter[tuple[str, str]] = Counter()
+    for (word, typed), count in seen.items():
+        if len(word) == len(typed):
+            apart = [pair for pair in zip(word, typed, strict=True) if pair[0] != pair[1]]
+            if len(apart) == 1 and apart[0][1] not in keyboard.get(apart[0][0], ""):
+                found[apart[0]] += count
+    letters: defaultdict[str, set[str]] = defaultdict(set)
+    for (right, wrong), count in found.items():
+        if count >= _HABIT and (right + wrong).isalpha():
+            letters[right].add(wrong)
+    for right, wrong_ones in known.items():
+        letters[right].update(wrong_ones)
+    return {right: "".join(sorted(letters[right])) for right in sorted(letters)}
+
+
+def _fit_letters(
+    counts: TextCounts,
+    seen: Mapping[tuple[str, str], int],
+    habits: Habits,
+    kappa: float,
+    start: Mapping[str, Mapping[str, float]],
+) -> tuple[dict[str, Fitted], dict[str, float]]:
+    """Fit the factors of each kind of slips of letters; and how many slips each has."""
+    exposure: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
+    happened: dict[str, Counter[Features]] = {kind: Counter() for kind in LETTER_KINDS}
+    by_word: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    rare = _RARE if len(counts.words) > _MANY else 1
+    for (word, typed), count in seen.items():
+        by_word[word][typed] = count
+    for word, times in counts.words.items():
+        typed_for = by_word.get(word, {})
+        # Slips in numbers are never found: no occasions.
+        if (times < rare and not typed_for) or not apostrophe_form(word).replace("'", "").isalpha():
+            continue
+        for slip in letter_slips(word, habits, every=True):
+            exposure[slip.kind][slip.features] += times
+            if typed_for:
+                happened[slip.kind][slip.features] += typed_for.get(slip.put_into(word), 0)
+    words = float(sum(counts.words.values()))
+    fitted = {
+        kind: fit_factors(
+            # Of a kind that explains nothing there is only how long the word is.
+            exposure[kind],
+            happened[kind],
+            kappa,
+            words,
+            start.get(kind),
+        )
+        for kind in LETTER_KINDS
+    }
+    # Every kind is possible, even where it was never seen.
+    return fitted, {kind: sum(happened[kind].values()) + 0.5 for kind in LETTER_KINDS}
+
+
+def fit_blanks(
+    counts: TextCounts,
+    slips: Iterable[Slipped],
+    kappa: float,
+    words: float,
+    start: Mapping[str, float] | None,
+) -> Fitted:
+    """Fit which blanks are left out."""
+    exposure: Counter[Features] = Counter()
+    for (left, right), times in counts.pairs.items():
+        if left.isalpha() and right.isalpha():
+            exposure[pair_features(left, right)] += times
+    seen: Counter[Features] = Counter()
+    for (word, _), count in _distinct(slips).items():
+        left, _, right = word.partition(" ")
+        seen[pair_features(left, right)] += count
+        exposure.setdefault(pair_features(left, right), 1)
+    fitted = fit_factors(exposure, seen, kappa, words, start)
+    # Words that nothing is known of: only what was seen, and what is rare in spite of its number.
+    named = {name for cell in seen for name in cell} | set(start or {})
+    kept = {n: f for n, f in fitted.factors.items() if n in named or f < 0.5}
+    mean = sum(
+        times * math.prod(kept.get(feature, 1.0) for feature in cell)
+        for cell, times in exposure.items()
+    )
+    return Fitted(kept, mean / max(words, 1.0))
+
+
+def _forms(
+    evidence: Evidence, slips: Iterable[Slipped], known: Forms
+) -> dict[str, dict[str, float]]:
+    """Return word -> misspelled form -> how often it is typed for the word, about.
+
+    Forms of a list, and those that at least two dialogues have.
+    """
+    seen = _distinct(slips)
+    forms: dict[str, dict[str, float]] = {w: dict(values) for w, values in known.items()}
+    for word, listed in evidence.misspellings.items():
+        for form in listed:
+            forms.setdefault(word, {}).setdefault(form, 0.0)
+            forms[word][form] += value_of(0, evidence.counts.words[word], len(listed))
+    for (word, typed), count in seen.items():
+        if count > 1:
+            value = value_of(count, evidence.counts.words[word])
+            forms.setdefault(word, {})[typed] = forms.get(word, {}).get(typed, 0.0) + value
+    return {word: dict(sorted(forms[word].items())) for word in sorted(forms)}
+
+
+def value_of(count: float, times: int, listed: int = 0) -> float:
+    """Return how often a form is typed for a word: seen ``count`` times, the word ``times``."""
+    more = _LISTED / listed if listed else 0.0
+    return (max(count - _DISCOUNT, 0.0) + more) / (times + _MORE)
+
+
+def _mean(forms: Forms, counts: TextCounts) -> float:
+    total = math.fsum(
+        counts.words[word] * math.fsum(values.values()) for word, values in forms.items()
+    )
+    return total / max(1, sum(counts.words.values()))
+
+
+def _share_of_list(
+    kinds: Sequence[NoiseKind],
+    tables: Tables,
+    evidence: Evidence,
+    slips: Iterable[Slipped],
+    per_word: float,
+    before: _Before,
+) -> float:
+    """Return the share of slips that are known misspellings, by likelihood.
+
+    Each slip is judged by the forms that the *other* dialogues have, so that a form is no better
+    known for having been typed once.
+    """
+    if not per_word:
+        return 0.0
+    forms, counts = tables.words["misspelling"], evidence.counts
+    scales = {kind.name: kind.scale for kind in kinds}
+    habits = Habits(tables.keyboard, tables.confusions)
+    pairs = []
+    for (word, typed), count in _distinct(slips).items():
+        by_letters = 0.0
+        for slip in letter_slips(word, habits, every=True):
+            if slip.put_into(word) == typed:
+                known = tables.factors[slip.kind]
+                value = math.prod(known.get(feature, 1.0) for feature in slip.features)
+                by_letters += scales[slip.kind] * value
+        known_for = forms.get(word, {}).get(typed, 0.0)
+        times = counts.words[word]
+        less = value_of(count, times) - value_of(count - 1, times) if count > 1 else 0.0
+        pairs.append((count, by_letters, max(known_for - less, 0.0) / per_word))
+    share = before.listed
+    total = math.fsum(count for count, *_ in pairs) + before.slips
+    for _ in range(_ROUNDS if total else 0):
+        mine = math.fsum(
+            count * share * listed / (share * listed + (1 - share) * letters)
+            for count, letters, listed in pairs
+            if listed or letters
+        )
+        mine += before.slips * before.listed
+        share = min(max(mine / total, 0.001), 0.95)
+    return share
+
+
+def model_file(
+    name: str,
+    slip_rate: float,
+    sources: Iterable[str],
+    kinds: Iterable[NoiseKind],
+    tables: Tables,
+) -> ModelFile:
+    """Put a model together; the shares are brought to the sum 1."""
+    known = [kind for kind in kinds if kind.share > 0.0 and kind.per_word > 0.0]
+    total = math.fsum(kind.share for kind in known)
+    shares = tuple(NoiseKind(kind.name, kind.share / total, kind.per_word) for kind in known)
+    return ModelFile(FORMAT, name, slip_rate, tuple(sources), shares, tables)

@@ -1,0 +1,69 @@
+"""How well a model foresees slips that people made: bits per slip, against any edit alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.noise.find import Slipped, neighbours
+from pytest_dstfuzz.noise.letters import Habits, letter_slips
+from pytest_dstfuzz.noise.model import NoiseModel
+
+#: What happened -> in words, in the order of tables. They do not depend on a model.
+HAPPENED: Final[Mapping[str, str]] = {
+    "missing": "a letter missing",
+    "repeat": "a letter twice",
+    "keyboard_insert": "a key beside hit as well",
+    "inserted": "another letter too many",
+    "keyboard": "a key beside hit instead",
+    "replaced": "another letter instead",
+    "swap": "two letters swapped",
+    "blank": "a blank missing",
+}
+
+
+class Score(NamedTuple):
+    """One slip that happened."""
+
+    #: One of `HAPPENED`.
+    what: str
+    #: -log2 of its probability, given that the word slips; infinite where it has none.
+    model: float
+    #: The same where all texts one letter away are equally likely.
+    uniform: float
+    #: log2 of how much likelier than the mean word the word was to slip.
+    where: float
+
+
+def scores(model: NoiseModel, slips: Iterable[Slipped]) -> list[Score]:
+    """Return what a model and uniform edits say of slips."""
+    return [_score(model, slip.word, slip.typed) for slip in slips]
+
+
+def _score(model: NoiseModel, word: str, typed: str) -> Score:
+    site = model.sites(word, every=True)[-1]
+    weight = site.texts.get(typed[site.start :], 0.0)
+    alike = len(neighbours(word.rpartition(" ")[2])) + (" " in word)
+    return Score(
+        happened(word, typed, model.file.tables.keyboard),
+        -math.log2(weight / site.weight) if weight else math.inf,
+        math.log2(alike),
+        math.log2(site.weight) if site.weight else -math.inf,
+    )
+
+
+def happened(word: str, typed: str, keyboard: Mapping[str, str]) -> str:
+    """Return what happened to a word, a key of `HAPPENED`; `replaced` where it was more."""
+    if " " in word:
+        return "blank"
+    for slip in letter_slips(word, Habits(keyboard, {}), every=True):
+        if slip.put_into(word) == typed:
+            return slip.features[0] if slip.kind == "other" else slip.kind
+    return "replaced"
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean; 0 of nothing."""
+    found = list(values)
+    return math.fsum(found) / len(found) if found else 0.0

@@ -1,0 +1,222 @@
+"""The noise model: which slips people make in an utterance, and how likely each is.
+
+An utterance falls into *sites*: a word with the gap before it, or two words that are often written
+as one (`going to`); the last has what is after it, too. A site has at most one slip, whatever the
+other sites have. A slip has a *weight*: how often it is expected at slip rate 1. At a slip rate
+``r`` it happens with the probability ``r * weight``, and the site stays clean with what is left of
+1; where all weights of a site are so large that less than 0.1 would be left, they are made smaller
+together. The weights of all words of the texts that a model was fitted to have the mean 1: there
+``r`` is the expected number of slips per word. An utterance of long words has more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import defaultdict
+from functools import cached_property, lru_cache
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.noise.letters import LETTER_KINDS, OTHER, Habits, letter_slips
+from pytest_dstfuzz.noise.phrases import RESPELLED, Place, places, respelled, word_slips
+from pytest_dstfuzz.noise.sites import Change, Changes, Site, Slip, distinct
+from pytest_dstfuzz.noise.tables import ModelFile, plain, read_model_file
+from pytest_dstfuzz.perturb.types import Edit
+
+#: The models that ship.
+SHIPPED: Final = ("typing", "casual", "speech")
+_FOLDER: Final = resources.files("pytest_dstfuzz") / "resources" / "noise"
+
+
+class NoiseModel:
+    """What slips people make, and how likely they are.
+
+    Args:
+        file: its content, as `load` reads it.
+    """
+
+    def __init__(self, file: ModelFile) -> None:
+        self.file = file
+        scales = {kind.name: kind.scale for kind in file.kinds}
+        # What is never drawn leaves its share to the others.
+        drawn = 1.0 - math.fsum(kind.share for kind in file.kinds if kind.name == OTHER)
+        others = {kind: scale / drawn for kind, scale in scales.items() if drawn and kind != OTHER}
+        self._scales = {True: scales, False: others}
+        self._habits = Habits(file.tables.keyboard, file.tables.confusions)
+        self._words = lru_cache(maxsize=1 << 13)(self._word_changes)
+        self._sites = lru_cache(maxsize=1 << 8)(self._find_sites)
+
+    @classmethod
+    def load(cls, name: str) -> NoiseModel:
+        """Return a shipped model, or the one in a file.
+
+        Raises:
+            UserError: there is no such model or file, or the file is no sound noise model.
+        """
+        path = Path(name).expanduser()
+        if name in SHIPPED:
+            path = Path(str(_FOLDER / f"{name}.json"))
+        elif not path.exists():
+            guess = nearest(name, SHIPPED)
+            hint = f" Did you mean {guess!r}?" if guess else ""
+            raise UserError(
+                f"there is no noise model {name!r}.{hint} Give one of {', '.join(SHIPPED)}, or the "
+                "path of a file that `dstfuzz fit-noise` wrote"
+            )
+        return cls(read_model_file(path))
+
+    @property
+    def name(self) -> str:
+        """Name of the model, for reports."""
+        return self.file.name
+
+    @property
+    def slip_rate(self) -> float:
+        """Expected slips per word, where a run names no other rate."""
+        return self.file.slip_rate
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of all that the probabilities depend on."""
+        content = {**plain(self.file), "sources": [], "name": ""}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+    def sites(self, utterance: str, *, every: bool = False) -> tuple[Site, ...]:
+        """Return the sites of an utterance in reading order; together they are all of it.
+
+        Args:
+            utterance: any text; one without words has no site, and no slips.
+            every: also the slips of the kind `other`, any letter at all, which are there to give
+                what people typed a likelihood: they are never drawn.
+        """
+        return self._sites(utterance, every)
+
+    def slips(self, utterance: str) -> tuple[tuple[Slip, ...], ...]:
+        """Return the slips of each site of an utterance, the likeliest kind first named.
+
+        The order is deterministic, and no two slips of a site give the same text.
+        """
+        return tuple(site.slips for site in self.sites(utterance))
+
+    def probability_clean(self, utterance: str, rate: float) -> float:
+        """Return how likely an utterance is typed as it is, at a slip rate."""
+        return math.prod(1.0 - site.probability(rate) for site in self.sites(utterance))
+
+    def log_probability(self, utterance: str, text: str, rate: float) -> float:
+        """Return how likely an utterance comes out as ``text``, as a natural logarithm.
+
+        It is the sum over all ways in which slips can make that text: the order of edits, and
+        which of them an operator made, do not matter.
+
+        Args:
+            utterance: the clean one.
+            text: the variant; the clean one itself is one.
+            rate: expected slips per word, in [0, 1].
+
+        Returns:
+            ``-inf`` for what the model cannot make.
+        """
+        _check_rate(rate)
+        sites = self.sites(utterance)
+        if not sites:
+            return 0.0 if text == utterance else -math.inf
+        reached = {0: 1.0}
+        log_scale = 0.0
+        for site in sites:
+            further: defaultdict[int, float] = defaultdict(float)
+            for at, probability in reached.items():
+                for length in site.lengths:
+                    if at + length > len(text):
+                        break
+                    chance = site.chance(text[at : at + length], rate)
+                    if chance:
+                        further[at + length] += probability * chance
+            if not further:
+                return -math.inf
+            # Kept near 1: the product over a long utterance would be too small for a float.
+            top = max(further.values())
+            log_scale += math.log(top)
+            reached = {at: probability / top for at, probability in further.items()}
+        found = reached.get(len(text), 0.0)
+        return math.log(found) + log_scale if found else -math.inf
+
+    def draw(self, utterance: str, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
+        """Draw what a person makes of an utterance at a slip rate; no edits where nothing slips.
+
+        The edits are from the last to the first, so that each stands at its place of the clean
+        utterance. One number of the generator is used for each site, whatever is drawn.
+        """
+        _check_rate(rate)
+        drawn = []
+        sites = self.sites(utterance)
+        for site, number in zip(sites, generator.random(len(sites)), strict=True):
+            slip = site.pick(float(number), rate)
+            if slip is not None:
+                drawn.append(slip.edit)
+        return tuple(reversed(drawn))
+
+    def _find_sites(self, utterance: str, every: bool) -> tuple[Site, ...]:
+        found: list[Site] = []
+        start = 0
+        for place in places(utterance, self.file.tables):
+            end = len(utterance) if place.ends else place.words[-1].end
+            found.append(Site(utterance, start, end, self._parts(place, start, end, every=every)))
+            start = end
+        return tuple(found)
+
+    def _parts(
+        self, place: Place, start: int, end: int, *, every: bool
+    ) -> tuple[tuple[int, Changes], ...]:
+        """Return the changes of the words of a place, and those of what is around them."""
+        utterance = place.utterance
+        clean = utterance[start:end]
+        around = distinct(
+            clean,
+            (
+                Change(kind, slip.start - start, slip.end - start, slip.after, scale * slip.value)
+                for kind, scale in self._scales[every].items()
+                if kind not in LETTER_KINDS and kind not in RESPELLED
+                for slip in word_slips(kind, place, self.file.tables)
+            ),
+        )
+        words = [(word.start, self._words(word.text, every)) for word in place.words]
+        made = {
+            utterance[start:offset] + text + utterance[offset + len(word.text) : end]
+            for word, (offset, part) in zip(place.words, words, strict=True)
+            for text in (part.texts if around.texts else ())
+        }
+        if made.isdisjoint(around.texts) and len(words) == 1:
+            return (*words, (start, around))
+        # A slip of a word and one of what is around it, or of two words, give the same text.
+        moved = [
+            change._replace(start=change.start + at - start, end=change.end + at - start)
+            for at, part in [*words, (start, around)]
+            for change in part.changes
+        ]
+        return ((start, distinct(clean, moved)),)
+
+    def _word_changes(self, word: str, every: bool) -> Changes:
+        """Return what happens to a word as typed, wherever it stands."""
+        factors, scales = self.file.tables.factors, self._scales[every]
+        changes = []
+        for slip in letter_slips(word, self._habits, every=every):
+            known = factors.get(slip.kind, {})
+            value = math.prod(known.get(feature, 1.0) for feature in slip.features)
+            weight = value * scales.get(slip.kind, 0.0)
+            changes.append(Change(slip.kind, slip.start, slip.end, slip.after, weight))
+        for kind in RESPELLED:
+            for form, value in respelled(word, self.file.tables.words.get(kind, {})):
+                weight = value * scales.get(kind, 0.0)
+                changes.append(Change(kind, 0, len(word), form, weight))
+        return distinct(word, changes)
+
+
+def _check_rate(rate: float) -> None:
+    if not 0.0 <= rate <= 1.0:
+        raise UserError(f"the slip rate is {rate:g}: slips per word, a number from 0 to 1")

@@ -1,0 +1,171 @@
+"""Sites and slips: where something can go wrong in an utterance, and what."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.noise.tables import KINDS
+from pytest_dstfuzz.perturb.types import Edit
+
+#: Largest probability that a site has a slip.
+MOST: Final = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """What a person may do to a word, as an edit of the clean utterance."""
+
+    #: As models have it: `keyboard`, `missing`, `blank`, `texting` ...
+    kind: str
+    #: As edits record them.
+    transformation: str
+    operator: str
+    #: Offsets in the clean utterance, in code points.
+    start: int
+    end: int
+    before: str
+    after: str
+    #: How often it is expected at slip rate 1; its probability at the rate ``r`` is ``r * weight``,
+    #: but where the weights of its site are very large together: see `Site.share`.
+    weight: float
+
+    @property
+    def edit(self) -> Edit:
+        """The slip as an edit of the clean utterance."""
+        return Edit(
+            self.transformation, self.operator, self.start, self.end, self.before, self.after
+        )
+
+
+class Change(NamedTuple):
+    """What a kind does to a text: ``text[start:end]`` becomes ``after``."""
+
+    kind: str
+    start: int
+    end: int
+    after: str
+    weight: float
+
+    def put_into(self, text: str) -> str:
+        """Return the text with the change."""
+        return text[: self.start] + self.after + text[self.end :]
+
+
+class Changes(NamedTuple):
+    """Changes of one text that all give different texts."""
+
+    changes: tuple[Change, ...]
+    #: Sums of their weights, up to each.
+    sums: tuple[float, ...]
+    #: What they give.
+    texts: Mapping[str, float]
+
+    @property
+    def weight(self) -> float:
+        """All their weights together."""
+        return self.sums[-1] if self.sums else 0.0
+
+
+def distinct(text: str, changes: Iterable[Change]) -> Changes:
+    """Make those of one that give the same text: their weights are added.
+
+    The likeliest of them says kind and place. What gives the text itself, or has no weight, is
+    left out.
+    """
+    best: dict[str, Change] = {}
+    texts: dict[str, float] = {}
+    for change in changes:
+        made = change.put_into(text)
+        if change.weight <= 0.0 or made == text:
+            continue
+        texts[made] = texts.get(made, 0.0) + change.weight
+        if made not in best or best[made].weight < change.weight:
+            best[made] = change
+    found = tuple(change._replace(weight=texts[made]) for made, change in best.items())
+    return Changes(found, tuple(accumulate(change.weight for change in found)), texts)
+
+
+@dataclass(frozen=True)
+class Site:
+    """A part of an utterance that takes at most one slip."""
+
+    utterance: str
+    #: Its part of the clean utterance, in code points.
+    start: int
+    end: int
+    #: Where in the utterance a text begins -> changes of it; of all no two give the same.
+    _parts: tuple[tuple[int, Changes], ...]
+
+    @cached_property
+    def weight(self) -> float:
+        """Expected slips at slip rate 1."""
+        return self._reach[-1] if self._reach else 0.0
+
+    @cached_property
+    def _reach(self) -> tuple[float, ...]:
+        return tuple(accumulate(part.weight for _, part in self._parts))
+
+    @property
+    def clean(self) -> str:
+        """What it is in the clean utterance."""
+        return self.utterance[self.start : self.end]
+
+    @cached_property
+    def slips(self) -> tuple[Slip, ...]:
+        """What can happen here, in a fixed order."""
+        return tuple(
+            self._slip(offset, change) for offset, part in self._parts for change in part.changes
+        )
+
+    @cached_property
+    def texts(self) -> Mapping[str, float]:
+        """What the site can come out as, but for clean -> weight."""
+        return {
+            self.utterance[self.start : slip.start]
+            + slip.after
+            + self.utterance[slip.end : self.end]: slip.weight
+            for slip in self.slips
+        }
+
+    @cached_property
+    def lengths(self) -> tuple[int, ...]:
+        """How long it can come out."""
+        return tuple(sorted({len(self.clean), *map(len, self.texts)}))
+
+    def share(self, rate: float) -> float:
+        """Return what weights are multiplied by to be probabilities, at a slip rate."""
+        return min(rate, MOST / self.weight) if self.weight else 0.0
+
+    def probability(self, rate: float) -> float:
+        """Return how likely any slip is here, at a slip rate."""
+        return self.share(rate) * self.weight
+
+    def chance(self, text: str, rate: float) -> float:
+        """Return how likely the site comes out as a text."""
+        if text == self.clean:
+            return 1.0 - self.probability(rate)
+        return self.share(rate) * self.texts.get(text, 0.0)
+
+    def pick(self, number: float, rate: float) -> Slip | None:
+        """Return the slip that a number from 0 to 1 draws; ``None`` where the site stays clean."""
+        share = self.share(rate)
+        if number >= share * self.weight:
+            return None
+        place = number / share
+        index = min(bisect_right(self._reach, place), len(self._reach) - 1)
+        offset, part = self._parts[index]
+        place -= self._reach[index - 1] if index else 0.0
+        inside = min(bisect_right(part.sums, place), len(part.sums) - 1)
+        return self._slip(offset, part.changes[inside])
+
+    def _slip(self, offset: int, change: Change) -> Slip:
+        start, end = offset + change.start, offset + change.end
+        before = self.utterance[start:end]
+        return Slip(
+            change.kind, *KINDS[change.kind], start, end, before, change.after, change.weight
+        )

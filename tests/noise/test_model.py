@@ -1,0 +1,193 @@
+"""The laws of a noise model: its probabilities are some, and they are those of what it draws."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.noise.model import SHIPPED, NoiseModel
+from pytest_dstfuzz.noise.sites import MOST, Site
+from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.seeding import stream
+
+MODELS = {name: NoiseModel.load(name) for name in SHIPPED}
+REQUEST = "I am going to need a cheap restaurant, and I don't want the noise at 17:15."
+TOKENS = ("I", "want", "to", "the", "a", "um", "going", "don't", "12", "need.", ",", "🙂", "é")
+NAMES = st.sampled_from(SHIPPED)
+RATES = st.floats(0.0, 1.0)
+UTTERANCES = st.one_of(
+    st.sampled_from(
+        [REQUEST, "ok.", "I", "a a a", "THANK YOU", "thank you", "don’t", "Book it.", "uber uber."]
+    ),
+    st.lists(st.sampled_from(TOKENS), max_size=8).map(" ".join),
+    st.text(max_size=40),
+)
+
+
+def outcomes_of(site: Site, rate: float) -> dict[str, float]:
+    """Return what a site can come out as, clean too, with probabilities."""
+    return {text: site.chance(text, rate) for text in (site.clean, *site.texts)}
+
+
+@settings(max_examples=150, deadline=None)
+@given(NAMES, UTTERANCES, RATES)
+def test_the_outcomes_of_a_site_are_all_there_is(name: str, utterance: str, rate: float):
+    end = 0
+    for site in MODELS[name].sites(utterance):
+        outcomes = outcomes_of(site, rate)
+        assert math.isclose(math.fsum(outcomes.values()), 1.0, rel_tol=1e-9)
+        assert all(0.0 <= chance <= 1.0 for chance in outcomes.values())
+        assert outcomes[site.clean] >= 1.0 - MOST - 1e-9
+        # Each slip gives a text of its own.
+        assert len(outcomes) == len(site.slips) + 1
+        assert site.start == end
+        end = site.end
+    assert end == (len(utterance) if MODELS[name].sites(utterance) else 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(NAMES, UTTERANCES)
+def test_slips_are_edits_of_their_site(name: str, utterance: str):
+    for site in MODELS[name].sites(utterance):
+        for slip in site.slips:
+            assert site.start <= slip.start <= slip.end <= site.end
+            assert utterance[slip.start : slip.end] == slip.before
+            assert slip.weight > 0.0
+            assert apply_edits(utterance, [slip.edit]) != utterance
+
+
+@settings(max_examples=100, deadline=None)
+@given(NAMES, UTTERANCES, st.floats(0.01, 1.0), st.integers(0, 10**6))
+def test_what_is_drawn_has_the_density_that_it_was_drawn_with(
+    name: str, utterance: str, rate: float, seed: int
+):
+    model = MODELS[name]
+    edits = model.draw(utterance, stream(seed, "draw"), rate)
+    text = apply_edits(utterance, edits)
+    places = {(edit.start, edit.end, edit.after): edit for edit in edits}
+    drawn = 0.0
+    for site in model.sites(utterance):
+        slip = [s for s in site.slips if (s.start, s.end, s.after) in places and s.edit in edits]
+        here = slip[0].weight * site.share(rate) if slip else 1.0 - site.probability(rate)
+        drawn += math.log(here) if here else -math.inf
+    found = model.log_probability(utterance, text, rate)
+    # What can come about in several ways is likelier than any one of them.
+    assert found >= drawn - 1e-9
+    assert found <= 1e-9
+    if text == utterance:
+        assert found >= math.log(model.probability_clean(utterance, rate)) - 1e-9
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("utterance", ["to go", "I am.", "a a", "uh uh", "The the the"])
+def test_log_probability_is_the_sum_over_all_ways(name: str, utterance: str):
+    model = MODELS[name]
+    outcomes = [outcomes_of(site, 0.3).items() for site in model.sites(utterance)]
+    sums: dict[str, float] = {}
+    for parts in itertools.product(*outcomes):
+        text = "".join(part for part, _ in parts)
+        sums[text] = sums.get(text, 0.0) + math.prod(chance for _, chance in parts)
+    assert math.isclose(math.fsum(sums.values()), 1.0, rel_tol=1e-9)
+    step = max(1, len(sums) // 500)
+    for text, chance in itertools.islice(sums.items(), 0, None, step):
+        found = model.log_probability(utterance, text, 0.3)
+        assert math.isclose(found, math.log(chance), rel_tol=1e-9, abs_tol=1e-9)
+
+
+def test_as_often_as_it_says(typing: NoiseModel):
+    generator = stream(1, "often")
+    drawn = [bool(typing.draw("restaurant", generator, 0.2)) for _ in range(4000)]
+    expected = 1.0 - typing.probability_clean("restaurant", 0.2)
+    assert abs(sum(drawn) / len(drawn) - expected) < 4 * math.sqrt(expected / len(drawn))
+
+
+def test_what_it_cannot_make(model: NoiseModel):
+    assert model.log_probability("a taxi", "a bus", 0.02) == -math.inf
+    assert model.log_probability("a taxi", "", 0.02) == -math.inf
+    assert model.log_probability("", "x", 0.02) == -math.inf
+    assert model.log_probability("?!", "?!", 0.02) == 0.0
+    assert model.log_probability("a taxi", "a taxi", 0.0) == 0.0
+    assert model.draw("?!", stream(0), 1.0) == ()
+
+
+def test_long_utterances_have_no_underflow(typing: NoiseModel):
+    long = " ".join(["restaurant"] * 2000)
+    found = typing.log_probability(long, long, 0.5)
+    assert -1e5 < found < -1000
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.1, math.nan])
+def test_a_rate_is_a_share(model: NoiseModel, rate: float):
+    with pytest.raises(UserError, match="a number from 0 to 1"):
+        model.draw("a taxi", stream(0), rate)
+    with pytest.raises(UserError, match="a number from 0 to 1"):
+        model.log_probability("a taxi", "a taxi", rate)
+
+
+def test_twice_the_rate_is_twice_as_likely(typing: NoiseModel):
+    one = typing.log_probability("a restaurant", "a resturant", 0.01)
+    two = typing.log_probability("a restaurant", "a resturant", 0.02)
+    assert two - one == pytest.approx(math.log(2), abs=0.05)
+
+
+def test_what_people_type_is_likelier_than_what_nobody_does(typing: NoiseModel):
+    def chance(text: str) -> float:
+        return typing.log_probability("a restaurant", text, 0.02)
+
+    assert chance("a resturant") > chance("a restaurabt") > -math.inf
+    assert chance("a restauraŋt") == -math.inf
+    assert typing.log_probability("their", "thier", 0.02) > typing.log_probability(
+        "their", "rheir", 0.02
+    )
+
+
+def test_the_letter_for_likelihoods_alone_is_never_drawn(typing: NoiseModel):
+    rare = [s for s in typing.sites("museum", every=True)[0].slips if s.kind == "other"]
+    assert len(rare) > 100
+    assert not any(slip.kind == "other" for slip in typing.slips("museum")[0])
+    assert typing.log_probability("museum", rare[0].edit.after + "museum", 0.02) == -math.inf
+
+
+def test_edits_say_which_operator_made_them():
+    operators = {
+        f"{slip.transformation}/{slip.operator}"
+        for model in MODELS.values()
+        for slips in model.slips(REQUEST + " please")
+        for slip in slips
+    }
+    assert operators >= {
+        "char_replace/keyboard",
+        "char_replace/swap",
+        "char_insert/repeat",
+        "char_drop/any",
+        "char_drop/blank",
+        "char_drop/apostrophe",
+        "char_replace/case",
+        "word_replace/misspelling",
+        "word_replace/texting",
+        "word_replace/contraction",
+        "word_replace/homophone",
+        "word_insert/filler",
+        "word_insert/repeat",
+        "word_insert/emoji",
+        "word_drop/stop_word",
+    }
+
+
+def test_the_same_in_another_process(model: NoiseModel):
+    code = (
+        "from pytest_dstfuzz.noise.model import NoiseModel\n"
+        "from pytest_dstfuzz.seeding import stream\n"
+        f"model = NoiseModel.load({model.name!r})\n"
+        f"print(model.fingerprint, model.draw({REQUEST!r}, stream(5, 'x'), 0.9))\n"
+    )
+    command = [sys.executable, "-c", code]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert printed == f"{model.fingerprint} {model.draw(REQUEST, stream(5, 'x'), 0.9)}\n"

@@ -1,0 +1,1 @@
+"""Builds the noise models that ship; not in the wheel."""

@@ -1,0 +1,208 @@
+"""Builds the noise models that ship, and says how well the one of typing foresees slips.
+
+``python -m tools.noise.build --multiwoz trade-tsv.zip --sgd train.zip --cmudict cmudict.dict
+--output pytest_dstfuzz/resources/noise``; the card in that folder names sources and licences. The
+same sources give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import write_text
+from pytest_dstfuzz.noise import habits
+from pytest_dstfuzz.noise.find import Text, TextCounts, find
+from pytest_dstfuzz.noise.fit import KAPPAS, Evidence, fit_blanks, fit_typing, model_file, part_of
+from pytest_dstfuzz.noise.likelihood import HAPPENED, Score, mean, scores
+from pytest_dstfuzz.noise.model import NoiseModel
+from pytest_dstfuzz.noise.phrases import ANY_WORD
+from pytest_dstfuzz.noise.tables import ModelFile, NoiseKind, Tables, plain
+from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
+from tools.noise import sources
+
+#: Slips per word where a run names no other rate.
+SLIP_RATE: Final = 0.02
+FOLDS: Final = 5
+#: Supposed, since no text of the splits has any: turns that end with an emoji.
+EMOJI_A_TURN: Final = 0.001
+#: Turns that are enough to see how often a table applies.
+_ENOUGH: Final = 20_000
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--multiwoz", type=Path, required=True, help="MultiWOZ 2.1, TRADE layout")
+    parser.add_argument("--sgd", type=Path, required=True, help="train.zip of SGD")
+    parser.add_argument("--cmudict", type=Path, required=True, help="cmudict.dict of CMUdict")
+    parser.add_argument("--output", type=Path, required=True, help="folder to write to")
+    options = parser.parse_args(arguments)
+    try:
+        build(options.multiwoz, options.sgd, options.cmudict, options.output)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def say(text: str) -> None:
+    """Print a line of progress at once."""
+    print(text, flush=True)
+
+
+def build(multiwoz: Path, sgd: Path, cmudict: Path, output: Path) -> None:
+    """Write the three models into a folder."""
+    lexicon = load_lexicon()
+    spoken = sources.read_sgd(sgd)
+    texts = [*sources.read_multiwoz(multiwoz), *spoken.user, *spoken.system]
+    counts = TextCounts.of(text for _, text in texts)
+    say(f"{len(texts):,} texts, {sum(counts.words.values()):,} words")
+    slips = find(texts, sources.read_slips(), counts)
+    evidence = Evidence(counts, slips, lexicon.misspellings, keyboard(lexicon))
+    say(f"{len(slips):,} slips of {len({s[:2] for s in slips}):,} kinds")
+    for line in held_out(evidence, texts):
+        say(line)
+    kappa = chosen_kappa(evidence)
+    kinds, tables = fit_typing(evidence, kappa=kappa)
+    say(f"typing: a prior of {kappa:g} slips")
+    write(output, model_file("typing", SLIP_RATE, TYPING, kinds, tables))
+    user = [text for _, text in spoken.user]
+    write(output, casual(spoken.user, user, evidence))
+    write(output, speech(cmudict, counts.words, user, lexicon))
+
+
+TYPING: Final = (
+    "MultiWOZ 2.1, training split: users and wizards",
+    "SGD, training split: users and system",
+    "misspellings and keyboard: lists of pytest-dstfuzz",
+)
+CASUAL: Final = (
+    "SGD, training split: users",
+    "spellings: lists of pytest-dstfuzz",
+    "missing articles, emoji: supposed",
+)
+SPEECH: Final = (
+    "Bortfeld et al. 2001: fillers, repeats, restarts",
+    "CMUdict: homophones",
+    "shares of homophones and dropped words: supposed",
+)
+
+
+def keyboard(lexicon: Lexicon) -> dict[str, str]:
+    """Return the keys around each letter and each digit; letters beside letters alone."""
+    return {
+        key: "".join(other for other in others if other.isalpha() == key.isalpha())
+        for key, others in lexicon.keyboard.items()
+        if key.isalnum()
+    }
+
+
+def chosen_kappa(evidence: Evidence) -> float:
+    """Return the strength of the prior that foresees a part of the slips best."""
+    # Another part than those of `held_out`, which has one of every five dialogues.
+    fitted_to, held = evidence.part(0, FOLDS - 1)
+
+    def bits(kappa: float) -> float:
+        model = NoiseModel(model_file("", 0.0, (), *fit_typing(evidence, fitted_to, kappa)))
+        return mean(score.model for score in scores(model, held))
+
+    return min(KAPPAS, key=bits)
+
+
+def held_out(evidence: Evidence, texts: Sequence[Text]) -> list[str]:
+    """Return the lines of a table: bits per slip of dialogues that a model was not fitted to."""
+    found: list[Score] = []
+    for number in range(FOLDS):
+        kept, held = evidence.part(number, FOLDS)
+        others = (text for source, text in texts if part_of(source, FOLDS) != number)
+        fitted_to = replace(evidence, counts=TextCounts.of(others), slips=kept)
+        kappa = chosen_kappa(fitted_to)
+        model = NoiseModel(model_file("", 0.0, (), *fit_typing(fitted_to, kappa=kappa)))
+        found += scores(model, held)
+        say(f"  fold {number}: {len(held)} slips, a prior of {kappa:g}")
+    lines = [
+        "| what happened | slips | uniform edits | the model | saved | of which word |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for what, words in [*HAPPENED.items(), ("", "all")]:
+        of = [score for score in found if not what or score.what == what]
+        if of:
+            bits, uniform = mean(s.model for s in of), mean(s.uniform for s in of)
+            cells = (uniform, bits, uniform - bits, mean(s.where for s in of))
+            figures = " | ".join(f"{cell:.2f}" for cell in cells)
+            lines.append(f"| {words} | {len(of)} | {figures} |")
+    lines.append(f"without any probability: {sum(math.isinf(s.model) for s in found)}")
+    return lines
+
+
+def casual(spoken: Sequence[Text], user: Sequence[str], evidence: Evidence) -> ModelFile:
+    """Return the model of casual writing."""
+    own = sources.read_own("casual.txt")
+    counts = TextCounts.of(user)
+    lists = {k: sources.forms_of(own[k]) for k in ("apostrophe", "texting", "contraction")}
+    lists["doubled"] = listed(own["doubled"])
+    seen, words = habits.find_habits(user, lists, known=False)
+    words["dropped"] = listed(own["dropped"])
+    # Supposed: as often as a word stands there twice.
+    seen["dropped"] = seen["doubled"]
+    words["emoji"] = {ANY_WORD: dict.fromkeys(own["emoji"][0].split(), 1.0 / 5)}
+    seen["emoji"] = EMOJI_A_TURN * len(user)
+    sources_of_user = {text.source for text in spoken}
+    joined = [s for s in evidence.slips if " " in s.word and s.source in sources_of_user]
+    blanks = fit_blanks(counts, joined, 3.0, sum(counts.words.values()), None)
+    seen["blank"] = len(joined)
+    tables = Tables(factors={"blank": blanks.factors}, words=words)
+    rate = sum(seen.values()) / sum(counts.words.values())
+    say(f"casual: {rate:.4f} slips per word; {shown(seen)}")
+    kinds = habits.weigh(seen, tables, user[:: max(1, len(user) // _ENOUGH)])
+    return model_file("casual", SLIP_RATE, CASUAL, kinds, tables)
+
+
+def speech(cmudict: Path, counts: Counter[str], user: Sequence[str], lexicon: Lexicon) -> ModelFile:
+    """Return the model of speech."""
+    own = sources.read_own("speech.txt")
+    rates = {k: float(v) for k, v in (line.split(":") for line in own["per_100_words"])}
+    words: dict[str, dict[str, dict[str, float]]] = {
+        kind: {ANY_WORD: {k: float(v) / 100 for k, v in (line.split(":") for line in own[kind])}}
+        for kind in ("filler", "restart")
+    }
+    words |= {kind: listed(own[kind]) for kind in ("doubled", "dropped")}
+    left_out = " ".join(own["not_homophones"]).split()
+    words["homophone"] = sources.homophones(cmudict, counts, lexicon, left_out)
+    say(f"speech: {len(words['homophone'])} words have homophones")
+    tables = Tables(words=words)
+    kinds = habits.weigh(rates, tables, user[:: max(1, len(user) // _ENOUGH)])
+    return model_file("speech", SLIP_RATE, SPEECH, kinds, tables)
+
+
+def listed(lines: Sequence[str]) -> dict[str, dict[str, float]]:
+    """Return the table of a list of words that are all alike."""
+    return {word: {ANY_WORD: 1.0} for word in sorted(set(" ".join(lines).split()))}
+
+
+def shown(seen: Mapping[str, float]) -> str:
+    """Return kinds and their numbers, the most frequent first."""
+    order = sorted(seen.items(), key=lambda item: -item[1])
+    return ", ".join(f"{kind} {count:,.0f}" for kind, count in order)
+
+
+def write(folder: Path, file: ModelFile) -> None:
+    """Write a model, and print the shares of its kinds."""
+    path = folder / f"{file.name}.json"
+    write_text(path, json.dumps(plain(file), ensure_ascii=False, separators=(",", ":")) + "\n")
+    kinds: Sequence[NoiseKind] = sorted(file.kinds, key=lambda kind: -kind.share)
+    shares = ", ".join(f"{kind.name} {kind.share:.3f}" for kind in kinds)
+    say(f"{path}: {path.stat().st_size:,} bytes; {shares}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
