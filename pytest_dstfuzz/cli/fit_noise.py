@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
@@ -54,8 +53,6 @@ def run(arguments: Sequence[str]) -> int:
     from pytest_dstfuzz.noise.tables import plain  # noqa: PLC0415
     from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415
 
-    if not given.logs.exists():
-        raise UserError(f"there are no logs at {given.logs}: give the path of a file or a folder")
     check_apart({"--output": given.output}, {"the logs": given.logs})
     check_writable(given.output)
     shipped = (NoiseModel.load(name).file for name in ("typing", "casual"))
@@ -79,8 +76,7 @@ def _lines(found: LogModel, turns: int, output: Path) -> Iterator[str]:
     counted = Counter((slip.word, slip.typed) for slip in found.slips).most_common(_SHOWN)
     if counted:
         yield f"most often: {', '.join(f'{typed} ({word})' for (word, typed), _ in counted)}"
-        yield "If some of them are names or words of yours, they are no slips: tell us, or leave"
-        yield "those turns out."
+        yield "Is one of them a name or a word of yours? It is no slip: leave its turns out."
     for note in found.notes:
         yield f"note: {note}"
     if len(found.slips) < _FEW:

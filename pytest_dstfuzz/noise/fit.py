@@ -16,7 +16,7 @@ from pytest_dstfuzz.noise.phrases import apostrophe_form, pair_features
 from pytest_dstfuzz.noise.tables import FORMAT, ModelFile, NoiseKind, Tables
 
 #: How often a letter is typed for one that is not beside it, to be a habit.
-_HABIT: Final = 2
+_HABIT: Final = 3
 #: Where there are many different words, rarer ones give no occasions: most of them are names.
 _RARE: Final = 5
 _MANY: Final = 2000

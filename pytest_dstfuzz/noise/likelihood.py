@@ -42,7 +42,7 @@ def scores(model: NoiseModel, slips: Iterable[Slipped]) -> list[Score]:
 
 
 def _score(model: NoiseModel, word: str, typed: str) -> Score:
-    site = model.sites(word, every=True)[-1]
+    site = model.of(word, every=True).sites[-1]
     weight = site.texts.get(typed[site.start :], 0.0)
     alike = len(neighbours(word.rpartition(" ")[2])) + (" " in word)
     return Score(

@@ -26,6 +26,8 @@ _NAMED: Final = 0.5
 _KINDS_OF_CASE: Final = ("lower_i", "lower_first")
 #: Turns that are enough to see how often a table applies.
 _ENOUGH: Final = 20_000
+#: Words that the shipped model of casual writing weighs as much as.
+_PRIOR_WORDS: Final = 1000.0
 #: How strongly what is rare goes back to what is known of others: see `fit_factors`.
 _KAPPA: Final = 3.0
 
@@ -140,9 +142,7 @@ def fit_log(
     rest = {kind: table for kind, table in casual.tables.words.items() if kind not in forms}
     merged = replace(tables, words={**tables.words, **rest, **forms})
     sample = texts[:: max(1, len(texts) // _ENOUGH)]
-    # What could have been there and was not is rare, not impossible.
-    seen.update({kind: max(count, 0.5) for kind, count in seen.items()})
-    _suppose(seen, casual, words)
+    _complete(seen, casual, words)
     casually = weigh(seen, merged, sample)
     habits = sum(seen.values())
     # One slip more of typing: where none was found there may be some all the same.
@@ -182,8 +182,10 @@ def _not_told(texts: Sequence[str], seen: dict[str, float]) -> Iterator[str]:
         yield "the texts have no apostrophes: nothing is said of those that are missing"
 
 
-def _suppose(seen: dict[str, float], casual: ModelFile, words: int) -> None:
-    """Add what cannot be counted in texts, as often as in a model."""
-    for kind in casual.kinds:
-        if kind.name in ("dropped", "emoji"):
-            seen[kind.name] = casual.slip_rate * kind.share * words
+def _complete(seen: dict[str, float], casual: ModelFile, words: int) -> None:
+    """Draw the numbers of few words towards those of a model; add what cannot be counted."""
+    rates = {kind.name: casual.slip_rate * kind.share for kind in casual.kinds}
+    for kind, count in seen.items():
+        seen[kind] = words * (count + rates.get(kind, 0.0) * _PRIOR_WORDS) / (words + _PRIOR_WORDS)
+    for kind in ("dropped", "emoji"):
+        seen[kind] = words * rates.get(kind, 0.0)

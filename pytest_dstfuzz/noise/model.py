@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import defaultdict
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -27,6 +26,7 @@ from pytest_dstfuzz.noise.letters import LETTER_KINDS, OTHER, Habits, letter_sli
 from pytest_dstfuzz.noise.phrases import RESPELLED, Place, places, respelled, word_slips
 from pytest_dstfuzz.noise.sites import Change, Changes, Site, Slip, distinct
 from pytest_dstfuzz.noise.tables import ModelFile, plain, read_model_file
+from pytest_dstfuzz.noise.utterance import NoisyUtterance
 from pytest_dstfuzz.perturb.types import Edit
 
 #: The models that ship.
@@ -50,7 +50,7 @@ class NoiseModel:
         self._scales = {True: scales, False: others}
         self._habits = Habits(file.tables.keyboard, file.tables.confusions)
         self._words = lru_cache(maxsize=1 << 13)(self._word_changes)
-        self._sites = lru_cache(maxsize=1 << 8)(self._find_sites)
+        self._known = lru_cache(maxsize=1 << 8)(self._find)
 
     @classmethod
     def load(cls, name: str) -> NoiseModel:
@@ -87,88 +87,44 @@ class NoiseModel:
         content = {**plain(self.file), "sources": [], "name": ""}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
-    def sites(self, utterance: str, *, every: bool = False) -> tuple[Site, ...]:
-        """Return the sites of an utterance in reading order; together they are all of it.
+    def of(self, utterance: str, *, every: bool = False) -> NoisyUtterance:
+        """Return what can become of an utterance: its sites, densities and draws.
 
         Args:
             utterance: any text; one without words has no site, and no slips.
             every: also the slips of the kind `other`, any letter at all, which are there to give
                 what people typed a likelihood: they are never drawn.
         """
-        return self._sites(utterance, every)
+        return self._known(utterance, every)
 
     def slips(self, utterance: str) -> tuple[tuple[Slip, ...], ...]:
-        """Return the slips of each site of an utterance, the likeliest kind first named.
+        """Return the slips of each site of an utterance, in a fixed order.
 
-        The order is deterministic, and no two slips of a site give the same text.
+        No two slips of a site give the same text: of several kinds that do, the likeliest names
+        the slip, and their weights are added.
         """
-        return tuple(site.slips for site in self.sites(utterance))
+        return tuple(site.slips for site in self.of(utterance).sites)
 
     def probability_clean(self, utterance: str, rate: float) -> float:
-        """Return how likely an utterance is typed as it is, at a slip rate."""
-        return math.prod(1.0 - site.probability(rate) for site in self.sites(utterance))
+        """Return how likely an utterance is typed as it is; see `NoisyUtterance`."""
+        return self.of(utterance).probability_clean(rate)
 
     def log_probability(self, utterance: str, text: str, rate: float) -> float:
-        """Return how likely an utterance comes out as ``text``, as a natural logarithm.
-
-        It is the sum over all ways in which slips can make that text: the order of edits, and
-        which of them an operator made, do not matter.
-
-        Args:
-            utterance: the clean one.
-            text: the variant; the clean one itself is one.
-            rate: expected slips per word, in [0, 1].
-
-        Returns:
-            ``-inf`` for what the model cannot make.
-        """
-        _check_rate(rate)
-        sites = self.sites(utterance)
-        if not sites:
-            return 0.0 if text == utterance else -math.inf
-        reached = {0: 1.0}
-        log_scale = 0.0
-        for site in sites:
-            further: defaultdict[int, float] = defaultdict(float)
-            for at, probability in reached.items():
-                for length in site.lengths:
-                    if at + length > len(text):
-                        break
-                    chance = site.chance(text[at : at + length], rate)
-                    if chance:
-                        further[at + length] += probability * chance
-            if not further:
-                return -math.inf
-            # Kept near 1: the product over a long utterance would be too small for a float.
-            top = max(further.values())
-            log_scale += math.log(top)
-            reached = {at: probability / top for at, probability in further.items()}
-        found = reached.get(len(text), 0.0)
-        return math.log(found) + log_scale if found else -math.inf
+        """Return how likely an utterance comes out as ``text``; see `NoisyUtterance`."""
+        return self.of(utterance).log_probability(text, rate)
 
     def draw(self, utterance: str, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
-        """Draw what a person makes of an utterance at a slip rate; no edits where nothing slips.
+        """Draw what a person makes of an utterance; see `NoisyUtterance`."""
+        return self.of(utterance).draw(generator, rate)
 
-        The edits are from the last to the first, so that each stands at its place of the clean
-        utterance. One number of the generator is used for each site, whatever is drawn.
-        """
-        _check_rate(rate)
-        drawn = []
-        sites = self.sites(utterance)
-        for site, number in zip(sites, generator.random(len(sites)), strict=True):
-            slip = site.pick(float(number), rate)
-            if slip is not None:
-                drawn.append(slip.edit)
-        return tuple(reversed(drawn))
-
-    def _find_sites(self, utterance: str, every: bool) -> tuple[Site, ...]:
+    def _find(self, utterance: str, every: bool) -> NoisyUtterance:
         found: list[Site] = []
         start = 0
         for place in places(utterance, self.file.tables):
             end = len(utterance) if place.ends else place.words[-1].end
             found.append(Site(utterance, start, end, self._parts(place, start, end, every=every)))
             start = end
-        return tuple(found)
+        return NoisyUtterance(utterance, tuple(found))
 
     def _parts(
         self, place: Place, start: int, end: int, *, every: bool
@@ -192,14 +148,14 @@ class NoiseModel:
             for text in (part.texts if around.texts else ())
         }
         if made.isdisjoint(around.texts) and len(words) == 1:
-            return (*words, (start, around))
+            return tuple((at, part) for at, part in [*words, (start, around)] if part.changes)
         # A slip of a word and one of what is around it, or of two words, give the same text.
         moved = [
             change._replace(start=change.start + at - start, end=change.end + at - start)
             for at, part in [*words, (start, around)]
             for change in part.changes
         ]
-        return ((start, distinct(clean, moved)),)
+        return ((start, distinct(clean, moved)),) if moved else ()
 
     def _word_changes(self, word: str, every: bool) -> Changes:
         """Return what happens to a word as typed, wherever it stands."""
@@ -215,8 +171,3 @@ class NoiseModel:
                 weight = value * scales.get(kind, 0.0)
                 changes.append(Change(kind, 0, len(word), form, weight))
         return distinct(word, changes)
-
-
-def _check_rate(rate: float) -> None:
-    if not 0.0 <= rate <= 1.0:
-        raise UserError(f"the slip rate is {rate:g}: slips per word, a number from 0 to 1")

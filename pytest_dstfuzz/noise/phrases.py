@@ -135,9 +135,11 @@ def _small_first(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSli
 def _unstopped(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:
     """Leave the final full stop out: one, after a word, and nothing else."""
     if place.ends:
-        text = place.utterance.rstrip()
-        if len(text) - place.words[-1].end == 1 and text.endswith("."):
-            yield WordSlip(len(text) - 1, len(text), "", 1.0)
+        end = place.words[-1].end
+        left = place.utterance[end:].rstrip()
+        # Text that was taken apart has a blank before it.
+        if left.strip() == ".":
+            yield WordSlip(end, end + len(left), "", 1.0)
 
 
 def _doubled(place: Place, tables: Tables, forms: Forms) -> Iterator[WordSlip]:

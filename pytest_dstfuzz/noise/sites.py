@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -98,17 +99,43 @@ class Site:
     #: Its part of the clean utterance, in code points.
     start: int
     end: int
-    #: Where in the utterance a text begins -> changes of it; of all no two give the same.
+    #: Where in the utterance a text begins -> changes of it, at least one; of all no two give the
+    #: same.
     _parts: tuple[tuple[int, Changes], ...]
+
+    #: Weight of what is not allowed, where probabilities are on that condition.
+    _lost: float = 0.0
 
     @cached_property
     def weight(self) -> float:
-        """Expected slips at slip rate 1."""
+        """Expected slips at slip rate 1; without those that are not allowed."""
         return self._reach[-1] if self._reach else 0.0
 
     @cached_property
     def _reach(self) -> tuple[float, ...]:
         return tuple(accumulate(part.weight for _, part in self._parts))
+
+    def given(self, allowed: Callable[[Slip], bool]) -> Site:
+        """Return the site given that it has no slip but those that are allowed."""
+        parts = []
+        lost = []
+        for offset, part in self._parts:
+            kept = []
+            for change in part.changes:
+                if allowed(self._slip(offset, change)):
+                    kept.append(change)
+                else:
+                    lost.append(change.weight)
+            if kept:
+                sums = tuple(accumulate(change.weight for change in kept))
+                parts.append((offset, Changes(tuple(kept), sums, {})))
+        return Site(
+            self.utterance, self.start, self.end, tuple(parts), self._lost + math.fsum(lost)
+        )
+
+    def probability_given(self, rate: float) -> float:
+        """Return how likely the condition is that the site was put under; 1 without one."""
+        return 1.0 - self._factor(rate) * self._lost
 
     @property
     def clean(self) -> str:
@@ -137,9 +164,13 @@ class Site:
         """How long it can come out."""
         return tuple(sorted({len(self.clean), *map(len, self.texts)}))
 
+    def _factor(self, rate: float) -> float:
+        both = self.weight + self._lost
+        return min(rate, MOST / both) if both else 0.0
+
     def share(self, rate: float) -> float:
         """Return what weights are multiplied by to be probabilities, at a slip rate."""
-        return min(rate, MOST / self.weight) if self.weight else 0.0
+        return self._factor(rate) / self.probability_given(rate)
 
     def probability(self, rate: float) -> float:
         """Return how likely any slip is here, at a slip rate."""
@@ -157,6 +188,7 @@ class Site:
         if number >= share * self.weight:
             return None
         place = number / share
+        # The last one where rounding says that none is left.
         index = min(bisect_right(self._reach, place), len(self._reach) - 1)
         offset, part = self._parts[index]
         place -= self._reach[index - 1] if index else 0.0

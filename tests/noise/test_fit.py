@@ -39,7 +39,7 @@ def drawn_slips(model: NoiseModel, count: int, name: str) -> list[Slipped]:
     found = []
     for number in range(count):
         word = WORDS[number % len(WORDS)]
-        (site,) = model.sites(word)
+        (site,) = model.of(word).sites
         slip = site.pick(float(chance.random()) * site.probability(1.0), 1.0)
         assert slip is not None
         typed = word[: slip.start] + slip.after + word[slip.end :]
@@ -61,7 +61,9 @@ def test_a_model_comes_back_from_what_it_wrote(typing: NoiseModel):
     assert true + 3 < uniform
     # And how often each word slips.
     for word in WORDS:
-        weight = again.sites(word)[0].weight / math.fsum(again.sites(w)[0].weight for w in WORDS)
+        weight = again.of(word).sites[0].weight / math.fsum(
+            again.of(w).sites[0].weight for w in WORDS
+        )
         assert weight == pytest.approx(1 / len(WORDS), rel=0.35)
 
 

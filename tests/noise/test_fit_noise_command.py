@@ -102,7 +102,10 @@ def test_damaged_logs_are_one_message(folder: Path, content: str, message: str):
     [
         ("", "required: LOGS, --output (see dstfuzz fit-noise --help)"),
         ("logs.jsonl", "required: --output"),
-        ("nothing.jsonl --output own.json", "there are no logs at nothing.jsonl"),
+        (
+            "nothing.jsonl --output own.json",
+            "no such file or folder: 'nothing.jsonl'. Did you mean 'logs.jsonl'?",
+        ),
         ("logs.jsonl --output logs.jsonl", "--output and the logs are one file"),
         ("logs.jsonl --ouput own.json --output x", "did you mean --output?"),
         ("logs.jsonl --output own.json --split tset", "Did you mean 'test'?"),

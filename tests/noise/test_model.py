@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.noise.model import SHIPPED, NoiseModel
-from pytest_dstfuzz.noise.sites import MOST, Site
+from pytest_dstfuzz.noise.sites import MOST, Site, Slip
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.seeding import stream
 
@@ -40,7 +40,7 @@ def outcomes_of(site: Site, rate: float) -> dict[str, float]:
 @given(NAMES, UTTERANCES, RATES)
 def test_the_outcomes_of_a_site_are_all_there_is(name: str, utterance: str, rate: float):
     end = 0
-    for site in MODELS[name].sites(utterance):
+    for site in MODELS[name].of(utterance).sites:
         outcomes = outcomes_of(site, rate)
         assert math.isclose(math.fsum(outcomes.values()), 1.0, rel_tol=1e-9)
         assert all(0.0 <= chance <= 1.0 for chance in outcomes.values())
@@ -49,13 +49,13 @@ def test_the_outcomes_of_a_site_are_all_there_is(name: str, utterance: str, rate
         assert len(outcomes) == len(site.slips) + 1
         assert site.start == end
         end = site.end
-    assert end == (len(utterance) if MODELS[name].sites(utterance) else 0)
+    assert end == (len(utterance) if MODELS[name].of(utterance).sites else 0)
 
 
 @settings(max_examples=100, deadline=None)
 @given(NAMES, UTTERANCES)
 def test_slips_are_edits_of_their_site(name: str, utterance: str):
-    for site in MODELS[name].sites(utterance):
+    for site in MODELS[name].of(utterance).sites:
         for slip in site.slips:
             assert site.start <= slip.start <= slip.end <= site.end
             assert utterance[slip.start : slip.end] == slip.before
@@ -73,7 +73,7 @@ def test_what_is_drawn_has_the_density_that_it_was_drawn_with(
     text = apply_edits(utterance, edits)
     places = {(edit.start, edit.end, edit.after): edit for edit in edits}
     drawn = 0.0
-    for site in model.sites(utterance):
+    for site in model.of(utterance).sites:
         slip = [s for s in site.slips if (s.start, s.end, s.after) in places and s.edit in edits]
         here = slip[0].weight * site.share(rate) if slip else 1.0 - site.probability(rate)
         drawn += math.log(here) if here else -math.inf
@@ -89,7 +89,7 @@ def test_what_is_drawn_has_the_density_that_it_was_drawn_with(
 @pytest.mark.parametrize("utterance", ["to go", "I am.", "a a", "uh uh", "The the the"])
 def test_log_probability_is_the_sum_over_all_ways(name: str, utterance: str):
     model = MODELS[name]
-    outcomes = [outcomes_of(site, 0.3).items() for site in model.sites(utterance)]
+    outcomes = [outcomes_of(site, 0.3).items() for site in model.of(utterance).sites]
     sums: dict[str, float] = {}
     for parts in itertools.product(*outcomes):
         text = "".join(part for part, _ in parts)
@@ -149,7 +149,7 @@ def test_what_people_type_is_likelier_than_what_nobody_does(typing: NoiseModel):
 
 
 def test_the_letter_for_likelihoods_alone_is_never_drawn(typing: NoiseModel):
-    rare = [s for s in typing.sites("museum", every=True)[0].slips if s.kind == "other"]
+    rare = [s for s in typing.of("museum", every=True).sites[0].slips if s.kind == "other"]
     assert len(rare) > 100
     assert not any(slip.kind == "other" for slip in typing.slips("museum")[0])
     assert typing.log_probability("museum", rare[0].edit.after + "museum", 0.02) == -math.inf
@@ -191,3 +191,31 @@ def test_the_same_in_another_process(model: NoiseModel):
     command = [sys.executable, "-c", code]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert printed == f"{model.fingerprint} {model.draw(REQUEST, stream(5, 'x'), 0.9)}\n"
+
+
+@settings(max_examples=100, deadline=None)
+@given(NAMES, UTTERANCES, st.floats(0.0, 1.0), st.integers(0, 3), st.integers(0, 10**6))
+def test_given_that_no_lock_is_touched(
+    name: str, utterance: str, rate: float, parity: int, seed: int
+):
+    def allowed(slip: Slip) -> bool:
+        return (slip.start + len(slip.after)) % 4 != parity
+
+    all_of_it = MODELS[name].of(utterance)
+    rest = all_of_it.given(allowed)
+    share = rest.probability_given(rate)
+    assert 0.0 < share <= 1.0
+    assert all_of_it.probability_given(rate) == 1.0
+    for site, whole in zip(rest.sites, all_of_it.sites, strict=True):
+        assert all(map(allowed, site.slips))
+        assert math.isclose(math.fsum(outcomes_of(site, rate).values()), 1.0, rel_tol=1e-9)
+        kept = site.probability_given(rate)
+        for text in site.texts:
+            assert math.isclose(site.chance(text, rate) * kept, whole.chance(text, rate))
+    clean = all_of_it.probability_clean(rate)
+    assert math.isclose(rest.probability_clean(rate) * share, clean, rel_tol=1e-9)
+    edits = rest.draw(stream(seed, "given"), rate)
+    assert rest.log_probability(apply_edits(utterance, edits), rate) > -math.inf
+    # Twice is once with both conditions.
+    twice = rest.given(lambda slip: slip.kind != "missing")
+    assert twice.probability_given(rate) <= share

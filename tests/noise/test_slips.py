@@ -53,6 +53,7 @@ def made(kind: str, utterance: str) -> list[str]:
         ("lower_first", "UK is it", []),
         ("lower_first", "book it", []),
         ("full_stop", "Book it. ", ["Book it "]),
+        ("full_stop", "book it .", ["book it"]),
         ("full_stop", "Book it?", []),
         ("full_stop", "Book it...", []),
         ("full_stop", "See. Book it", []),
@@ -113,6 +114,6 @@ def test_what_is_not_typed_by_hand_stays(word: str):
 def test_any_letter_makes_every_text_one_letter_away(typing: NoiseModel):
     texts = {
         "taxi"[: s.start] + s.after + "taxi"[s.end :]
-        for s in typing.sites("taxi", every=True)[0].slips
+        for s in typing.of("taxi", every=True).sites[0].slips
     }
     assert neighbours("taxi") <= texts
