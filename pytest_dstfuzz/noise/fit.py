@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pytest_dstfuzz.noise.backoff import Features, Fitted, fit_factors
+from pytest_dstfuzz.noise.evidence import Evidence, distinct_slips
 from pytest_dstfuzz.noise.find import Slipped, TextCounts
+from pytest_dstfuzz.noise.forms import forms_per_word, known_forms, share_of_forms
 from pytest_dstfuzz.noise.letters import LETTER_KINDS, Habits, letter_slips
 from pytest_dstfuzz.noise.phrases import apostrophe_form, pair_features
 from pytest_dstfuzz.noise.tables import FORMAT, ModelFile, NoiseKind, Tables
@@ -24,36 +25,6 @@ _MANY: Final = 2000
 KAPPAS: Final = (1.0, 3.0, 10.0, 30.0)
 #: Slips that the shares of a model to start from weigh as much as.
 PRIOR_SLIPS: Final = 20.0
-#: Of the forms of a word that were seen: so much is taken off their counts, and so much is added
-#: to those of a list; a word counts as if it had been typed so many times more.
-_DISCOUNT: Final = 0.75
-_LISTED: Final = 0.5
-_MORE: Final = 500.0
-_ROUNDS: Final = 30
-
-Forms = Mapping[str, Mapping[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a model of typed text is fitted to."""
-
-    counts: TextCounts
-    slips: Sequence[Slipped]
-    #: Correct form -> misspelled ones, of a list.
-    misspellings: Mapping[str, Sequence[str]]
-    keyboard: Mapping[str, str]
-
-    def part(self, number: int, parts: int) -> tuple[list[Slipped], list[Slipped]]:
-        """Return the slips of all other parts, and those of one; a dialogue is in one part."""
-        inside = [part_of(slip.source, parts) == number for slip in self.slips]
-        kept = [slip for slip, held in zip(self.slips, inside, strict=True) if not held]
-        return kept, [slip for slip, held in zip(self.slips, inside, strict=True) if held]
-
-
-def part_of(source: str, parts: int) -> int:
-    """Return in which of some parts a dialogue is."""
-    return int(hashlib.sha256(source.encode()).hexdigest()[:8], 16) % parts
 
 
 def fit_typing(
@@ -73,14 +44,14 @@ def fit_typing(
     given = list(evidence.slips if slips is None else slips)
     letters = [slip for slip in given if " " not in slip.word]
     blanks = [slip for slip in given if " " in slip.word]
-    seen = _distinct(letters)
+    seen = distinct_slips(letters)
     known = prior.tables if prior else Tables()
     before = _Before.of(prior)
     habits = Habits(evidence.keyboard, _confusions(seen, evidence.keyboard, known.confusions))
     fitted, numbers = _fit_letters(evidence.counts, seen, habits, kappa, known.factors)
     words = float(sum(evidence.counts.words.values()))
     joined = fit_blanks(evidence.counts, blanks, kappa, words, known.factors.get("blank"))
-    forms = _forms(evidence, letters, known.words.get("misspelling", {}))
+    forms = known_forms(evidence, letters, known.words.get("misspelling", {}))
     numbers = {
         name: n + before.slips * before.letters.get(name, 0.0) for name, n in numbers.items()
     }
@@ -94,8 +65,8 @@ def fit_typing(
         {**{name: found.factors for name, found in fitted.items()}, "blank": joined.factors},
         {"misspelling": forms},
     )
-    per_word = _mean(forms, evidence.counts)
-    listed = _share_of_list(kinds, tables, evidence, letters, per_word, before)
+    per_word = forms_per_word(forms, evidence.counts)
+    listed = share_of_forms(kinds, tables, evidence, letters, per_word, before.listed, before.slips)
     apart = (len(blanks) + before.slips * before.apart) / max(1.0, len(given) + before.slips)
     shares = [NoiseKind(k.name, k.share * (1 - listed) * (1 - apart), k.per_word) for k in kinds]
     shares.append(NoiseKind("misspelling", listed * (1 - apart), per_word))
@@ -124,12 +95,6 @@ class _Before:
         by_kind = {name: shares.get(name, 0.0) / letters for name in LETTER_KINDS}
         listed = shares.get("misspelling", 0.0)
         return cls(PRIOR_SLIPS, by_kind, listed / (listed + letters), shares.get("blank", 0.0))
-
-
-def _distinct(slips: Iterable[Slipped]) -> Counter[tuple[str, str]]:
-    """Return word and slip -> dialogues that have it, sorted."""
-    places = {(slip.word, slip.typed, slip.source) for slip in slips}
-    return Counter((word, typed) for word, typed, _ in sorted(places))
 
 
 def _confusions(
@@ -203,7 +168,7 @@ def fit_blanks(
         if left.isalpha() and right.isalpha():
             exposure[pair_features(left, right)] += times
     seen: Counter[Features] = Counter()
-    for (word, _), count in _distinct(slips).items():
+    for (word, _), count in distinct_slips(slips).items():
         left, _, right = word.partition(" ")
         seen[pair_features(left, right)] += count
         exposure.setdefault(pair_features(left, right), 1)
@@ -216,82 +181,6 @@ def fit_blanks(
         for cell, times in exposure.items()
     )
     return Fitted(kept, mean / max(words, 1.0))
-
-
-def _forms(
-    evidence: Evidence, slips: Iterable[Slipped], known: Forms
-) -> dict[str, dict[str, float]]:
-    """Return word -> misspelled form -> how often it is typed for the word, about.
-
-    Forms of a list, and those that at least two dialogues have.
-    """
-    seen = _distinct(slips)
-    forms: dict[str, dict[str, float]] = {w: dict(values) for w, values in known.items()}
-    for word, listed in evidence.misspellings.items():
-        for form in listed:
-            forms.setdefault(word, {}).setdefault(form, 0.0)
-            forms[word][form] += value_of(0, evidence.counts.words[word], len(listed))
-    for (word, typed), count in seen.items():
-        if count > 1:
-            value = value_of(count, evidence.counts.words[word])
-            forms.setdefault(word, {})[typed] = forms.get(word, {}).get(typed, 0.0) + value
-    return {word: dict(sorted(forms[word].items())) for word in sorted(forms)}
-
-
-def value_of(count: float, times: int, listed: int = 0) -> float:
-    """Return how often a form is typed for a word: seen ``count`` times, the word ``times``."""
-    more = _LISTED / listed if listed else 0.0
-    return (max(count - _DISCOUNT, 0.0) + more) / (times + _MORE)
-
-
-def _mean(forms: Forms, counts: TextCounts) -> float:
-    total = math.fsum(
-        counts.words[word] * math.fsum(values.values()) for word, values in forms.items()
-    )
-    return total / max(1, sum(counts.words.values()))
-
-
-def _share_of_list(
-    kinds: Sequence[NoiseKind],
-    tables: Tables,
-    evidence: Evidence,
-    slips: Iterable[Slipped],
-    per_word: float,
-    before: _Before,
-) -> float:
-    """Return the share of slips that are known misspellings, by likelihood.
-
-    Each slip is judged by the forms that the *other* dialogues have, so that a form is no better
-    known for having been typed once.
-    """
-    if not per_word:
-        return 0.0
-    forms, counts = tables.words["misspelling"], evidence.counts
-    scales = {kind.name: kind.scale for kind in kinds}
-    habits = Habits(tables.keyboard, tables.confusions)
-    pairs = []
-    for (word, typed), count in _distinct(slips).items():
-        by_letters = 0.0
-        for slip in letter_slips(word, habits, every=True):
-            if slip.put_into(word) == typed:
-                known = tables.factors[slip.kind]
-                value = math.prod(known.get(feature, 1.0) for feature in slip.features)
-                by_letters += scales[slip.kind] * value
-        known_for = forms.get(word, {}).get(typed, 0.0)
-        times = counts.words[word]
-        less = value_of(count, times) - value_of(count - 1, times) if count > 1 else 0.0
-        pairs.append((count, by_letters, max(known_for - less, 0.0) / per_word))
-    share = before.listed
-    total = math.fsum(count for count, *_ in pairs) + before.slips
-    for _ in range(_ROUNDS if total else 0):
-        mine = math.fsum(
-            count * share * listed / (share * listed + (1 - share) * letters)
-            for count, letters, listed in pairs
-            if listed or letters
-        )
-        mine += before.slips * before.listed
-        share = min(max(mine / total, 0.001), 0.95)
-    return share
 
 
 def model_file(

@@ -12,8 +12,9 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_text
 from pytest_dstfuzz.json_data import parse_json
+from pytest_dstfuzz.noise.evidence import Evidence
 from pytest_dstfuzz.noise.find import Slipped, Text, TextCounts, find, propose
-from pytest_dstfuzz.noise.fit import Evidence, fit_typing, model_file
+from pytest_dstfuzz.noise.fit import fit_typing, model_file
 from pytest_dstfuzz.noise.habits import find_habits, weigh
 from pytest_dstfuzz.noise.tables import ModelFile, NoiseKind
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon

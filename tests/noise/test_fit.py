@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from noisy_logs import clean_turns, noisy_turns
 
 from pytest_dstfuzz.noise.backoff import fit_factors
+from pytest_dstfuzz.noise.evidence import Evidence, part_of
 from pytest_dstfuzz.noise.find import Slipped, Text, TextCounts, find, neighbours, propose
-from pytest_dstfuzz.noise.fit import Evidence, fit_typing, model_file, part_of
+from pytest_dstfuzz.noise.fit import fit_typing, model_file
 from pytest_dstfuzz.noise.habits import count_habits, doubled_values, values_of
 from pytest_dstfuzz.noise.likelihood import HAPPENED, happened, mean, scores
 from pytest_dstfuzz.noise.logs import Log, fit_log

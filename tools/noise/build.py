@@ -20,8 +20,9 @@ from typing import Final
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.noise import habits
+from pytest_dstfuzz.noise.evidence import Evidence, part_of
 from pytest_dstfuzz.noise.find import Text, TextCounts, find
-from pytest_dstfuzz.noise.fit import KAPPAS, Evidence, fit_blanks, fit_typing, model_file, part_of
+from pytest_dstfuzz.noise.fit import KAPPAS, fit_blanks, fit_typing, model_file
 from pytest_dstfuzz.noise.likelihood import HAPPENED, Score, mean, scores
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.phrases import ANY_WORD
