@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from pytest_dstfuzz.cli.command import Command
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.noise.logs import LogModel
-
-SUMMARY = "fit a model of typing errors and casual writing to your own logs"
-KEPT = "nothing was written"
 
 #: With fewer slips found, most of the model is the shipped ones.
 _FEW: Final = 100
@@ -34,9 +33,7 @@ counts, no turn; but words that two dialogues or more misspell alike are in it: 
 before you share it."""
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Fit the model, write it, and say what was found."""
-    parser = Parser("dstfuzz fit-noise", f"{SUMMARY[0].upper()}{SUMMARY[1:]}.", _EXAMPLES)
+def _options(parser: Parser) -> None:
     parser.add_argument("logs", type=Path, metavar="LOGS", help="what users typed: see below")
     parser.option("--output", type=Path, metavar="FILE", required=True, help="the file to write")
     parser.option(
@@ -45,7 +42,9 @@ def run(arguments: Sequence[str]) -> int:
         metavar="NAME",
         help="of dialogues that have splits: train, val or test (default: test)",
     )
-    given = parser.parse_all(arguments)
+
+
+def _fit(given: Namespace) -> None:
     split = canonical_split(given.split)
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.files import check_apart, check_writable, write_text  # noqa: PLC0415
@@ -61,7 +60,6 @@ def run(arguments: Sequence[str]) -> int:
     found = fit_log(log, given.output.stem, load_lexicon(), *shipped)
     write_text(given.output, json.dumps(plain(found.file), ensure_ascii=False, indent=1) + "\n")
     print(printable("\n".join(_lines(found, len(log.turns), given.output))))
-    return 0
 
 
 def _lines(found: LogModel, turns: int, output: Path) -> Iterator[str]:
@@ -86,3 +84,15 @@ def _lines(found: LogModel, turns: int, output: Path) -> Iterator[str]:
             "shipped model"
         )
     yield f"written to {output}"
+
+
+COMMANDS = (
+    Command(
+        "fit-noise",
+        "fit a model of typing errors and casual writing to your own logs",
+        "nothing was written",
+        _EXAMPLES,
+        _options,
+        _fit,
+    ),
+)

@@ -52,8 +52,10 @@ def fit_typing(
     words = float(sum(evidence.counts.words.values()))
     joined = fit_blanks(evidence.counts, blanks, kappa, words, known.factors.get("blank"))
     forms = known_forms(evidence, letters, known.words.get("misspelling", {}))
+    # Every kind is possible, even where it was never seen.
     numbers = {
-        name: n + before.slips * before.letters.get(name, 0.0) for name, n in numbers.items()
+        name: count + before.slips * before.letters.get(name, 0.0) if prior else count + 0.5
+        for name, count in numbers.items()
     }
     kinds = [
         NoiseKind(name, numbers[name] / math.fsum(numbers.values()), found.per_word)
@@ -151,8 +153,7 @@ def _fit_letters(
         )
         for kind in LETTER_KINDS
     }
-    # Every kind is possible, even where it was never seen.
-    return fitted, {kind: sum(happened[kind].values()) + 0.5 for kind in LETTER_KINDS}
+    return fitted, {kind: float(sum(happened[kind].values())) for kind in LETTER_KINDS}
 
 
 def fit_blanks(

@@ -58,7 +58,8 @@ def test_a_model_comes_back_from_what_it_wrote(typing: NoiseModel):
     true = mean(score.model for score in scores(typing, new))
     found = mean(score.model for score in scores(again, new))
     uniform = mean(score.uniform for score in scores(typing, new))
-    assert true <= found < true + 0.35
+    # The one that wrote also reckons with slips of the kind `other`, which it never makes.
+    assert true - 0.15 < found < true + 0.15
     assert true + 3 < uniform
     # And how often each word slips.
     for word in WORDS:
