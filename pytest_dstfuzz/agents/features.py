@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO, Source
+from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, TYPO, Source
 from pytest_dstfuzz.perturb.edits import source_spans
 from pytest_dstfuzz.perturb.operators import Candidates
 from pytest_dstfuzz.perturb.types import Variant
@@ -31,6 +31,8 @@ SLOT_BUCKETS: Final = 16
 WORD_BUCKETS: Final = 128
 #: Distances to a slot value that are told apart: 0 to 3, further, and no value at all.
 _RINGS: Final = 6
+#: What may happen to a word, as the policies know it: what `scopes` keeps is free to them.
+_ROLES: Final = ((FREE, KEPT), (TYPO,), (LOCKED,))
 _OPERATORS: Final = max(len(item.operators) for item in SHIPPED)
 #: Impurity differences are a thousandth or so of a mean over slots; this brings them near 1.
 IMPURITY_SCALE: Final = 30.0
@@ -127,7 +129,7 @@ class TurnView:
             self.source.draft.quota / 5,
             sum(token.distance == 0 for token in tokens) / count,
             sum(token.role == TYPO for token in tokens) / count,
-            sum(token.role == FREE for token in tokens) / count,
+            sum(token.role in _ROLES[0] for token in tokens) / count,
             min(turn_index / 10, 1.0),
             float(not system),
             len(state) / 10,
@@ -201,7 +203,7 @@ def _word_features(source: Source) -> Floats:
     for index, token in enumerate(tokens):
         row = found[index]
         row[_ring(token.distance)] = 1.0
-        row[_RINGS : _RINGS + 3] = [token.role == role for role in (FREE, TYPO, LOCKED)]
+        row[_RINGS : _RINGS + 3] = [token.role in roles for roles in _ROLES]
         sides = [index + step for step in (-1, 1)]
         row[_RINGS + 3 : _RINGS + 5] = [
             0 <= side < len(tokens) and tokens[side].distance == 0 for side in sides

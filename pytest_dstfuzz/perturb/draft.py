@@ -13,8 +13,12 @@ from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, Word, is_word_character
 
 #: What may happen to a word. FREE: anything its class allows; TYPO: typing errors only
-#: (cue words of five letters and more); LOCKED: nothing.
-FREE, TYPO, LOCKED = 0, 1, 2
+#: (cue words of five letters and more); LOCKED: nothing; KEPT: neither dropped nor replaced,
+#: though the same word may be elsewhere (see `scopes`).
+FREE, TYPO, LOCKED, KEPT = 0, 1, 2, 3
+#: What may be put into a gap. SHUT: nothing; OPEN: any word; NEGATED: any but a word of degree,
+#: since the clause is negated.
+SHUT, OPEN, NEGATED = 0, 1, 2
 
 
 class Token(NamedTuple):
@@ -25,8 +29,8 @@ class Token(NamedTuple):
     #: Blanks and punctuation before the word.
     gap: str
     role: int = FREE
-    #: Whether a word may be inserted right before this one.
-    open: bool = True
+    #: What may be put right before this one.
+    open: int = OPEN
     #: Typing errors that the word can still take.
     typos: int = 1
     #: Whether an edit has touched it; further edits of it cost no quota.
@@ -43,10 +47,14 @@ class Draft(NamedTuple):
     tokens: tuple[Token, ...]
     #: What follows the last word.
     tail: str
-    #: Whether a word may be inserted after the last one.
-    open_end: bool
+    #: What may be put after the last word.
+    open_end: int
     #: Words that may still be touched; edits of touched words are free.
     quota: int
+
+    def opening(self, index: int) -> int:
+        """Return what may be put before the word ``index``, at the end for their number."""
+        return self.tokens[index].open if index < len(self.tokens) else self.open_end
 
     def start(self, index: int) -> int:
         """Return the offset at which the word ``index`` starts."""
@@ -58,11 +66,10 @@ class Draft(NamedTuple):
 class Mask(NamedTuple):
     """What guards the words of one utterance, by position."""
 
-    roles: tuple[int, ...]  #: For each word FREE, TYPO or LOCKED.
+    roles: tuple[int, ...]  #: For each word FREE, TYPO, LOCKED or KEPT.
     reasons: tuple[str, ...]  #: For each word the lock that guards it, ``""`` for a free one.
-    #: For each gap (before word i; the last is after the last word) whether a word may be inserted
-    #: there.
-    open: tuple[bool, ...]
+    #: For each gap (before word i; the last is after the last word) SHUT, OPEN or NEGATED.
+    open: tuple[int, ...]
 
 
 class Source(NamedTuple):
@@ -122,7 +129,7 @@ def insert_after(draft: Draft, index: int, word: str, name: tuple[str, str]) -> 
     """Put a blank and ``word`` after the word ``index``."""
     tokens = draft.tokens
     at = draft.start(index) + len(tokens[index].text)
-    new = _inserted(word, " ", tokens[index].distance)
+    new = _inserted(word, " ", tokens[index].distance)._replace(open=draft.opening(index + 1))
     changed = (*tokens[: index + 1], new, *tokens[index + 1 :])
     edit = Edit(*name, at, at, "", " " + word)
     return _made(draft, edit, changed, draft.quota - 1)
@@ -194,7 +201,7 @@ def join_words(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
 
 
 def _inserted(word: str, gap: str, distance: int) -> Token:
-    return Token(word, word.lower(), gap, FREE, True, 0, touched=True, distance=distance)
+    return Token(word, word.lower(), gap, FREE, OPEN, 0, touched=True, distance=distance)
 
 
 def _with_token(draft: Draft, edit: Edit, index: int, token: Token) -> EditResult:

@@ -108,7 +108,13 @@ class EditPolicy:
         """Say whether ``new`` may stand for the lower-cased word ``old``."""
         if not self.strict:
             return new != old
-        return new != old and new not in self.lexicon.antonyms(old) and not self._guard_of(new)
+        if len(old) == 1 or new == old:  # A word of one letter is not replaced whole.
+            return False
+        return new not in self.lexicon.antonyms(old) and not self._guard_of(new)
+
+    def respells(self, old: str, new: str) -> bool:
+        """Say whether ``new`` may be a misspelling of the lower-cased word ``old``."""
+        return self.harmless(new) and not (self.strict and len(old) == 1)
 
     def near(self, character: str) -> tuple[str, ...]:
         """Return the keys beside that of a character, in its case."""
@@ -171,7 +177,7 @@ class EditPolicy:
         if operator.kind == "insert":
             return self.insertable(lower)
         if operator.kind == "respell":
-            return lower != words[0] and self.harmless(lower)
+            return lower != words[0] and self.respells(words[0], lower)
         return self.replaces(words[0], lower)
 
 

@@ -29,6 +29,7 @@ from pytest_dstfuzz.perturb.masks import (
     lock_numbers,
     lock_phrases,
 )
+from pytest_dstfuzz.perturb.scopes import guard_scopes, scope_of
 from pytest_dstfuzz.perturb.value_index import ValuePieces, canonical
 from pytest_dstfuzz.perturb.words import Parts, listed, word_list
 
@@ -166,7 +167,7 @@ class Locks:
         lock_phrases(facts, self._single, reasons, glued)
         lock_numbers(facts, reasons)
         lock_names(facts, gaps, self._names(text, parts, facts, reasons, system), reasons)
-        return finish(facts, gaps, reasons, glued)
+        return finish(facts, gaps, reasons, glued, guard_scopes(facts, gaps, reasons, glued))
 
     def _mentions(self, facts: Sequence[WordFacts], values: Iterable[str]) -> list[tuple[int, int]]:
         pieces = self._values
@@ -245,6 +246,7 @@ class Locks:
             noun=pos == "noun",
             nounish=pos in {None, "noun"},
             long=len(text) >= _TYPO_LENGTH and lower.isalpha(),
+            scope=scope_of(lower, negates=contracted or "negation" in alone),
         )
 
     def _may_end_mention(self, form: str) -> bool:

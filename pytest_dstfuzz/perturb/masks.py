@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, TYPO, Mask
+from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, NEGATED, OPEN, SHUT, TYPO, Mask
 
 #: Locks whose words make one solid block with locked neighbours: nothing goes in between.
 SOLID: Final = frozenset({"user", "value", "number", "negation", "dontcare", "name"})
@@ -26,6 +26,8 @@ FAR: Final = 99
 _ANSWERS: Final = frozenset({"negation", "dontcare", "affirmation"})
 #: Locks under which a word of some length may take a typing error; a name outweighs them.
 WEAK: Final = frozenset({"cue", "reference"})
+#: Locks under which a word of any length may take one: see `scopes`.
+_SCOPED: Final = frozenset({"negated", "request"})
 _CLOSING_QUOTES: Final = ('"', "'", "”", "’", "»")
 
 
@@ -58,6 +60,7 @@ class WordFacts:
     noun: bool  #: Whether it is a noun most of the time.
     nounish: bool  #: Likewise, or of no known part of speech.
     long: bool  #: Whether it can take a typing error where it is a cue.
+    scope: str  #: What it does to the words around it, see `scopes.scope_of`.
 
 
 class Endings:
@@ -164,9 +167,16 @@ def lock_names(
 
 
 def finish(
-    facts: Sequence[WordFacts], gaps: Sequence[str], reasons: list[str], glued: list[bool]
+    facts: Sequence[WordFacts],
+    gaps: Sequence[str],
+    reasons: list[str],
+    glued: list[bool],
+    negated: Sequence[bool],
 ) -> Mask:
-    """Turn locks into roles, and close the gaps in which nothing may be inserted."""
+    """Turn locks into roles, and close the gaps in which nothing may be inserted.
+
+    ``negated`` says for each word whether its clause has a negation; empty = none has.
+    """
     roles: list[int] = []
     closed = glued
     left = ""
@@ -177,13 +187,18 @@ def finish(
         if fact.clitic or (index and (left or right) and _belong(facts, index, left, right)):
             closed[index] = True
         if right:
-            roles.append(TYPO if fact.long and right in WEAK else LOCKED)
+            weak = TYPO if fact.long and right in WEAK else LOCKED
+            roles.append(KEPT if right in _SCOPED else weak)
         else:
             roles.append(LOCKED if fact.clitic else FREE)
         left = right
     if facts and gaps[-1].startswith(_CLOSING_QUOTES):
         closed[-1] = True
-    return Mask(tuple(roles), tuple(reasons), tuple([not shut for shut in closed]))
+    states = [SHUT if shut else OPEN for shut in closed]
+    for index, inside in enumerate(negated):
+        if inside:  # A word that is put there may be read as one of either side.
+            states[index : index + 2] = [state and NEGATED for state in states[index : index + 2]]
+    return Mask(tuple(roles), tuple(reasons), tuple(states))
 
 
 @lru_cache(maxsize=1024)

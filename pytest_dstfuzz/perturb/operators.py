@@ -18,7 +18,10 @@ from typing import Any, Final, NamedTuple
 from pytest_dstfuzz.perturb import char_operators, word_operators
 from pytest_dstfuzz.perturb.draft import (
     FREE,
+    KEPT,
     LOCKED,
+    NEGATED,
+    SHUT,
     TYPO,
     Draft,
     EditResult,
@@ -31,6 +34,7 @@ from pytest_dstfuzz.perturb.draft import (
     retype,
 )
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy, UsedOperator
+from pytest_dstfuzz.perturb.scopes import DEGREES, without_degrees
 from pytest_dstfuzz.perturb.words import match_case
 from pytest_dstfuzz.transformations import Typo
 
@@ -54,14 +58,19 @@ def _gaps(draft: Draft, used: UsedOperator) -> Iterator[int]:
 
 def _insertable(draft: Draft, used: UsedOperator) -> Iterator[int]:
     """Yield the gaps for which there is something to insert."""
-    if used.operator.asks:
-        return (place for place in _gaps(draft, used) if used.ask(*_sides(draft, place)))
-    return _gaps(draft, used) if used.ask("", "") else iter(())
+    return (place for place in _gaps(draft, used) if _insertions(draft, used, place))
 
 
 def _insert(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditResult:
-    words = used.ask(*_sides(draft, place))
+    words = _insertions(draft, used, place)
     return insert_before(draft, place, words[pick(choice, len(words))], used.names)
+
+
+def _insertions(draft: Draft, used: UsedOperator, place: int) -> tuple[str, ...]:
+    """Return what may be put into a gap."""
+    sides = _sides(draft, place) if used.operator.asks else ("", "")
+    words: tuple[str, ...] = used.ask(*sides)
+    return without_degrees(words) if draft.opening(place) == NEGATED else words
 
 
 def _sides(draft: Draft, place: int) -> tuple[str, str]:
@@ -77,9 +86,10 @@ def _repeatable(draft: Draft, used: UsedOperator) -> Iterator[int]:
         return
     tokens = draft.tokens
     for index, token in enumerate(tokens):
-        open_after = tokens[index + 1].open if index + 1 < len(tokens) else draft.open_end
-        allowed = not strict or (token.role == FREE and not token.touched)
-        if open_after and allowed and used.ask(token.lower):
+        allowed = not strict or (token.role in {FREE, KEPT} and not token.touched)
+        opening = draft.opening(index + 1)
+        degree = opening == NEGATED and token.lower in DEGREES
+        if opening and allowed and not degree and used.ask(token.lower):
             yield index
 
 
@@ -129,7 +139,7 @@ def _drop(draft: Draft, used: UsedOperator, place: int, choice: float) -> EditRe
     if not used.strict or place == len(tokens):
         return made
     # One edit a gap: nothing is put where a word went, and its neighbours do not join.
-    shut = tokens[place]._replace(open=False)
+    shut = tokens[place]._replace(open=SHUT)
     changed = (*tokens[:place], shut, *tokens[place + 1 :])
     return made._replace(draft=made.draft._replace(tokens=changed))
 

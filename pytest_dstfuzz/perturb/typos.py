@@ -64,12 +64,16 @@ class TypoTable:
         harmless = self._harmless
         for start, end, choices in typos:
             head, tail = word[:start], word[end:]
-            # A mark after a whole word leaves it as it is, and so does another case.
-            good = (
-                choices
-                if start == len(word) and choices == ENDINGS
-                else tuple(new for new in choices if harmless(head + new + tail))
-            ) or tuple(new for new in choices if new and new.lower() == word[start:end].lower())
+            good: tuple[str, ...]
+            if start == len(word) and choices == ENDINGS:
+                good = choices  # A mark after a whole word leaves it as it is.
+            elif start < end == len(word) == 1:
+                good = ()  # Nothing would be left of a word of one letter: `I` is no `j`.
+            else:
+                good = tuple(new for new in choices if harmless(head + new + tail))
+            # Another case leaves a word as it is, too.
+            same = word[start:end].lower()
+            good = good or tuple(new for new in choices if new and new.lower() == same)
             if good:
                 kept.append(Typo(start, end, good))
         return tuple(kept)

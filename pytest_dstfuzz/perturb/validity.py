@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Source
+from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, NEGATED, Source
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 from pytest_dstfuzz.perturb.edits import Hunk, equal_ends, hunks
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.rates import typing_distance
+from pytest_dstfuzz.perturb.scopes import DEGREES
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS, typo_limit
 from pytest_dstfuzz.perturb.words import Word, is_word_character, marks, word_list
@@ -131,9 +132,11 @@ class StrictCheck:
 
     def _may_insert(self, source: Source, i: int, new: Sequence[str], j: int) -> bool:
         policy, words, word = self._edit_policy, source.words, new[j]
+        if source.mask.open[i] == NEGATED and word in DEGREES:
+            return False
         if word in policy.fillers or word in policy.emoji:
             return True
-        if i and words[i - 1].lower == word and source.mask.roles[i - 1] == FREE:
+        if i and words[i - 1].lower == word and source.mask.roles[i - 1] in {FREE, KEPT}:
             return True
         if word in policy.safe_insertions:
             return True
@@ -148,6 +151,8 @@ class StrictCheck:
 
     def _may_become(self, old: str, role: int, new: str) -> bool:
         policy = self._edit_policy
+        if len(old) == 1 and new != old and not (old in new and new.isalpha()):
+            return False  # A word of one letter is not replaced whole.
         if policy.harmless(new) and (
             typing_distance(old, new) <= typo_limit(len(old))
             or any(_among(new, spells(old)) for spells in policy.judged["respell"])
@@ -170,6 +175,8 @@ class StrictCheck:
                 return mask.reasons[index]
         if not gone and first < len(mask.reasons) and not mask.open[first]:
             return mask.reasons[first] or mask.reasons[first - 1] or "insertion"
+        if not gone and mask.open[first] == NEGATED and not DEGREES.isdisjoint(added):
+            return "negated"
         if added and gone:
             is_word = any(not self._edit_policy.harmless(word) for word in added)
             near = any(typing_distance(a, b) <= typo_limit(len(b)) for a in added for b in gone)

@@ -77,7 +77,8 @@ def misspelling(word: str, policy: EditPolicy) -> tuple[str, ...]:
     >>> misspelling("restaurant", strict)
     ('restaraunt', 'restaurent', 'restraunt', 'resturant')
     """
-    return tuple(filter(policy.harmless, policy.lexicon.misspellings.get(word, ())))
+    known = policy.lexicon.misspellings.get(word, ())
+    return tuple(new for new in known if policy.respells(word, new))
 
 
 @operator("word_replace", "replace")
