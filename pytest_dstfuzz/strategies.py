@@ -35,8 +35,8 @@ from pytest_dstfuzz.perturb.edits import without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.transformations import select
 
 with needs_extra("pytest_dstfuzz.strategies", "hypothesis", "hypothesis"):
     from hypothesis import assume
@@ -55,7 +55,9 @@ _NO_DATA: Final = DialogueSet("dialogues", "test", ())
 _MOST_NEWS: Final = 3
 
 
-def actions(transformations: int = 3, *, only: Sequence[str] = ()) -> st.SearchStrategy[Action]:
+def actions(
+    transformations: int = 3, *, only: Sequence[str] = (), without: Sequence[str] = ()
+) -> st.SearchStrategy[Action]:
     """Return a strategy for actions: points of the unit cube on its grid of 1/1024.
 
     Coordinates that have no effect (of transformations that are left out, of repetitions
@@ -67,11 +69,12 @@ def actions(transformations: int = 3, *, only: Sequence[str] = ()) -> st.SearchS
             names some of others.
         only: the transformations to choose among, as the option names them; the shipped six when
             empty.
+        without: those to leave out, likewise.
 
     Raises:
-        UserError: no such number, or an unknown transformation.
+        UserError: no such number, an unknown transformation, or none is left.
     """
-    space = ActionSpace(select(tuple(only)))
+    space = ActionSpace(select(tuple(only), tuple(without)))
     if not 1 <= transformations <= space.most:
         raise UserError(f"transformations must be from 1 to {space.most}, not {transformations}")
     return _actions(space, transformations, space.selection.names)
@@ -106,8 +109,8 @@ def variants(
         data: the data set of the dialogue, for its ontology and cue words; ``None`` = only
             the values of the turn's own label are known.
         settings: of these ``transformations`` (here the most that a variant associates),
-            ``only``, ``validity``, ``max_edit_rate``, ``flat_edit_rate`` and ``lock`` count;
-            ``None`` = the defaults.
+            ``only``, ``without``, ``validity``, ``max_edit_rate``, ``flat_edit_rate`` and
+            ``lock`` count; ``None`` = the defaults.
         lexicon: words to perturb with; ``None`` = those that are shipped.
         clean: what the tracker predicts for the clean turn: its values are locked where the
             data has no label or no ontology.

@@ -4,14 +4,8 @@ A transformation is what an action of the action space chooses; its operators ar
 carry it out. Names, counts, help and the action space derive from `SHIPPED`. A package or a suite
 adds its own with `operator` and `register`: in a ``conftest.py``, or as entry points
 ``pytest_dstfuzz.transformations`` (``NAME``) and ``pytest_dstfuzz.operators``
-(``TRANSFORMATION/NAME``). What is added changes no variant of a run that does not name it. The
-option ``--dst-only`` takes
-
-* a transformation: with its own operators;
-* ``TRANSFORMATION/OPERATOR``: with that operator, beside those that are named otherwise;
-* ``all``: the six that are shipped, with their own operators.
-
-So ``all,word_replace/texting`` adds an operator, and ``texting`` uses one transformation alone.
+(``TRANSFORMATION/NAME``). What is added changes no variant of a run that does not name it; how it
+is named says `selection`.
 """
 
 from __future__ import annotations
@@ -19,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args
 
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -224,60 +217,10 @@ def register(transformation: Transformation) -> Transformation:
     return transformation
 
 
-class Selection(NamedTuple):
-    """The transformations of a run and their operators."""
-
-    #: Word level first, the shipped ones of a level before the others.
-    transformations: tuple[Transformation, ...]
-    #: Those of each transformation that are in use: its own in its order, then others by name.
-    operators: tuple[tuple[str, ...], ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the transformations."""
-        return tuple(item.name for item in self.transformations)
-
-    @property
-    def written(self) -> tuple[str, ...]:
-        """The shortest list of names that `select` makes this of."""
-        found: list[str] = []
-        for item, operators in zip(self.transformations, self.operators, strict=True):
-            whole = operators[: len(item.operators)] == item.operators
-            rest = operators[len(item.operators) :] if whole else operators
-            found += [item.name] * whole + [f"{item.name}/{name}" for name in rest]
-        return tuple(found)
-
-    @property
-    def shipped(self) -> Selection:
-        """The part of it that every installation has: what a shipped agent knows."""
-        found = [
-            (item, own)
-            for item, operators in zip(self.transformations, self.operators, strict=True)
-            if item in SHIPPED and (own := tuple(n for n in operators if n in item.operators))
-        ]
-        return Selection(tuple(item for item, _ in found), tuple(own for _, own in found))
-
-
-@lru_cache(maxsize=128)
-def select(names: tuple[str, ...] = ()) -> Selection:
-    """Return what some names choose, the shipped six for none; hyphens stand for underscores."""
-    chosen: dict[str, set[str]] = {}
-    for given in names or (ALL,):
-        name, _, part = given.replace("-", "_").partition("/")
-        if name == ALL and not part:
-            for item in SHIPPED:
-                chosen.setdefault(item.name, set()).update(item.operators)
-            continue
-        found = find_transformation(name)
-        if part and part not in found.operators:
-            find_operator(name, part)
-        chosen.setdefault(name, set()).update([part] if part else found.operators)
-    transformations = sorted(map(find_transformation, chosen), key=_order)
-    operators = []
-    for item in transformations:
-        own = [name for name in item.operators if name in chosen[item.name]]
-        operators.append((*own, *sorted(chosen[item.name].difference(own))))
-    return Selection(tuple(transformations), tuple(operators))
+def operator_names() -> tuple[tuple[str, str], ...]:
+    """Return the names of all operators that are known, each after that of its transformation."""
+    labels = (label.partition("/") for label in _FUNCTIONS.names)
+    return tuple((transformation, name) for transformation, _, name in labels)
 
 
 def transformation_names() -> tuple[str, ...]:
@@ -350,12 +293,6 @@ def _check_name(name: str, what: str) -> None:
             f"{name!r} cannot be the name of {what}: lower-case letters, digits and "
             f"underscores, a letter first, and not {ALL!r}"
         )
-
-
-def _order(item: Transformation) -> tuple[bool, int, str]:
-    """Return what transformations are sorted by: not when, or whether, others are registered."""
-    shipped = TRANSFORMATIONS.index(item.name) if item in SHIPPED else len(SHIPPED)
-    return item.level != "word", shipped, item.name
 
 
 def _origin(function: Callable[..., Any]) -> tuple[object, ...]:

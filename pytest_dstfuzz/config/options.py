@@ -116,8 +116,13 @@ _VARIANT = (
     _decides(
         "only",
         Value(parsers.transformations, "NAME,...", separator=","),
-        f"only these transformations: {', '.join(TRANSFORMATIONS)}; NAME/OPERATOR for one "
-        f"operator, {ALL} for all of these beside those of others",
+        f"only these transformations ({', '.join(TRANSFORMATIONS)}) and operators: NAME or "
+        f"TRANSFORMATION/NAME, such as emoji; {ALL} for all of these beside those of others",
+    ),
+    _decides(
+        "without",
+        Value(parsers.excluded, "NAME,...", separator=","),
+        "not these transformations and operators, such as emoji,look_alike,word_drop",
     ),
     _decides(
         "search",

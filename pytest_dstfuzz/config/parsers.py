@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.config.secret import Header, OwnKey, without_credentials
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.transformations import TRANSFORMATIONS, select, transformation_names
+from pytest_dstfuzz.selection import left_out, select
+from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 
 ATTACKS = ("non-cumulative", "cumulative", "hybrid")
 VALIDITIES = ("strict", "edit-rate")
@@ -156,6 +157,11 @@ def canonical_split(name: str) -> str:
 def transformations(value: str) -> tuple[str, ...]:
     """Take names of transformations and operators; the result is in the order of application."""
     return select(names(value)).written
+
+
+def excluded(value: str) -> tuple[str, ...]:
+    """Take names of transformations and operators to leave out, in the order of application."""
+    return left_out(names(value))
 
 
 def switch(value: str) -> bool:

@@ -12,7 +12,8 @@ from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
 from pytest_dstfuzz.config.tracker_keys import KEYS
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.transformations import TRANSFORMATIONS, select
+from pytest_dstfuzz.selection import Selection, select
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
@@ -72,6 +73,7 @@ class VariantSettings:
     redraws: int = 5
     stop_at_first: bool = False
     only: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     search: str = "random"
     attack: str = "hybrid"
     validity: str = "strict"
@@ -81,6 +83,11 @@ class VariantSettings:
     relation: str = "metamorphic"
     shrink: bool = True
     seed: int = 0
+
+    @property
+    def selection(self) -> Selection:
+        """The transformations and operators in use."""
+        return select(self.only, self.without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +195,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:
         check_variant(settings.variant)
-    most = len({*TRANSFORMATIONS, *select(settings.variant.only).names})
+    most = len({*TRANSFORMATIONS, *settings.variant.selection.names})
     if settings.variant.transformations > most:
         raise UserError(
             f"transformations must be a whole number from 1 to {most}, the number of those that "

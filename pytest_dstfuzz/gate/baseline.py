@@ -167,7 +167,8 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     before = {RENAMED.get(name, name): value for name, value in before.items()}
     for name in dict.fromkeys((*after, *before)):
         old, new = before.get(name), after.get(name)
-        if old != new:
+        # A baseline of a version without an option of names has named nothing.
+        if old != new and (name in before or new != []):
             called = _NAMES.get(name, name.replace("_", "-"))
             found.append(f"{called}: {_shown(old)} in the baseline, {_shown(new)} now")
     return found

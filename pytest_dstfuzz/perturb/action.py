@@ -16,7 +16,8 @@ import numpy as np
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.transformations import SHIPPED, Selection, select
+from pytest_dstfuzz.selection import Selection, select
+from pytest_dstfuzz.transformations import SHIPPED
 
 #: Every coordinate is a multiple of ``1 / GRID``.
 GRID: Final = 1024

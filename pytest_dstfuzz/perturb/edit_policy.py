@@ -15,14 +15,13 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.typos import TypoTable
 from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import (
     KINDS,
     SHIPPED,
     Operator,
-    Selection,
     Typo,
     find_operator,
-    select,
 )
 
 #: Stop words whose addition says nothing.

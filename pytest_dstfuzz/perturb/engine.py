@@ -24,7 +24,8 @@ from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
 from pytest_dstfuzz.perturb.typos import typo_limit
 from pytest_dstfuzz.perturb.validity import StrictCheck
 from pytest_dstfuzz.perturb.words import Parts, take_apart
-from pytest_dstfuzz.transformations import Selection, of_word_level, select
+from pytest_dstfuzz.selection import Selection, select
+from pytest_dstfuzz.transformations import of_word_level
 
 #: What a position parameter may count through.
 ORDERS: Final = ("reading", "distance")
@@ -51,6 +52,7 @@ class Perturber:
         ontology: Ontology | None = None,
         cue_words: Sequence[str] = (),
         only: Sequence[str] = (),
+        without: Sequence[str] = (),
         flat_rate: bool = False,
         order: str = "reading",
     ) -> None:
@@ -64,7 +66,8 @@ class Perturber:
                 (``strict`` only).
             ontology: values whose mentions are locked (``strict`` only).
             cue_words: more words that say what a value is for (``strict`` only).
-            only: transformations and operators to use, see `transformations.select`.
+            only: transformations and operators to use, see `selection.select`.
+            without: those to leave out of them.
             flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.
             order: what the position parameters of an action count through: the places in
                 ``reading`` order, or by ``distance``, those nearest to the mention of a
@@ -89,7 +92,7 @@ class Perturber:
         self._guards = guards
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
-        self._use(select(tuple(only)))
+        self._use(select(tuple(only), tuple(without)))
 
     @classmethod
     def of(
@@ -113,6 +116,7 @@ class Perturber:
             ontology=data.ontology,
             cue_words=data.cue_words,
             only=settings.only,
+            without=settings.without,
             flat_rate=settings.flat_edit_rate,
             order=order,
         )

@@ -30,7 +30,6 @@ from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
 from pytest_dstfuzz.config.tracker_keys import table_keys
 from pytest_dstfuzz.errors import DstfuzzDeprecationWarning, UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
-from pytest_dstfuzz.transformations import select
 
 #: Options that hold a path. Of an ini file it is relative to the file, as with pytest's own.
 _PATHS = names_of("path")
@@ -154,7 +153,7 @@ def default_search(settings: Settings) -> str:
     chosen, model = settings.variant, settings.tracker
     its_own = model.checkpoint is None and chosen.validity == "strict"
     # They know none of the operators of others, which a user names to have them used.
-    its_own = its_own and select(chosen.only).shipped == select(chosen.only)
+    its_own = its_own and chosen.selection.shipped == chosen.selection
     return _AGENTS.get(model.model or "", chosen.search) if its_own else chosen.search
 
 

@@ -31,6 +31,7 @@ from pytest_dstfuzz.report.tally import (
     wobble_text,
 )
 from pytest_dstfuzz.trackers.tracker import Usage
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 _LABEL = 14
 _MOST_SLOTS = 10
@@ -84,7 +85,11 @@ def how_text(settings: VariantSettings) -> str:
     """Return in a line what was done to each turn."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     only = f" of {', '.join(settings.only)}" if settings.only else ""
-    together = min(settings.transformations, len(settings.only) or settings.transformations)
+    if settings.without:
+        only += f" without {', '.join(settings.without)}"
+    # By their names: those of others need not be at hand where a report is read.
+    used = {name.partition("/")[0] for name in settings.only or TRANSFORMATIONS}
+    together = min(settings.transformations, len(used.difference(settings.without)))
     return (
         f"{settings.variants} variants a turn, {together} transformations each"
         f"{only}; search {settings.search}, attack {settings.attack}, validity profile "

@@ -31,7 +31,8 @@ from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.protocol import Feedback, SearchTask
-from pytest_dstfuzz.transformations import TRANSFORMATIONS, select
+from pytest_dstfuzz.selection import select
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 TEXT = "could you please find me a lovely chinese place in the north of town"
 DIALOGUE = talks(1)[0]

@@ -29,6 +29,7 @@ from pytest_dstfuzz.perturb.types import Edit, Variant
 from pytest_dstfuzz.report.json_report import read_report
 from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.strategies import variants
 from pytest_dstfuzz.transformations import (
     SHIPPED,
@@ -36,7 +37,6 @@ from pytest_dstfuzz.transformations import (
     find_operator,
     operator,
     register,
-    select,
 )
 
 HERE = Path(__file__).parents[2] / "examples" / "extension"

@@ -19,7 +19,8 @@ from pytest_dstfuzz.perturb.action import (
     uniform_inertia,
 )
 from pytest_dstfuzz.perturb.types import Action
-from pytest_dstfuzz.transformations import TRANSFORMATIONS, select
+from pytest_dstfuzz.selection import select
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 SPACE = ActionSpace()
 ACTIONS = st.builds(

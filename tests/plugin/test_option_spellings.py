@@ -28,6 +28,7 @@ VALUES = {
     "transformations": "2",
     "redraws": "1",
     "only": "char_drop",
+    "without": "emoji",
     "search": "greedy",
     "attack": "cumulative",
     "validity": "edit-rate",

@@ -31,6 +31,7 @@ def settings(pytester: pytest.Pytester, table: str, name: str = "tool.pytest") -
         ("dst_flat_edit_rate = true", "flat_edit_rate", True),
         ('dst_flat_edit_rate = "no"', "flat_edit_rate", False),
         ('dst_only = ["char_drop", "word_drop"]', "only", ("word_drop", "char_drop")),
+        ('dst_without = ["emoji", "blank"]', "without", ("word_insert/emoji", "char_drop/blank")),
         ('dst_domains = ["hotel", "taxi"]', "domains", ("hotel", "taxi")),
         ('dst_lock = ["please", "/a{1,2}/"]', "lock", ("please", "/a{1,2}/")),
     ],

@@ -118,7 +118,10 @@ def test_nothing_at_all() -> None:
     assert "failure rate  n/a of the valid variants (no interval: 0 dialogues, and" in text
     assert "turns broken  0 of 0 with a valid variant: n/a (no interval: 0 dialogues, and" in text
     assert "the suite's own tracker on" in text
-    assert "transformations each of char_drop" in text
+    assert "1 transformations each of char_drop" in text
+    left = Settings.of(without=("emoji", "word_drop", "word_replace"), transformations=6)
+    text = " ".join(shown([], settings=left).split())
+    assert "4 transformations each without word_insert/emoji, word_replace, word_drop" in text
 
 
 def test_many_reasons_and_slots_are_cut(broken: TurnResult) -> None:

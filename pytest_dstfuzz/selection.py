@@ -1,0 +1,154 @@
+"""Which transformations and operators a run uses, by their names.
+
+The options ``--dst-only`` and ``--dst-without`` take
+
+* a transformation: with its own operators, and left out, with all;
+* ``TRANSFORMATION/OPERATOR``: that operator, beside those that are named otherwise;
+* ``OPERATOR``: the shipped ones of that name, in whichever transformations they are, else those of
+  others; a transformation of that name goes first;
+* ``all``: the six that are shipped, with their own operators.
+
+So ``all,texting`` adds an operator, and ``emoji`` uses one alone.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.transformations import (
+    ALL,
+    SHIPPED,
+    TRANSFORMATIONS,
+    Transformation,
+    find_operator,
+    find_transformation,
+    operator_names,
+    transformation_names,
+)
+
+
+class Selection(NamedTuple):
+    """The transformations of a run and their operators."""
+
+    #: Word level first, the shipped ones of a level before the others.
+    transformations: tuple[Transformation, ...]
+    #: Those of each transformation that are in use: its own in its order, then others by name.
+    operators: tuple[tuple[str, ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the transformations."""
+        return tuple(item.name for item in self.transformations)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The shortest list of names that `select` makes this of."""
+        found: list[str] = []
+        for item, operators in zip(self.transformations, self.operators, strict=True):
+            whole = operators[: len(item.operators)] == item.operators
+            rest = operators[len(item.operators) :] if whole else operators
+            found += [item.name] * whole + [f"{item.name}/{name}" for name in rest]
+        return tuple(found)
+
+    @property
+    def shipped(self) -> Selection:
+        """The part of it that every installation has: what a shipped agent knows."""
+        found = [
+            (item, own)
+            for item, operators in zip(self.transformations, self.operators, strict=True)
+            if item in SHIPPED and (own := tuple(n for n in operators if n in item.operators))
+        ]
+        return Selection(tuple(item for item, _ in found), tuple(own for _, own in found))
+
+
+@lru_cache(maxsize=128)
+def select(names: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> Selection:
+    """Return what some names choose, the shipped six for none.
+
+    Args:
+        names: see above; hyphens stand for underscores.
+        without: what to leave out of that, named likewise; it need not be there.
+
+    Raises:
+        UserError: an unknown name, one whose registration is broken, or nothing is left.
+    """
+    chosen: dict[str, set[str]] = {}
+    for name, part in _named(names or (ALL,)):
+        own = [part] if part else find_transformation(name).operators
+        chosen.setdefault(name, set()).update(own)
+    for name, part in _named(without):
+        left = chosen.get(name, set()) - {part} if part else set()
+        chosen[name] = left
+    chosen = {name: operators for name, operators in chosen.items() if operators}
+    if not chosen:
+        raise UserError(
+            f"nothing is left that could change a turn: without={','.join(without)} takes out all "
+            f"of only={','.join(names) or ALL}"
+        )
+    transformations = sorted(map(find_transformation, chosen), key=_order)
+    operators = []
+    for item in transformations:
+        own = [name for name in item.operators if name in chosen[item.name]]
+        operators.append((*own, *sorted(chosen[item.name].difference(own))))
+    return Selection(tuple(transformations), tuple(operators))
+
+
+def left_out(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names of what is left out as `select` takes them, each once and in its order.
+
+    >>> left_out(("repeat", "char-drop", "char_drop/any"))
+    ('word_insert/repeat', 'char_drop', 'char_insert/repeat')
+
+    Raises:
+        UserError: as `select`.
+    """
+    found = dict.fromkeys(_named(names))
+    kept = [(name, part) for name, part in found if not part or (name, "") not in found]
+    kept.sort(key=lambda pair: (_order(find_transformation(pair[0])), _rank(*pair)))
+    return tuple(f"{name}/{part}" if part else name for name, part in kept)
+
+
+def _named(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return the transformations and operators that names mean; ``""`` for all of its own."""
+    found: list[tuple[str, str]] = []
+    for given in names:
+        name, _, part = given.replace("-", "_").partition("/")
+        if part:
+            if part not in find_transformation(name).operators:
+                find_operator(name, part)
+            found.append((name, part))
+        elif name == ALL:
+            found += [(item.name, "") for item in SHIPPED]
+        elif name in TRANSFORMATIONS or name in transformation_names():
+            found.append((name, ""))
+        else:
+            found += [(owner, name) for owner in _owners(name)]
+    return found
+
+
+def _owners(name: str) -> list[str]:
+    """Return the transformations that have operators of a name: shipped ones, else others."""
+    if owners := [item.name for item in SHIPPED if name in item.operators]:
+        return owners
+    known = operator_names()
+    if owners := [owner for owner, operator in known if operator == name]:
+        for owner in owners:
+            find_operator(owner, name)
+        return owners
+    shipped = (operator for item in SHIPPED for operator in item.operators)
+    valid = {ALL, *transformation_names(), *shipped, *(operator for _, operator in known)}
+    raise unknown_name("transformation or operator", name, valid)
+
+
+def _rank(name: str, part: str) -> tuple[int, str]:
+    """Return what operators of a transformation are sorted by."""
+    own = find_transformation(name).operators
+    return own.index(part) if part in own else len(own) if part else -1, part
+
+
+def _order(item: Transformation) -> tuple[bool, int, str]:
+    """Return what transformations are sorted by: not when, or whether, others are registered."""
+    shipped = TRANSFORMATIONS.index(item.name) if item in SHIPPED else len(SHIPPED)
+    return item.level != "word", shipped, item.name
