@@ -2,10 +2,10 @@
 
     python unlikely_edits.py report.json
 
-Those are a look-alike letter of another alphabet or with an accent, an emoji, and `I` mistyped as
-another letter. Counted twice: violations that have such an edit somewhere, in their turn or in
-its context, and those that need one: it is left when all edits are gone that can be spared (the
-minimal version; of a report made with --no-dst-shrink there is none).
+Those are a look-alike letter of another alphabet or with an accent, and an emoji. Counted twice:
+violations that have such an edit somewhere, in their turn or in its context, and those that need
+one: it is left when all edits are gone that can be spared (the minimal version; of a report made
+with --no-dst-shrink there is none).
 """
 
 import json
@@ -14,20 +14,11 @@ from collections import Counter
 from pathlib import Path
 
 NAMES = {"look_alike": "a look-alike letter", "emoji": "an emoji"}
-MISTYPED_I = "I as another letter"
-
-
-def kind(edit):
-    """Name what is unlikely about an edit; None for all others."""
-    if edit["operator"] in NAMES:
-        return NAMES[edit["operator"]]
-    other_letter = edit["after"].isalpha() and edit["after"].lower() != "i"
-    return MISTYPED_I if edit["before"] in ("I", "i") and other_letter else None
 
 
 def kinds(version):
     edits = [*version["edits"], *(e for past in version["context_edits"] for e in past["edits"])]
-    return {name for edit in edits if (name := kind(edit))}
+    return {NAMES[edit["operator"]] for edit in edits if edit["operator"] in NAMES}
 
 
 def main(path):

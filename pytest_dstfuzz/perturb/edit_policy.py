@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from pytest_dstfuzz.errors import UserError, message_of
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.perturb.typos import TypoTable
+from pytest_dstfuzz.perturb.typos import TypoTable, keeps_letters
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import (
@@ -113,7 +113,7 @@ class EditPolicy:
 
     def respells(self, old: str, new: str) -> bool:
         """Say whether ``new`` may be a misspelling of the lower-cased word ``old``."""
-        return self.harmless(new) and not (self.strict and len(old) == 1)
+        return self.harmless(new) and (not self.strict or keeps_letters(old, new))
 
     def near(self, character: str) -> tuple[str, ...]:
         """Return the keys beside that of a character, in its case."""

@@ -18,6 +18,7 @@ from pytest_dstfuzz.transformations import Typo
 #: would turn a statement round. No dash at the end: it would make a number negative.
 SEPARATORS: Final = (" ", "-", ".", ",")
 ENDINGS: Final = (",", ".", ";", "!")
+_APOSTROPHE: Final = re.compile("['’]")
 _PARTS: Final = re.compile(r"[ \-.,]")
 #: Words shorter than this are not dangerous: too much would be near them.
 _SHORTEST: Final = 4
@@ -32,6 +33,21 @@ _LETTERS_A_TYPO: Final = 4
 def typo_limit(length: int) -> int:
     """Return how many typing errors a word of so many letters takes in strict."""
     return max(1, length // _LETTERS_A_TYPO)
+
+
+def keeps_letters(old: str, new: str) -> bool:
+    """Say whether the parts of one letter that a word has are still there; case does not matter.
+
+    >>> keeps_letters("I", "j"), keeps_letters("I'm", "j'm"), keeps_letters("I'm", "Im")
+    (False, False, True)
+    """
+    parts, others = (_APOSTROPHE.split(text.lower()) for text in (old, new))
+    if len(parts) != len(others):
+        return len(old) > 1
+    return all(
+        len(part) != 1 or part == other or (part in other and other.isalpha())
+        for part, other in zip(parts, others, strict=True)
+    )
 
 
 class TypoTable:
@@ -62,15 +78,16 @@ class TypoTable:
         kept = []
         # Few of these texts come again: to remember each would crowd out those that do.
         harmless = self._harmless
+        parted = len(word) == 1 or _APOSTROPHE.search(word)
         for start, end, choices in typos:
             head, tail = word[:start], word[end:]
             good: tuple[str, ...]
             if start == len(word) and choices == ENDINGS:
                 good = choices  # A mark after a whole word leaves it as it is.
-            elif start < end == len(word) == 1:
-                good = ()  # Nothing would be left of a word of one letter: `I` is no `j`.
             else:
                 good = tuple(new for new in choices if harmless(head + new + tail))
+                if parted:
+                    good = tuple(new for new in good if keeps_letters(word, head + new + tail))
             # Another case leaves a word as it is, too.
             same = word[start:end].lower()
             good = good or tuple(new for new in choices if new and new.lower() == same)

@@ -21,7 +21,7 @@ from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.rates import typing_distance
 from pytest_dstfuzz.perturb.scopes import DEGREES
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS, typo_limit
+from pytest_dstfuzz.perturb.typos import ENDINGS, SEPARATORS, keeps_letters, typo_limit
 from pytest_dstfuzz.perturb.words import Word, is_word_character, marks, word_list
 
 _ADDED_MARKS: Final = frozenset((*ENDINGS, *SEPARATORS)) - {" "}
@@ -151,8 +151,8 @@ class StrictCheck:
 
     def _may_become(self, old: str, role: int, new: str) -> bool:
         policy = self._edit_policy
-        if len(old) == 1 and new != old and not (old in new and new.isalpha()):
-            return False  # A word of one letter is not replaced whole.
+        if not keeps_letters(old, new):
+            return False
         if policy.harmless(new) and (
             typing_distance(old, new) <= typo_limit(len(old))
             or any(_among(new, spells(old)) for spells in policy.judged["respell"])

@@ -86,14 +86,13 @@ def test_violations_that_hang_on_unlikely_edits_are_counted(tmp_path: Path) -> N
             "minimal": minimal,
         }
 
-    swapped, mistyped = edit("swap", "th", "ht"), edit("keyboard", "I", "J")
+    swapped = edit("swap", "th", "ht")
     letter, emoji = edit("look_alike", "I", "Ι"), edit("emoji", "", ":)")
     variants = [
         violation([swapped, letter], [emoji], [swapped]),
-        violation([mistyped, edit("repeat", "i", "ii")], [], [mistyped]),
+        violation([emoji, edit("repeat", "i", "ii")], [], [emoji]),
         violation([swapped], [], None),
-        # Dropped or doubled, it is a slip like any other.
-        violation([edit("any", "I", ""), edit("repeat", "i", "I")], [], []),
+        violation([edit("any", "I", ""), swapped], [], []),
         {**violation([emoji], [], [emoji]), "outcome": "held"},
     ]
     path = tmp_path / "report.json"
@@ -102,8 +101,8 @@ def test_violations_that_hang_on_unlikely_edits_are_counted(tmp_path: Path) -> N
     command = [sys.executable, str(script), str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     somewhere, needed = done.stdout.splitlines()
-    assert somewhere.startswith("with such an edit: 2 of 4 {'I as another letter': 1, 'a look-")
-    assert needed == "that need one: 1 of 3 {'I as another letter': 1}"
+    assert somewhere == "with such an edit: 2 of 4 {'a look-alike letter': 1, 'an emoji': 2}"
+    assert needed == "that need one: 1 of 3 {'an emoji': 1}"
     path.write_text(json.dumps({"turns": []}), encoding="utf-8")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "the report has no violations\n")

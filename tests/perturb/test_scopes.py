@@ -117,6 +117,11 @@ def test_a_word_of_one_letter_is_not_replaced_whole(utterance: str, lexicon: Lex
                 assert not alone, variant
 
 
+def test_a_mark_may_follow_a_word_of_one_letter(strict: Perturber) -> None:
+    texts = {variant.text for variant in tries(strict, "so am I", 600)}
+    assert any(text.endswith("I!") for text in texts)
+
+
 def test_edit_rate_replaces_a_word_of_one_letter(lexicon: Lexicon) -> None:
     perturber = Perturber(lexicon, validity="edit-rate", only=["char_replace"])
     texts = {variant.text[0] for variant in tries(perturber, "I need a thing")}
