@@ -65,11 +65,8 @@ def build(multiwoz: Path, sgd: Path, cmudict: Path, output: Path) -> None:
     lexicon = load_lexicon()
     spoken = sources.read_sgd(sgd)
     texts = [*sources.read_multiwoz(multiwoz), *spoken.user, *spoken.system]
-    counts = TextCounts.of(text for _, text in texts)
-    say(f"{len(texts):,} texts, {sum(counts.words.values()):,} words")
-    slips = find(texts, sources.read_slips(), counts)
-    evidence = Evidence(counts, slips, lexicon.misspellings, keyboard(lexicon))
-    say(f"{len(slips):,} slips of {len({s[:2] for s in slips}):,} kinds")
+    evidence = gathered(texts, lexicon)
+    counts = evidence.counts
     for line in held_out(evidence, texts):
         say(line)
     kappa = chosen_kappa(evidence)
@@ -79,6 +76,15 @@ def build(multiwoz: Path, sgd: Path, cmudict: Path, output: Path) -> None:
     user = [text for _, text in spoken.user]
     write(output, casual(spoken.user, user, evidence))
     write(output, speech(cmudict, counts.words, user, lexicon))
+
+
+def gathered(texts: Sequence[Text], lexicon: Lexicon) -> Evidence:
+    """Return what a model of typing is fitted to: the texts' words, and slips that were read."""
+    counts = TextCounts.of(text for _, text in texts)
+    say(f"{len(texts):,} texts, {sum(counts.words.values()):,} words")
+    slips = find(texts, sources.read_slips(), counts)
+    say(f"{len(slips):,} slips of {len({s[:2] for s in slips}):,} kinds")
+    return Evidence(counts, slips, lexicon.misspellings, keyboard(lexicon))
 
 
 TYPING: Final = (
@@ -119,17 +125,21 @@ def chosen_kappa(evidence: Evidence) -> float:
     return min(KAPPAS, key=bits)
 
 
+def model_without(evidence: Evidence, texts: Sequence[Text], number: int) -> NoiseModel:
+    """Return the model of typing that is fitted to all parts of the dialogues but one."""
+    kept, held = evidence.part(number, FOLDS)
+    others = (text for source, text in texts if part_of(source, FOLDS) != number)
+    fitted_to = replace(evidence, counts=TextCounts.of(others), slips=kept)
+    kappa = chosen_kappa(fitted_to)
+    say(f"  fold {number}: {len(held)} slips, a prior of {kappa:g}")
+    return NoiseModel(model_file("", 0.0, (), *fit_typing(fitted_to, kappa=kappa)))
+
+
 def held_out(evidence: Evidence, texts: Sequence[Text]) -> list[str]:
     """Return the lines of a table: bits per slip of dialogues that a model was not fitted to."""
     found: list[Score] = []
     for number in range(FOLDS):
-        kept, held = evidence.part(number, FOLDS)
-        others = (text for source, text in texts if part_of(source, FOLDS) != number)
-        fitted_to = replace(evidence, counts=TextCounts.of(others), slips=kept)
-        kappa = chosen_kappa(fitted_to)
-        model = NoiseModel(model_file("", 0.0, (), *fit_typing(fitted_to, kappa=kappa)))
-        found += scores(model, held)
-        say(f"  fold {number}: {len(held)} slips, a prior of {kappa:g}")
+        found += scores(model_without(evidence, texts, number), evidence.part(number, FOLDS)[1])
     lines = [
         "| what happened | slips | uniform edits | the model | saved | of which word |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
