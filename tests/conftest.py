@@ -49,10 +49,16 @@ _OUTSIDE = (
 )
 
 
+#: Runs within tests do without the plugin of hypothesis: to load it is three quarters of what
+#: starting pytest takes, and there are many hundreds of them.
+_LIGHT = ("-p", "no:hypothesispytest")
+
+
 @pytest.fixture(autouse=True)
 def _same_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in _OUTSIDE:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", " ".join(_LIGHT))
 
 
 @pytest.fixture(autouse=True)
@@ -65,8 +71,9 @@ def _no_run_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _checked(run: Callable[..., pytest.RunResult]) -> Callable[..., pytest.RunResult]:
     @functools.wraps(run)
-    def checked(*args: Any, **options: Any) -> pytest.RunResult:
-        result = run(*args, **options)
+    def checked(self: pytest.Pytester, *args: Any, **options: Any) -> pytest.RunResult:
+        # Its fixture takes the variable away.
+        result = run(self, *_LIGHT, *args, **options)
         crashed = [line for line in result.outlines if line.startswith("INTERNALERROR>")]
         if result.ret == pytest.ExitCode.INTERNAL_ERROR or crashed:
             pytest.fail("a run of pytest within this test crashed, see what it printed")
