@@ -7,6 +7,7 @@ import math
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
+from textwrap import shorten
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,8 +23,8 @@ _NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "numbe
 _NAMES |= {"string": "text", "integer": "whole number"}  # as JSON Schema calls them
 _STEP = re.compile(r"([^.\[\]]+)(?!\])|\[(\d+)\]")
 _PLACE = re.compile(r" - at `\$\.?(.*)`$")
-#: Characters of a key that a message shows.
-_SHOWN = 40
+#: Characters of a key and of a value that a message shows.
+_SHOWN, _LONGEST = 40, 200
 
 
 def to_json(value: object) -> Any:
@@ -121,7 +122,7 @@ def _in_words(message: str, data: object) -> str:
 
     def expected(kinds: re.Match[str]) -> str:
         try:
-            shown = reprlib.repr(_at(data, place))
+            shown = shorten(reprlib.repr(_at(data, place)), _LONGEST, placeholder="...")
         except (LookupError, TypeError):
             shown = with_article(kinds[2].split(" | "))
         return f"{shown} where {with_article(kinds[1].split(' | '))} is expected"
