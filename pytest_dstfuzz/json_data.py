@@ -109,6 +109,11 @@ def _built(kind: type[Any], data: object) -> object:
     return kind(msgspec.convert(data, dict[str, str]))
 
 
+def shown_value(value: object) -> str:
+    """Return a value as messages show it: its beginning, where it is a long one."""
+    return shorten(reprlib.repr(value), _LONGEST, placeholder="...")
+
+
 def _in_words(message: str, data: object) -> str:
     """Return what `msgspec` says as messages are written here: the place first, the value shown.
 
@@ -122,7 +127,7 @@ def _in_words(message: str, data: object) -> str:
 
     def expected(kinds: re.Match[str]) -> str:
         try:
-            shown = shorten(reprlib.repr(_at(data, place)), _LONGEST, placeholder="...")
+            shown = shown_value(_at(data, place))
         except (LookupError, TypeError):
             shown = with_article(kinds[2].split(" | "))
         return f"{shown} where {with_article(kinds[1].split(' | '))} is expected"

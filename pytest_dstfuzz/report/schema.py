@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from pytest_dstfuzz.json_data import with_article
+from pytest_dstfuzz.json_data import shown_value, with_article
 
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
@@ -45,7 +44,7 @@ def _problems(value: Any, schema: Mapping[str, Any], check: _Check, at: str) -> 
     kinds = [wanted] if isinstance(wanted, str) else wanted
     if kinds and not _is_of(value, kinds):
         # All else in the schema is about values of the type.
-        yield f"{at}: {reprlib.repr(value)} where {with_article(kinds)} is expected"
+        yield f"{at}: {shown_value(value)} where {with_article(kinds)} is expected"
         return
     for keyword, rule in schema.items():
         if keyword == "$ref":
@@ -56,7 +55,7 @@ def _problems(value: Any, schema: Mapping[str, Any], check: _Check, at: str) -> 
         elif keyword in _STRUCTURE:
             yield from _inside(value, keyword, schema, check, at)
         elif keyword not in _NOTES and not _holds(value, keyword, rule):
-            yield f"{at}: {reprlib.repr(value)} breaks {keyword} {rule!r}"
+            yield f"{at}: {shown_value(value)} breaks {keyword} {rule!r}"
 
 
 def _inside(
