@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator
@@ -47,7 +46,7 @@ def _options(parser: Parser) -> None:
 def _fit(given: Namespace) -> None:
     split = canonical_split(given.split)
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.files import check_apart, check_writable, write_text  # noqa: PLC0415
+    from pytest_dstfuzz.files import check_apart, check_writable, write_json  # noqa: PLC0415
     from pytest_dstfuzz.noise.logs import fit_log, read_log  # noqa: PLC0415
     from pytest_dstfuzz.noise.model import NoiseModel  # noqa: PLC0415
     from pytest_dstfuzz.noise.tables import plain  # noqa: PLC0415
@@ -58,7 +57,7 @@ def _fit(given: Namespace) -> None:
     shipped = (NoiseModel.load(name).file for name in ("typing", "casual"))
     log = read_log(given.logs, split)
     found = fit_log(log, given.output.stem, load_lexicon(), *shipped)
-    write_text(given.output, json.dumps(plain(found.file), ensure_ascii=False, indent=1) + "\n")
+    write_json(given.output, plain(found.file))
     print(printable("\n".join(_lines(found, len(log.turns), given.output))))
 
 

@@ -7,14 +7,13 @@ told by the words beside it.
 from __future__ import annotations
 
 import math
-import string
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.perturb.words import one_letter_away, word_list
 
 #: Slips with fewer letters are mostly abbreviations, endings and names.
 SHORTEST: Final = 4
@@ -60,17 +59,6 @@ class TextCounts:
         return counts
 
 
-def neighbours(word: str) -> set[str]:
-    """Return what is one letter from a word: left out, put in, replaced, or two swapped."""
-    parts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
-    letters = string.ascii_lowercase
-    found = {head + tail[1:] for head, tail in parts if tail}
-    found |= {head + tail[1] + tail[0] + tail[2:] for head, tail in parts if len(tail) > 1}
-    found |= {head + new + tail[1:] for head, tail in parts if tail for new in letters}
-    found |= {head + new + tail for head, tail in parts for new in letters}
-    return found - {word}
-
-
 def propose(
     counts: TextCounts,
     is_word: Callable[[str], bool],
@@ -91,7 +79,7 @@ def propose(
     for typed, count in counts.words.items():
         if len(typed) < SHORTEST or not _is_spelled(typed) or typed in known or is_word(typed):
             continue
-        meant = {word for word in neighbours(typed) & frequent if len(word) >= SHORTEST - 1}
+        meant = {word for word in one_letter_away(typed) & frequent if len(word) >= SHORTEST - 1}
         meant = {word for word in meant if counts.words[word] >= RARER * count}
         halves = {
             f"{typed[:place]} {typed[place:]}"

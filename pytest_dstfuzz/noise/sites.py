@@ -18,26 +18,18 @@ MOST: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class Slip(Edit):
     """What a person may do to a word, as an edit of the clean utterance."""
 
     #: As models have it: `keyboard`, `missing`, `blank`, `texting` ...
     kind: str
-    #: As edits record them.
-    transformation: str
-    operator: str
-    #: Offsets in the clean utterance, in code points.
-    start: int
-    end: int
-    before: str
-    after: str
     #: How often it is expected at slip rate 1; its probability at the rate ``r`` is ``r * weight``,
     #: but where the weights of its site are very large together: see `Site.share`.
     weight: float
 
     @property
     def edit(self) -> Edit:
-        """The slip as an edit of the clean utterance."""
+        """The edit alone."""
         return Edit(
             self.transformation, self.operator, self.start, self.end, self.before, self.after
         )
@@ -199,5 +191,5 @@ class Site:
         start, end = offset + change.start, offset + change.end
         before = self.utterance[start:end]
         return Slip(
-            change.kind, *KINDS[change.kind], start, end, before, change.after, change.weight
+            *KINDS[change.kind], start, end, before, change.after, change.kind, change.weight
         )

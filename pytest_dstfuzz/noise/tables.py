@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.errors import DataError, nearest
 from pytest_dstfuzz.files import read_versioned
-from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.noise.letters import LETTER_KINDS
 
 #: Raised whenever the layout of the file changes.
@@ -135,32 +135,13 @@ def _between(what: str, value: float, most: float = 1e9) -> None:
 
 def plain(file: ModelFile) -> dict[str, Any]:
     """Return the content as JSON has it; numbers have four digits."""
-    return {
-        "format": file.format,
-        "name": file.name,
-        "slip_rate": file.slip_rate,
-        "sources": list(file.sources),
-        "kinds": [
-            {"name": kind.name, "share": _short(kind.share), "per_word": _short(kind.per_word)}
-            for kind in file.kinds
-        ],
-        "tables": {
-            "keyboard": dict(file.tables.keyboard),
-            "confusions": dict(file.tables.confusions),
-            "factors": {
-                name: {feature: _short(factor) for feature, factor in factors.items()}
-                for name, factors in file.tables.factors.items()
-            },
-            "words": {
-                name: {
-                    word: {form: _short(value) for form, value in forms.items()}
-                    for word, forms in words.items()
-                }
-                for name, words in file.tables.words.items()
-            },
-        },
-    }
+    found: dict[str, Any] = _rounded(to_json(file))
+    return found
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.4g}")
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value

@@ -7,11 +7,11 @@ negation (``there`` -> ``thre``).
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final
 
+from pytest_dstfuzz.perturb.words import one_letter_away
 from pytest_dstfuzz.transformations import Typo
 
 #: What a typing error leaves inside a word, and at its end. No question mark: it
@@ -65,7 +65,10 @@ class TypoTable:
     ) -> None:
         self._is_word = is_word
         self._dangerous = frozenset(
-            near for word in dangerous if len(word) >= _SHORTEST for near in _neighbourhood(word)
+            near
+            for word in dangerous
+            if len(word) >= _SHORTEST
+            for near in (word, *one_letter_away(word))
         )
         self.harmless = lru_cache(maxsize=1 << 16)(self._harmless)
 
@@ -111,13 +114,3 @@ class TypoTable:
         if len(piece) < 2:
             return bool(piece) and piece not in _TEXTING
         return not (self._is_word and self._is_word(piece)) and piece not in self._dangerous
-
-
-def _neighbourhood(word: str) -> set[str]:
-    """Return everything within one typing error of ``word``, itself included."""
-    parts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
-    drops = {head + tail[1:] for head, tail in parts if tail}
-    swaps = {head + tail[1] + tail[0] + tail[2:] for head, tail in parts if len(tail) > 1}
-    changes = {h + c + t[1:] for h, t in parts if t for c in string.ascii_lowercase}
-    inserts = {head + c + tail for head, tail in parts for c in string.ascii_lowercase}
-    return drops | swaps | changes | inserts | {word}

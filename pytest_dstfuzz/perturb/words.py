@@ -10,6 +10,7 @@ word characters, so that no utterance is without something to work on unless it 
 from __future__ import annotations
 
 import re
+import string
 from functools import lru_cache
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -72,6 +73,17 @@ def word_list(text: str) -> list[str]:
     """Return the lower-cased words of ``text`` in reading order."""
     # One lower-case over the whole is quicker; spans are not needed here.
     return _WORD.findall(text.lower())
+
+
+def one_letter_away(word: str) -> set[str]:
+    """Return what is one letter from a word: left out, put in, replaced, or two swapped."""
+    parts = [(word[:place], word[place:]) for place in range(len(word) + 1)]
+    letters = string.ascii_lowercase
+    found = {head + tail[1:] for head, tail in parts if tail}
+    found |= {head + tail[1] + tail[0] + tail[2:] for head, tail in parts if len(tail) > 1}
+    found |= {head + new + tail[1:] for head, tail in parts if tail for new in letters}
+    found |= {head + new + tail for head, tail in parts for new in letters}
+    return found - {word}
 
 
 def listed(text: str) -> frozenset[str]:

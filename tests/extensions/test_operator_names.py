@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pytest_dstfuzz import transformations
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -18,23 +16,14 @@ from pytest_dstfuzz.strategies import actions
 from pytest_dstfuzz.transformations import (
     SHIPPED,
     Transformation,
-    find_operator,
     operator,
     register,
 )
 
+pytestmark = pytest.mark.usefixtures("operators_as_before")
+
 TEXT = "please give me some more information about a movie, we are several people and thanks"
 SIX = tuple(item.name for item in SHIPPED)
-
-
-@pytest.fixture(autouse=True)
-def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    find_operator("word_insert", "filler")  # The shipped ones stay.
-    monkeypatch.setattr(transformations, "_OPERATORS", dict(transformations._OPERATORS))
-    for registry in (transformations._TRANSFORMATIONS, transformations._FUNCTIONS):
-        monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    yield
-    select.cache_clear()
 
 
 def made(*, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> set[str]:

@@ -6,7 +6,7 @@ import doctest
 import json
 import runpy
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import find
 
-from pytest_dstfuzz import transformations
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.settings import build_settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
@@ -34,24 +33,15 @@ from pytest_dstfuzz.strategies import variants
 from pytest_dstfuzz.transformations import (
     SHIPPED,
     Transformation,
-    find_operator,
     operator,
     register,
 )
 
+pytestmark = pytest.mark.usefixtures("operators_as_before")
+
 HERE = Path(__file__).parents[2] / "examples" / "extension"
 TEXT = "please give me some more information about a movie, we are several people and thanks"
 SHARES = ("word_replace/texting", "char_replace/wrong_case", "dialect")
-
-
-@pytest.fixture(autouse=True)
-def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    find_operator("word_insert", "filler")  # The shipped ones stay.
-    monkeypatch.setattr(transformations, "_OPERATORS", dict(transformations._OPERATORS))
-    for registry in (transformations._TRANSFORMATIONS, transformations._FUNCTIONS):
-        monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    yield
-    select.cache_clear()
 
 
 @pytest.fixture

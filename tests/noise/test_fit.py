@@ -12,15 +12,16 @@ from noisy_logs import clean_turns, noisy_turns
 
 from pytest_dstfuzz.noise.backoff import fit_factors
 from pytest_dstfuzz.noise.evidence import Evidence, part_of
-from pytest_dstfuzz.noise.find import Slipped, Text, TextCounts, find, neighbours, propose
+from pytest_dstfuzz.noise.find import Slipped, Text, TextCounts, find, propose
 from pytest_dstfuzz.noise.fit import fit_typing, model_file
 from pytest_dstfuzz.noise.habits import count_habits, doubled_values, values_of
-from pytest_dstfuzz.noise.likelihood import HAPPENED, happened, mean, scores
 from pytest_dstfuzz.noise.logs import Log, fit_log
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.tables import plain
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.words import one_letter_away
 from pytest_dstfuzz.seeding import stream
+from tools.noise.likelihood import HAPPENED, happened, mean, scores
 
 WORDS = (
     "restaurant",
@@ -225,6 +226,6 @@ def test_words_that_are_written_twice():
 
 
 def test_neighbours_are_one_letter_away():
-    assert {"b", "ba", "aab", "a", "abz", "zb"} <= neighbours("ab")
-    assert len(neighbours("ab")) == 2 + 1 + 2 * 25 + 3 * 26 - 2
-    assert "ab" not in neighbours("ab")
+    assert {"b", "ba", "aab", "a", "abz", "zb"} <= one_letter_away("ab")
+    assert len(one_letter_away("ab")) == 2 + 1 + 2 * 25 + 3 * 26 - 2
+    assert "ab" not in one_letter_away("ab")

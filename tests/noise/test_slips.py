@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dstfuzz.noise.find import neighbours
 from pytest_dstfuzz.noise.letters import Habits, letter_slips
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.phrases import places, word_slips
 from pytest_dstfuzz.noise.tables import Tables
+from pytest_dstfuzz.perturb.words import one_letter_away
 
 HABITS = Habits({"a": "qs", "t": "ry", "e": "wr", "h": "gj"}, {"a": "e"})
 WORDS = Tables(
@@ -116,4 +116,4 @@ def test_any_letter_makes_every_text_one_letter_away(typing: NoiseModel):
         "taxi"[: s.start] + s.after + "taxi"[s.end :]
         for s in typing.of("taxi", every=True).sites[0].slips
     }
-    assert neighbours("taxi") <= texts
+    assert one_letter_away("taxi") <= texts

@@ -26,17 +26,17 @@ import numpy as np
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.noise.evidence import Evidence, part_of
-from pytest_dstfuzz.noise.find import RARER, SHORTEST, Text, find, neighbours
+from pytest_dstfuzz.noise.find import RARER, SHORTEST, Text, find
 from pytest_dstfuzz.noise.letters import LETTER_KINDS
-from pytest_dstfuzz.noise.likelihood import happened
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.perturb.words import take_apart, word_list
+from pytest_dstfuzz.perturb.words import one_letter_away, take_apart, word_list
 from tools.noise import sources
 from tools.noise.blind_score import MADE, REAL, print_score, write_key, write_sheet
 from tools.noise.build import FOLDS, gathered, model_without, say
+from tools.noise.likelihood import happened
 
 #: Items of each half.
 ITEMS: Final = 200
@@ -232,7 +232,7 @@ class Maker(NamedTuple):
         if " " in word:
             first, _, second = word.partition(" ")
             return counts.pairs[first, second] >= enough
-        near = len(word) >= SHORTEST - 1 and word in neighbours(typed)
+        near = len(word) >= SHORTEST - 1 and word in one_letter_away(typed)
         return near and lexicon.is_word(word) and counts.words[word] >= enough
 
 

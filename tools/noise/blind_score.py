@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.campaign.intervals import binomial_interval
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_text, write_text
-from pytest_dstfuzz.noise.likelihood import HAPPENED
+from tools.noise.likelihood import HAPPENED
 
 REAL: Final = "real"
 MADE: Final = "made"

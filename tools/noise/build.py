@@ -23,12 +23,12 @@ from pytest_dstfuzz.noise import habits
 from pytest_dstfuzz.noise.evidence import Evidence, part_of
 from pytest_dstfuzz.noise.find import Text, TextCounts, find
 from pytest_dstfuzz.noise.fit import KAPPAS, fit_blanks, fit_typing, model_file
-from pytest_dstfuzz.noise.likelihood import HAPPENED, Score, mean, scores
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.phrases import ANY_WORD
 from pytest_dstfuzz.noise.tables import ModelFile, NoiseKind, Tables, plain
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from tools.noise import sources
+from tools.noise.likelihood import HAPPENED, Score, mean, scores
 
 #: Slips per word where a run names no other rate.
 SLIP_RATE: Final = 0.02

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.noise.find import Slipped, neighbours
+from pytest_dstfuzz.noise.find import Slipped
 from pytest_dstfuzz.noise.letters import Habits, letter_slips
 from pytest_dstfuzz.noise.model import NoiseModel
+from pytest_dstfuzz.perturb.words import one_letter_away
 
 #: What happened -> in words, in the order of tables. They do not depend on a model.
 HAPPENED: Final[Mapping[str, str]] = {
@@ -44,7 +45,7 @@ def scores(model: NoiseModel, slips: Iterable[Slipped]) -> list[Score]:
 def _score(model: NoiseModel, word: str, typed: str) -> Score:
     site = model.of(word, every=True).sites[-1]
     weight = site.texts.get(typed[site.start :], 0.0)
-    alike = len(neighbours(word.rpartition(" ")[2])) + (" " in word)
+    alike = len(one_letter_away(word.rpartition(" ")[2])) + (" " in word)
     return Score(
         happened(word, typed, model.file.tables.keyboard),
         -math.log2(weight / site.weight) if weight else math.inf,
