@@ -59,6 +59,17 @@ SHIPPED: Final = (
     Transformation("char_replace", "char", ("look_alike", "keyboard", "swap")),
     Transformation("char_drop", "char", ("blank", "any"), ("position", "operator")),
 )
+#: More operators of theirs, which only runs use that name them, or whose profile does. They do what
+#: a noise model says, see `SLIP`.
+EXTRA: Final = (
+    "word_replace/texting",
+    "word_replace/contraction",
+    "word_replace/homophone",
+    "char_replace/confusion",
+    "char_replace/case",
+    "char_drop/apostrophe",
+    "char_drop/full_stop",
+)
 #: Their names, in the order in which they are applied.
 TRANSFORMATIONS: Final = tuple(item.name for item in SHIPPED)
 
@@ -92,6 +103,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "punctuate": Kind("char", ("word",)),
     "join": Kind("char", ("left", "right"), chooses=False),
 }
+#: What those of `EXTRA` do: no function is asked where they may work, but the noise model.
+SLIP: Final = "slip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +114,7 @@ class Operator:
     Attributes:
         transformation: name of the transformation.
         name: as edits record it.
-        kind: one of `KINDS`.
+        kind: one of `KINDS`, or `SLIP`.
         function: what may be done, of the words that `KINDS` says, and of the `EditPolicy`.
         asks: whether it is asked about words; else it says the same everywhere.
         policy: whether it takes the policy.
@@ -122,6 +135,8 @@ class Operator:
     @property
     def level(self) -> Level:
         """``word`` or ``char``."""
+        if self.kind == SLIP:
+            return find_transformation(self.transformation).level
         return KINDS[self.kind].level
 
     @property
@@ -173,7 +188,8 @@ def operator(transformation: str, kind: str, *, name: str = "") -> Callable[[F],
     def decorate(function: F) -> F:
         found = _operator(transformation, name or function.__name__, kind, function)
         ours = {item.name: item.operators for item in SHIPPED}
-        if found.name in ours.get(transformation, ()) and not found.shipped:
+        own = found.name in ours.get(transformation, ()) or found.label in EXTRA
+        if own and not found.shipped:
             raise UserError(f"{found.label} is an operator of pytest-dstfuzz: take another name")
         known = _OPERATORS.setdefault(found.label, found)
         if _origin(known.function) != _origin(function):
@@ -219,8 +235,13 @@ def register(transformation: Transformation) -> Transformation:
 
 def operator_names() -> tuple[tuple[str, str], ...]:
     """Return the names of all operators that are known, each after that of its transformation."""
-    labels = (label.partition("/") for label in _FUNCTIONS.names)
+    labels = (label.partition("/") for label in (*EXTRA, *_FUNCTIONS.names))
     return tuple((transformation, name) for transformation, _, name in labels)
+
+
+def _unasked() -> tuple[()]:
+    """Propose nothing: the noise model does."""
+    return ()
 
 
 def transformation_names() -> tuple[str, ...]:
@@ -241,11 +262,13 @@ def find_transformation(name: str) -> Transformation:
 def find_operator(transformation: str, name: str) -> Operator:
     """Return an operator by the names of its transformation and its own."""
     label, about = f"{transformation}/{name}", find_transformation(transformation)
+    if label in EXTRA:
+        return Operator(transformation, name, SLIP, _unasked, asks=False, policy=False)
     if label not in _OPERATORS:
         names = _FUNCTIONS.names
         if label not in names:
             own = (f"{transformation}/{known}" for known in about.operators)
-            raise unknown_name("operator", label, {*names, *own} - {label})
+            raise unknown_name("operator", label, {*names, *own, *EXTRA} - {label})
         function = _FUNCTIONS.find(label)
         if label not in _OPERATORS or _OPERATORS[label].function is not function:
             raise UserError(

@@ -171,6 +171,7 @@ def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> Vari
         edits=variant.edits,
         edit_w=variant.edit_w,
         edit_c=variant.edit_c,
+        log_probability=variant.log_probability,
         valid=attempt.to_run,
         reason=reason,
         outcome=outcome,

@@ -116,6 +116,9 @@ class VariantResult:
     edits: tuple[Edit, ...]
     edit_w: float
     edit_c: float
+    #: Natural logarithm of how likely the noise model makes it, given that no lock is touched;
+    #: ``None`` in profiles without one, and for what it cannot make.
+    log_probability: float | None = None
     #: Passed the validity profile and was run; false for a duplicate.
     valid: bool
     #: Why it was not run, or the tracker's error; ``""`` otherwise.

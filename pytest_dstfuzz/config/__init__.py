@@ -11,9 +11,11 @@ from pytest_dstfuzz.config.options import parse_option as parse_option
 from pytest_dstfuzz.config.parsers import ATTACKS as ATTACKS
 from pytest_dstfuzz.config.parsers import SPLIT_ALIASES as SPLIT_ALIASES
 from pytest_dstfuzz.config.parsers import SPLITS as SPLITS
-from pytest_dstfuzz.config.parsers import VALIDITIES as VALIDITIES
 from pytest_dstfuzz.config.parsers import Option as Option
 from pytest_dstfuzz.config.parsers import canonical_split as canonical_split
+from pytest_dstfuzz.config.profiles import PROFILES as PROFILES
+from pytest_dstfuzz.config.profiles import VALIDITIES as VALIDITIES
+from pytest_dstfuzz.config.profiles import Profile as Profile
 from pytest_dstfuzz.config.secret import MASK as MASK
 from pytest_dstfuzz.config.secret import Address as Address
 from pytest_dstfuzz.config.secret import Header as Header

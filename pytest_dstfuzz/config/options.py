@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_dstfuzz.config import parsers, rates
 from pytest_dstfuzz.config.parsers import PARTS, SWITCH, Option, Scope, Value
+from pytest_dstfuzz.config.profiles import VALIDITIES
 from pytest_dstfuzz.config.tracker_keys import SERVICES, TRACKER_KEYS, keys_of
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
@@ -140,8 +141,21 @@ _VARIANT = (
     ),
     _decides(
         "validity",
-        Value(parsers.choice("validity profile", parsers.VALIDITIES), "PROFILE"),
-        "strict (edit rates and locks on meaning; default) or edit-rate (edit rates alone)",
+        Value(parsers.choice("validity profile", VALIDITIES), "PROFILE"),
+        "strict (edit rates and locks on meaning; default), natural (those, and only slips that "
+        "people make, by the noise model) or edit-rate (edit rates alone)",
+    ),
+    _decides(
+        "noise",
+        Value(parsers.noise_models, "NAME,...", separator=","),
+        "noise models: typing, casual, speech, or the path of a file of dstfuzz fit-noise; several "
+        "share the slips, equally or by weights as in typing=3,casual (default: typing,casual)",
+    ),
+    _decides(
+        "slip_rate",
+        Value(rates.parse_rate, "RATE", float),
+        "slips per word that people make, such as 2%: what the probabilities of variants are "
+        "reckoned with (default: that of the noise models)",
     ),
     _decides(
         "max_edit_rate",

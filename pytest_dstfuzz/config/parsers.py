@@ -12,7 +12,6 @@ from pytest_dstfuzz.selection import left_out, select
 from pytest_dstfuzz.transformations import TRANSFORMATIONS, transformation_names
 
 ATTACKS = ("non-cumulative", "cumulative", "hybrid")
-VALIDITIES = ("strict", "edit-rate")
 FAIL_ON = ("violation", "gate")
 INCONCLUSIVE = ("warn", "fail")
 WHEN = ("auto", "yes", "no")
@@ -128,6 +127,26 @@ def names(value: str) -> tuple[str, ...]:
         # Nothing would be taken as everything.
         raise ValueError("names nothing: leave the option out for all")
     return found
+
+
+def noise_models(value: str) -> tuple[str, ...]:
+    """Take names of noise models with commas between them, each with a weight or without."""
+    found = names(value)
+    for part in found:
+        weighed(part)
+    return found
+
+
+def weighed(text: str) -> tuple[str, float]:
+    """Return the name and the weight of ``NAME=WEIGHT``; the weight is 1 where it has none.
+
+    >>> weighed("typing=3"), weighed("casual")
+    (('typing', 3.0), ('casual', 1.0))
+    """
+    name, parted, weight = text.rpartition("=")
+    if not parted:
+        return text, 1.0
+    return name, positive("shares of the slips")(weight)
 
 
 def lines(value: str) -> tuple[str, ...]:

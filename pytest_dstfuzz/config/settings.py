@@ -9,11 +9,12 @@ from functools import cache
 from typing import Any, get_args, get_type_hints
 
 from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
+from pytest_dstfuzz.config.profiles import PROFILES
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
 from pytest_dstfuzz.config.tracker_keys import KEYS
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.selection import Selection, select
-from pytest_dstfuzz.transformations import TRANSFORMATIONS
+from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
@@ -77,6 +78,10 @@ class VariantSettings:
     search: str = "random"
     attack: str = "hybrid"
     validity: str = "strict"
+    #: Noise models, each with a weight where it is written ``NAME=WEIGHT``.
+    noise: tuple[str, ...] = ("typing", "casual")
+    #: Slips per word; ``None`` = what the models say.
+    slip_rate: float | None = None
     max_edit_rate: float = 0.25
     flat_edit_rate: bool = False
     lock: tuple[str, ...] = ()
@@ -87,7 +92,16 @@ class VariantSettings:
     @property
     def selection(self) -> Selection:
         """The transformations and operators in use."""
-        return select(self.only, self.without)
+        profile = PROFILES.get(self.validity)
+        return select(self.only or (profile.operators if profile else ()), self.without)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether a noise model is in use: in the profile, or for an operator that is named."""
+        profile = PROFILES.get(self.validity)
+        pairs = zip(*self.selection, strict=True)
+        labels = (f"{item.name}/{name}" for item, names in pairs for name in names)
+        return (profile is not None and profile.noise) or any(label in EXTRA for label in labels)
 
 
 @dataclass(frozen=True, slots=True)

@@ -156,6 +156,8 @@ def campaign_identity(
     # Not how many: of turns, domains and variants that only one build has, the others can
     # still be compared.
     decided = {name: options[name] for name in names_of("decides")}
+    if not settings.variant.noisy:
+        del decided["noise"], decided["slip_rate"]
     # An agent is its policy, wherever the file of it lies.
     decided["search"] = str(decided["search"]).partition(":")[0]
     return {NORMALISATION: data.normalisation, **decided, "lexicon": lexicon, "policy": policy}

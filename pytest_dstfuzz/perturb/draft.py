@@ -7,10 +7,16 @@ the clean utterance hold for every variant without looking anything up again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, Word, is_word_character
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.noise.sites import Slip
+    from pytest_dstfuzz.noise.utterance import NoisyUtterance
 
 #: What may happen to a word. FREE: anything its class allows; TYPO: typing errors only
 #: (cue words of five letters and more); LOCKED: nothing; KEPT: neither dropped nor replaced,
@@ -19,6 +25,16 @@ FREE, TYPO, LOCKED, KEPT = 0, 1, 2, 3
 #: What may be put into a gap. SHUT: nothing; OPEN: any word; NEGATED: any but a word of degree,
 #: since the clause is negated.
 SHUT, OPEN, NEGATED = 0, 1, 2
+
+
+class SlipPlace(NamedTuple):
+    """A slip that a person may make at a word."""
+
+    slip: Slip
+    #: Where it begins, counted from the start of the word; below 0 in the gap before it.
+    start: int
+    #: Words, counted from this one, that must be as typed: they slip with it.
+    mates: tuple[int, ...]
 
 
 class Token(NamedTuple):
@@ -38,6 +54,9 @@ class Token(NamedTuple):
     #: Words from here to the nearest mention of a slot value, 0 for a word of one. All 0
     #: where places are taken in reading order.
     distance: int = 0
+    #: What the noise model knows of it, as long as it is as typed: transformation and operator ->
+    #: the slips; none without a model.
+    slips: Mapping[tuple[str, str], tuple[SlipPlace, ...]] = MappingProxyType({})
 
 
 class Draft(NamedTuple):
@@ -72,6 +91,17 @@ class Mask(NamedTuple):
     open: tuple[int, ...]
 
 
+class Support(NamedTuple):
+    """What people may make of one utterance without touching a lock."""
+
+    #: Its probabilities are on the condition that no lock is touched.
+    noisy: NoisyUtterance
+    #: For each word the slips that its token of a draft can take.
+    slips: tuple[Mapping[tuple[str, str], tuple[SlipPlace, ...]], ...]
+    #: Those which the second check has to know, as it could not explain what they change.
+    explained: tuple[Slip, ...]
+
+
 class Source(NamedTuple):
     """A clean utterance made ready for many variants."""
 
@@ -81,6 +111,8 @@ class Source(NamedTuple):
     draft: Draft  #: What every variant starts from.
     different: frozenset[str]  #: Its different words, as `rates.edit_w` compares them.
     word_limit: float  #: Largest ``edit_w`` that is allowed.
+    #: What people make of it without touching a lock, where a noise model is in use.
+    support: Support | None = None
 
     @property
     def words(self) -> tuple[Word, ...]:
@@ -198,6 +230,37 @@ def join_words(draft: Draft, index: int, name: tuple[str, str]) -> EditResult:
     changed = (*tokens[: index - 1], joined, *tokens[index + 1 :])
     quota = draft.quota - (not left.touched) - (not right.touched)
     return _made(draft, edit, changed, quota)
+
+
+def slip_through(draft: Draft, index: int, place: SlipPlace, name: tuple[str, str]) -> EditResult:
+    """Make a slip that reaches over the end of the word ``index``.
+
+    It is into the words after it, which become one with it, or in what is after the last one.
+    """
+    tokens = draft.tokens
+    slip, old = place.slip, tokens[index]
+    at = draft.start(index)
+    start, end = at + place.start, at + place.start + len(slip.before)
+    edit = Edit(*name, start, end, slip.before, slip.after)
+    quota = draft.quota - (not old.touched)
+    if place.start >= len(old.text):
+        cut = place.start - len(old.text)
+        tail = draft.tail[:cut] + slip.after + draft.tail[cut + len(slip.before) :]
+        done = old._replace(typos=0, touched=True)
+        return _made(draft, edit, (*tokens[:index], done), quota, tail)
+    last, reach = index, at + len(old.text)
+    while reach < end:
+        last += 1
+        reach += len(tokens[last].gap) + len(tokens[last].text)
+    text = draft.text[at:start] + slip.after + draft.text[end:reach]
+    joined = old._replace(text=text, lower=text.lower(), typos=0, touched=True)
+    return _made(draft, edit, (*tokens[:index], joined, *tokens[last + 1 :]), quota)
+
+
+def touch(draft: Draft, index: int) -> Draft:
+    """Return the draft with the word ``index`` closed to further edits; it costs no quota."""
+    done = draft.tokens[index]._replace(typos=0, touched=True)
+    return draft._replace(tokens=(*draft.tokens[:index], done, *draft.tokens[index + 1 :]))
 
 
 def _inserted(word: str, gap: str, distance: int) -> Token:

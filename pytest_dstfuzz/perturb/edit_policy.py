@@ -19,6 +19,7 @@ from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import (
     KINDS,
     SHIPPED,
+    SLIP,
     Operator,
     Typo,
     find_operator,
@@ -36,7 +37,8 @@ class UsedOperator(NamedTuple):
     operator: Operator  #: The operator.
     #: What it says of words, held to the validity profile; every answer is remembered.
     ask: Callable[..., Any]
-    strict: bool  #: Whether the profile is ``strict``.
+    strict: bool  #: Whether the locks hold.
+    by_slips: bool  #: Whether its places are the slips of a noise model.
 
     @property
     def names(self) -> tuple[str, str]:
@@ -48,7 +50,8 @@ class EditPolicy:
     """Candidates for every operator under one validity profile.
 
     Attributes:
-        strict: whether the profile is ``strict``.
+        strict: whether the locks hold: in ``strict`` and ``natural``.
+        by_slips: whether all operators make slips of a noise model alone: in ``natural``.
         lexicon: words to perturb with.
         nearest_first: whether a position parameter counts places by their distance to the
             nearest slot value; in reading order otherwise.
@@ -60,6 +63,8 @@ class EditPolicy:
         emoji: what operator ``emoji`` inserts.
         safe_insertions: what a masked language model may insert in strict.
         harmless: says whether a text can be read as no other word than that it was typed for.
+        kept: returns what of some typing errors a word can take.
+        guard_of: returns the lock that a word brings with it, ``""`` for none.
     """
 
     def __init__(
@@ -69,16 +74,18 @@ class EditPolicy:
         selection: Selection | None = None,
         *,
         nearest_first: bool = False,
+        by_slips: bool = False,
     ) -> None:
-        """Build for the profile ``strict`` when ``locks`` are given, else for ``edit-rate``.
+        """Build for a profile with the locks that are given, or without any.
 
         Raises:
             UserError: an operator of ``selection`` that nobody registered.
         """
         self.strict = locks is not None
+        self.by_slips = by_slips
         self.lexicon = lexicon
         self.nearest_first = nearest_first
-        self._guard_of: Callable[[str], str] = locks.guard_of if locks else _no_guard
+        self.guard_of: Callable[[str], str] = locks.guard_of if locks else _no_guard
         fillers = (*lexicon.fillers, *lexicon.stop_words)
         dangerous: tuple[str, ...] = ()
         if self.strict:
@@ -90,6 +97,7 @@ class EditPolicy:
         self.safe_insertions = frozenset(filter(self.insertable, lexicon.safe_insertions))
         self._typos = TypoTable(self._is_other_word if self.strict else None, dangerous)
         self.harmless = self._typos.harmless
+        self.kept = self._typos.kept
         chosen = selection or select()
         self.operators = {
             item.name: tuple(self._used(find_operator(item.name, name)) for name in names)
@@ -101,7 +109,7 @@ class EditPolicy:
         """Say whether ``word`` may be inserted: in strict, one word without any lock."""
         if not self.strict:
             return True
-        return word not in _SPEAKING_FILLERS and " " not in word and not self._guard_of(word)
+        return word not in _SPEAKING_FILLERS and " " not in word and not self.guard_of(word)
 
     def replaces(self, old: str, new: str) -> bool:
         """Say whether ``new`` may stand for the lower-cased word ``old``."""
@@ -109,7 +117,7 @@ class EditPolicy:
             return new != old
         if len(old) == 1 or new == old:  # A word of one letter is not replaced whole.
             return False
-        return new not in self.lexicon.antonyms(old) and not self._guard_of(new)
+        return new not in self.lexicon.antonyms(old) and not self.guard_of(new)
 
     def respells(self, old: str, new: str) -> bool:
         """Say whether ``new`` may be a misspelling of the lower-cased word ``old``."""
@@ -123,7 +131,7 @@ class EditPolicy:
         return tuple(key.upper() for key in found) if character.isupper() else found
 
     def _is_other_word(self, text: str) -> bool:
-        return self.lexicon.is_word(text) or bool(self._guard_of(text))
+        return self.lexicon.is_word(text) or bool(self.guard_of(text))
 
     def _judged(self) -> dict[str, tuple[Callable[..., Any], ...]]:
         shipped = [find_operator(item.name, name) for item in SHIPPED for name in item.operators]
@@ -142,12 +150,13 @@ class EditPolicy:
             function = partial(function, policy=self)
         if not operator.shipped:
             function = partial(self._held, operator, function)
+        slips = self.by_slips or operator.kind == SLIP
         if not operator.asks:
             answer = function()
-            return UsedOperator(operator, lambda left, right: answer, self.strict)  # noqa: ARG005 - the same
+            return UsedOperator(operator, lambda left, right: answer, self.strict, slips)  # noqa: ARG005 - the same
         if operator.kind in {"typo", "punctuate"}:
             function = partial(self._kept, function)
-        return UsedOperator(operator, lru_cache(maxsize=1 << 16)(function), self.strict)
+        return UsedOperator(operator, lru_cache(maxsize=1 << 16)(function), self.strict, slips)
 
     def _kept(self, function: Callable[[str], Iterable[Typo]], word: str) -> tuple[Typo, ...]:
         return self._typos.kept(word, function(word))

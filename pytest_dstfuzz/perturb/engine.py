@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import repeat
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.config import VALIDITIES, VariantSettings
+from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.noise.mix import load_models
 from pytest_dstfuzz.perturb import rates
 from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Mask, Source, Token
@@ -20,6 +22,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.masks import value_distances
 from pytest_dstfuzz.perturb.operators import Candidates, candidates, transform
+from pytest_dstfuzz.perturb.support import NoiseInUse, NoiseSupport
 from pytest_dstfuzz.perturb.types import Action, Edit, Status, Variant
 from pytest_dstfuzz.perturb.typos import typo_limit
 from pytest_dstfuzz.perturb.validity import StrictCheck
@@ -53,6 +56,8 @@ class Perturber:
         cue_words: Sequence[str] = (),
         only: Sequence[str] = (),
         without: Sequence[str] = (),
+        noise: Sequence[str] = ("typing", "casual"),
+        slip_rate: float | None = None,
         flat_rate: bool = False,
         order: str = "reading",
     ) -> None:
@@ -60,14 +65,17 @@ class Perturber:
 
         Args:
             lexicon: words to perturb with.
-            validity: ``strict`` or ``edit-rate``.
+            validity: ``strict``, ``natural`` or ``edit-rate``.
             max_edit_rate: limit of both edit rates, 0 to 1.
             locks: words, phrases or ``/regular expressions/`` that no edit touches
-                (``strict`` only).
-            ontology: values whose mentions are locked (``strict`` only).
-            cue_words: more words that say what a value is for (``strict`` only).
-            only: transformations and operators to use, see `selection.select`.
+                (not in ``edit-rate``).
+            ontology: values whose mentions are locked (likewise).
+            cue_words: more words that say what a value is for (likewise).
+            only: transformations and operators to use, see `selection.select`; those of the
+                profile where none is named.
             without: those to leave out of them.
+            noise: the noise models of ``natural``, and of operators that need one.
+            slip_rate: slips per word, 0 to 1; ``None`` = what the models say.
             flat_rate: hold ``edit_w`` to ``max_edit_rate`` in short utterances too.
             order: what the position parameters of an action count through: the places in
                 ``reading`` order, or by ``distance``, those nearest to the mention of a
@@ -88,11 +96,14 @@ class Perturber:
         self._flat_rate = flat_rate
         # Built in both profiles, so that a broken lock is an error in both.
         guards = Locks(lexicon, ontology, cue_words, locks)
-        self._locks = guards if validity == "strict" else None
+        self.profile = PROFILES[validity]
+        self._locks = guards if self.profile.locks else None
         self._guards = guards
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
-        self._use(select(tuple(only), tuple(without)))
+        self._models = tuple(noise)
+        self._slip_rate = slip_rate
+        self._use(select(tuple(only) or self.profile.operators, tuple(without)))
 
     @classmethod
     def of(
@@ -117,6 +128,8 @@ class Perturber:
             cue_words=data.cue_words,
             only=settings.only,
             without=settings.without,
+            noise=settings.noise,
+            slip_rate=settings.slip_rate,
             flat_rate=settings.flat_edit_rate,
             order=order,
         )
@@ -124,9 +137,29 @@ class Perturber:
     def _use(self, selection: Selection) -> None:
         self.space = ActionSpace(selection)
         self._edit_policy = EditPolicy(
-            self._lexicon, self._locks, selection, nearest_first=self._nearest_first
+            self._lexicon,
+            self._locks,
+            selection,
+            nearest_first=self._nearest_first,
+            by_slips=self.profile.noise,
         )
+        self._support = NoiseSupport(self.noise, self._edit_policy) if self._slips else None
         self._check = StrictCheck(self._guards, self._edit_policy) if self._locks else None
+
+    @property
+    def _slips(self) -> bool:
+        """Whether a noise model is in use."""
+        used = self._edit_policy.operators.values()
+        return any(operator.by_slips for operators in used for operator in operators)
+
+    @cached_property
+    def noise(self) -> NoiseInUse:
+        """The noise models of the run, as one, and their slip rate.
+
+        Raises:
+            UserError: there is no such model, or a file is no sound one.
+        """
+        return NoiseInUse(load_models(self._models), self._slip_rate)
 
     @cached_property
     def shipped(self) -> Perturber:
@@ -168,7 +201,12 @@ class Perturber:
             different = rates.distinct_words(utterance)
         limit = rates.word_limit(different, self.max_edit_rate, flat=self._flat_rate)
         draft = _draft(utterance, parts, mask, distances)
-        return Source(utterance, parts, mask, draft, different, limit)
+        if not self._support:
+            return Source(utterance, parts, mask, draft, different, limit)
+        support = self._support.of(utterance, parts, mask)
+        pairs = zip(draft.tokens, support.slips, strict=True)
+        draft = draft._replace(tokens=tuple(token._replace(slips=found) for token, found in pairs))
+        return Source(utterance, parts, mask, draft, different, limit, support)
 
     def apply(self, source: Source, action: Action) -> Variant:
         """Carry an action out on an utterance; whatever the utterance, this returns.
@@ -274,7 +312,18 @@ class Perturber:
             status, reason = "over_rate", "edit_w"
         elif char_rate > self.max_edit_rate:
             status, reason = "over_rate", "edit_c"
-        return Variant(source.text, text, edits, word_rate, char_rate, status, reason)
+        likely = self._log_probability(source, text)
+        if likely == -math.inf:
+            likely = None
+            if status == "valid":
+                status, reason = "vetoed", "unlikely"
+        return Variant(source.text, text, edits, word_rate, char_rate, status, reason, likely)
+
+    def _log_probability(self, source: Source, text: str) -> float | None:
+        """Return how likely people make a text, given the locks; ``None`` without a model."""
+        if not self.profile.noise or source.support is None:
+            return None
+        return source.support.noisy.log_probability(text, self.noise.rate)
 
 
 def _mistyped(edits: Sequence[Edit]) -> bool:

@@ -25,6 +25,8 @@ from pytest_dstfuzz.perturb.draft import (
     TYPO,
     Draft,
     EditResult,
+    SlipPlace,
+    Token,
     drop_word,
     insert_after,
     insert_before,
@@ -32,17 +34,19 @@ from pytest_dstfuzz.perturb.draft import (
     pick,
     replace_word,
     retype,
+    slip_through,
+    touch,
 )
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy, UsedOperator
 from pytest_dstfuzz.perturb.scopes import DEGREES, without_degrees
 from pytest_dstfuzz.perturb.words import match_case
-from pytest_dstfuzz.transformations import Typo
+from pytest_dstfuzz.transformations import SLIP, Typo
 
 #: The shipped operators are registered when these are loaded.
 OPERATOR_MODULES: Final = (word_operators, char_operators)
 
-#: A word and all typing errors of one kind that it can take, at least one.
-Typos = tuple[int, tuple[Typo, ...]]
+#: A word and all typing errors, or slips, of one kind that it can take, at least one.
+Typos = tuple[int, tuple[Any, ...]]
 
 
 def _gaps(draft: Draft, used: UsedOperator) -> Iterator[int]:
@@ -98,9 +102,7 @@ def _repeat(draft: Draft, used: UsedOperator, place: int, choice: float) -> Edit
     token = draft.tokens[place]
     word = token.text if token.lower == "i" else token.lower
     # The first of the two stays as it is, else it would no longer be said twice.
-    kept = token._replace(touched=True, typos=0)
-    draft = draft._replace(tokens=(*draft.tokens[:place], kept, *draft.tokens[place + 1 :]))
-    return insert_after(draft, place, word, used.names)
+    return insert_after(touch(draft, place), place, word, used.names)
 
 
 def _replaceable(draft: Draft, used: UsedOperator) -> Iterator[int]:
@@ -163,7 +165,53 @@ def _type(draft: Draft, used: UsedOperator, place: tuple[int, Typo], choice: flo
     return retype(draft, index, (start, end), choices[pick(choice, len(choices))], used.names)
 
 
-def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Typo]:
+def _slippable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
+    """Yield the words at which the noise model has slips of an operator, with those slips."""
+    tokens, name = draft.tokens, used.names
+    joins = used.operator.kind == "join"
+    if draft.quota < 1 + joins:
+        return
+    for index, token in enumerate(tokens):
+        if token.touched or name not in token.slips or (joins and not token.open):
+            continue
+        found = [
+            place
+            for place in token.slips[name]
+            if not place.mates or all(_as_typed(tokens, index + mate) for mate in place.mates)
+        ]
+        if found:
+            at = draft.start(index)
+            # Edits of words beside it may have taken away what a slip is about.
+            whole = tuple(p for p in found if draft.text.startswith(p.slip.before, at + p.start))
+            if whole:
+                yield index, whole
+
+
+def _as_typed(tokens: Sequence[Token], index: int) -> bool:
+    return 0 <= index < len(tokens) and not tokens[index].touched
+
+
+def _slip(
+    draft: Draft, used: UsedOperator, place: tuple[int, SlipPlace], choice: float
+) -> EditResult:
+    index, found = place
+    slip, length = found.slip, len(draft.tokens[index].text)
+    end = found.start + len(slip.before)
+    if slip.operator == "blank":
+        return join_words(draft, index, used.names)
+    if used.operator.transformation == "word_drop":
+        return _drop(draft, used, index, choice)
+    if used.operator.transformation == "word_insert" and found.start <= length:
+        if found.start == 0:
+            return insert_before(touch(draft, index), index, slip.after[:-1], used.names)
+        if found.start == length and slip.kind == "doubled":
+            return insert_after(touch(draft, index), index, slip.after[1:], used.names)
+    elif found.start >= 0 and end <= length:
+        return retype(draft, index, (found.start, end), slip.after, used.names)
+    return slip_through(draft, index, found, used.names)
+
+
+def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Any]:
     """Return the typing error that ``parameter`` selects of all those of all words."""
     rest = pick(parameter, sum([len(found) for _, found in places]))
     for index, found in places:
@@ -252,7 +300,12 @@ _STEPS: Final[Mapping[str, Steps]] = {
     "typo": _TYPING,
     "punctuate": _TYPING,
     "join": Steps(_joinable, _join, _gap_remoteness, _word_of_gap),
+    SLIP: Steps(_slippable, _slip, _typo_remoteness, _words_of_typos, _choose_typo),
 }
+
+
+def _steps(used: UsedOperator) -> Steps:
+    return _STEPS[SLIP if used.by_slips else used.operator.kind]
 
 
 class Candidates(NamedTuple):
@@ -268,7 +321,7 @@ def candidates(draft: Draft, policy: EditPolicy, transformation: str) -> Candida
     """Return what `transform` chooses from."""
     found = []
     for used in policy.operators[transformation]:
-        steps = _STEPS[used.operator.kind]
+        steps = _steps(used)
         places = list(steps.places(draft, used))
         if places:
             if policy.nearest_first:
@@ -287,7 +340,7 @@ def transform(
     """
     found = []
     for used in policy.operators[transformation]:
-        steps = _STEPS[used.operator.kind]
+        steps = _steps(used)
         candidates = steps.places(draft, used)
         # Whether there is one is all that is asked of an operator which is not chosen.
         if (first := next(candidates, None)) is not None:

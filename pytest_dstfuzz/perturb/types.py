@@ -50,6 +50,9 @@ class Variant(NamedTuple):
     #: Why it is not valid: the lock that vetoed it, or the rate that is over its limit;
     #: ``""`` for a valid variant.
     reason: str = ""
+    #: Natural logarithm of how likely the noise model makes the text, given that no lock is
+    #: touched; ``None`` in profiles without one, and for what it cannot make.
+    log_probability: float | None = None
 
     @property
     def valid(self) -> bool:

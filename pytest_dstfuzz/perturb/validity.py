@@ -41,10 +41,14 @@ class StrictCheck:
         # An edit may span what it leaves as it is; that is no change.
         trimmed = [h for hunk in hunks(edits) if (h := _trimmed(hunk, source.text, text))]
         changed = _whole_words(trimmed, source.text, text)
+        touched = 0
+        if source.support and source.support.explained:
+            count = len(changed)
+            changed = [h for h in changed if not _slipped(source, h, text)]
+            touched = count - len(changed)
         reason = self._moved(source, text, changed)
         if reason:
             return reason
-        touched = 0
         for hunk in changed:
             cost, reason = self._explain(source, text, hunk)
             if reason:
@@ -182,6 +186,17 @@ class StrictCheck:
             near = any(typing_distance(a, b) <= typo_limit(len(b)) for a in added for b in gone)
             return "typo-is-word" if is_word and near else "replacement"
         return "insertion" if added or not gone else "drop"
+
+
+def _slipped(source: Source, hunk: Hunk, text: str) -> bool:
+    """Say whether a hunk is a slip that touches no lock, as the noise model says."""
+    old, new = source.text, text[hunk.new_start : hunk.new_end]
+    return source.support is not None and any(
+        hunk.start <= slip.start
+        and slip.end <= hunk.end
+        and old[hunk.start : slip.start] + slip.after + old[slip.end : hunk.end] == new
+        for slip in source.support.explained
+    )
 
 
 def _among(word: str, found: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES, i
 from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
-from pytest_dstfuzz.config import Settings, VariantSettings
+from pytest_dstfuzz.config import PROFILES, Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, undo_edits
@@ -89,11 +89,13 @@ def how_text(settings: VariantSettings) -> str:
         only += f" without {', '.join(settings.without)}"
     # By their names: those of others need not be at hand where a report is read.
     used = {name.partition("/")[0] for name in settings.only or TRANSFORMATIONS}
+    profile = PROFILES.get(settings.validity)
+    slips = f", slips of {' and '.join(settings.noise)}" if profile and profile.noise else ""
     together = min(settings.transformations, len(used.difference(settings.without)))
     return (
         f"{settings.variants} variants a turn, {together} transformations each"
         f"{only}; search {settings.search}, attack {settings.attack}, validity profile "
-        f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}{flat}), relation "
+        f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}{flat}{slips}), relation "
         f"{settings.relation}, seed {settings.seed}"
     )
 

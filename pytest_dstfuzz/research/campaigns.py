@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Event, TurnDone
-from pytest_dstfuzz.config import Settings, VariantSettings, names_of, settings_json
+from pytest_dstfuzz.config import PROFILES, Settings, VariantSettings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
@@ -85,8 +85,8 @@ class CampaignRunner:
         )
         results = list(campaign.run())
         predictor.refuse_if_given_up()
-        strict = settings.variant.validity == "strict"
-        veto = None if strict else StrictVeto(settings.variant, self.data)
+        locked = PROFILES[settings.variant.validity].locks
+        veto = None if locked else StrictVeto(settings.variant, self.data)
         figures = all_turn_figures(results, veto)
         return CampaignFigures(figures, inertia(search.actions), time.monotonic() - started)
 

@@ -34,7 +34,11 @@ def experiment_parser(name: str, description: str, examples: str, splits_are: st
     parser.value("--split", several(read_split), "SPLIT,...", help=help_, dest="splits")
     parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
     parser.value(
-        "--validity", validities, "PROFILE,...", help="strict, edit-rate or both", dest="validities"
+        "--validity",
+        validities,
+        "PROFILE,...",
+        help="strict, natural, edit-rate, or both for the first and the last",
+        dest="validities",
     )
     return parser
 
@@ -124,7 +128,7 @@ def ks(text: str) -> tuple[int, ...]:
 
 
 def validities(text: str) -> tuple[str, ...]:
-    """Read ``strict``, ``strict,edit-rate`` or ``both``."""
+    """Read ``strict``, ``strict,edit-rate`` or ``both``, which means these two."""
     names = several(choice("validity profile", (*VALIDITIES, "both")))(text)
     return ("edit-rate", "strict") if "both" in names else names
 

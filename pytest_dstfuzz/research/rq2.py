@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 
+from pytest_dstfuzz.config import PROFILES
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.charts import Chart, ChartLine, line_charts
@@ -168,7 +169,7 @@ def _markdown(table: Rq2Table, *, charts: bool) -> str:
             lines += [f"![Rates over k, {validity}]({_chart_name(validity)})", ""]
         head = ["k", "search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
         head += ["turns broken per 1,000 calls", "inertia", "edit_w", "edit_c"]
-        head += ["`strict` would veto"] if validity != "strict" else []
+        head += ["`strict` would veto"] if not PROFILES[validity].locks else []
         lines += markdown_table(head, map(_cells, table.of(validity, single=False)))
         if single := table.of(validity, single=True):
             head = ["k", "search", "seed", "valid rate", "failure rate", "the thesis' way"]
@@ -219,7 +220,7 @@ def _cells(row: Rq2Row) -> list[str]:
         share(means.inertia / UNIFORM_INERTIA, 0),
         *(number(Rate(rates[name].value), 3) for name in ("edit_w", "edit_c")),
     ]
-    return cells if row.validity == "strict" else [*cells, rate_text(rates["strict_vetoes"])]
+    return cells if PROFILES[row.validity].locks else [*cells, rate_text(rates["strict_vetoes"])]
 
 
 def _single_cells(row: Rq2Row) -> list[str]:

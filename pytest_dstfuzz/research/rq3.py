@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from pytest_dstfuzz.config import PROFILES
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
@@ -264,7 +265,7 @@ def _section(table: Rq3Table, contest: Contest) -> list[str]:
     lines += ["", *markdown_table([*head, f"{subject} / search"], equal)]
     head = ["search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
     head += ["cause: turn", "context", "both", "weaknesses", "most frequent"]
-    if contest.validity != "strict":
+    if not PROFILES[contest.validity].locks:
         head += ["`strict` would veto", "or their context's edits"]
     lines += ["", *markdown_table(head, map(_described, rows))]
     if len(table.config.ks) > 1:
@@ -313,7 +314,7 @@ def _described(row: Rq3Row) -> list[str]:
         f"{row.weaknesses.number:.0f}",
         share(row.weaknesses.most_frequent),
     ]
-    if row.contest.validity != "strict":
+    if not PROFILES[row.contest.validity].locks:
         cells += [rate_text(rates[f"strict_vetoes{name}"]) for name in ("", "_with_context")]
     return cells
 

@@ -20,7 +20,7 @@ from tools.docs.pages import Block
 
 PAGE = "guides/extending.md"
 SHOWN = {title(block): block for page, block in of("python", "toml") if page == PAGE}
-EXAMPLES = ("texting", "wrong_case", "dialect", "keyword_tracker", "lines_scheme", "vowel_search")
+EXAMPLES = ("shorthand", "wrong_case", "dialect", "keyword_tracker", "lines_scheme", "vowel_search")
 EXAMPLES += ("closed_slots",)
 #: The tracker of the README stands for the reader's own.
 BOT: Block = next(block for page, block in of("python") if page == "README.md")
@@ -99,12 +99,12 @@ def test_a_package_brings_tracker_search_relation_and_operators(
         python,
         tmp_path,
         "--dst-model=keywords --dst-search=vowels --dst-relation=closed-slots"
-        " --dst-only=all,word_replace/texting,char_replace/wrong_case --dst-turns=150",
+        " --dst-only=all,word_replace/shorthand,char_replace/wrong_case --dst-turns=150",
     )
     settings = report["settings"]
     assert (settings["model"], settings["search"]) == ("keywords", "vowels")
     assert settings["relation"] == "closed-slots"
-    assert {"word_replace/texting", "char_replace/wrong_case"} <= operators(report)
+    assert {"word_replace/shorthand", "char_replace/wrong_case"} <= operators(report)
 
 
 def test_a_package_brings_a_kind_of_address_and_a_transformation(
@@ -141,14 +141,14 @@ def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines:
 
 
 def test_for_an_operator_alone_one_line_is_enough(tmp_path: Path) -> None:
-    (tmp_path / "conftest.py").write_text("import texting\n", encoding="utf-8")
-    (tmp_path / "texting.py").write_text(SHOWN["texting.py"].text, encoding="utf-8")
+    (tmp_path / "conftest.py").write_text("import shorthand\n", encoding="utf-8")
+    (tmp_path / "shorthand.py").write_text(SHOWN["shorthand.py"].text, encoding="utf-8")
     (tmp_path / "my_bot.py").write_text(BOT.text, encoding="utf-8")
     (command,) = (
         block.text for page, block in of("shell") if page == PAGE and "my_bot" in block.text
     )
     report = report_of(Path(sys.executable), tmp_path, command.removeprefix("pytest "))
-    assert "word_replace/texting" in operators(report)
+    assert "word_replace/shorthand" in operators(report)
 
 
 def test_a_suite_may_return_the_search_itself(python: Path, tmp_path: Path) -> None:

@@ -41,13 +41,13 @@ pytestmark = pytest.mark.usefixtures("operators_as_before")
 
 HERE = Path(__file__).parents[2] / "examples" / "extension"
 TEXT = "please give me some more information about a movie, we are several people and thanks"
-SHARES = ("word_replace/texting", "char_replace/wrong_case", "dialect")
+SHARES = ("word_replace/shorthand", "char_replace/wrong_case", "dialect")
 
 
 @pytest.fixture
 def examples() -> None:
     """The three examples, registered as a conftest.py would."""
-    for name in ("texting", "wrong_case", "dialect"):
+    for name in ("shorthand", "wrong_case", "dialect"):
         runpy.run_path(str(HERE / f"{name}.py"), run_name=name)
 
 
@@ -65,7 +65,7 @@ def made_by(found: list[Variant]) -> set[str]:
     return {f"{edit.transformation}/{edit.operator}" for edit in edits}
 
 
-@pytest.mark.parametrize("name", ["texting", "wrong_case", "dialect"])
+@pytest.mark.parametrize("name", ["shorthand", "wrong_case", "dialect"])
 def test_an_example_is_short_and_true(name: str) -> None:
     path = HERE / f"{name}.py"
     assert len(path.read_text().splitlines()) <= 25
@@ -101,7 +101,7 @@ def test_what_is_added_changes_nothing_where_it_is_not_named(
 def test_named_ones_are_used_beside_the_shipped_ones(validity: str) -> None:
     found = drawn(perturber_of("all", *SHARES, validity=validity), k=6, count=600)
     assert made_by(found) >= {
-        *("word_replace/texting", "char_replace/wrong_case"),
+        *("word_replace/shorthand", "char_replace/wrong_case"),
         *("dialect/british", "dialect/australian", "word_insert/filler", "char_drop/any"),
     }
     for variant in found:
@@ -114,9 +114,9 @@ def test_one_alone_and_operators_of_our_own_by_name() -> None:
     assert made_by(drawn(perturber_of("dialect"), k=1)) == {"dialect/british", "dialect/australian"}
     assert made_by(drawn(perturber_of("dialect/british"), k=1)) == {"dialect/british"}
     assert made_by(drawn(perturber_of("char-drop/blank"), k=1)) == {"char_drop/blank"}
-    chosen = select(("dialect", "word_replace/texting", "char_drop", "word_replace/synonym"))
+    chosen = select(("dialect", "word_replace/shorthand", "char_drop", "word_replace/synonym"))
     assert chosen.written == (
-        *("word_replace/synonym", "word_replace/texting", "dialect", "char_drop"),
+        *("word_replace/synonym", "word_replace/shorthand", "dialect", "char_drop"),
     )
     assert select(("all", "word_insert/filler")) == select()
     assert select(("dialect/british", "dialect")) == select(("dialect",))
@@ -124,7 +124,7 @@ def test_one_alone_and_operators_of_our_own_by_name() -> None:
 
 @pytest.mark.usefixtures("examples")
 def test_strict_holds_them_to_its_locks_and_rates() -> None:
-    locked = perturber_of("word_replace/texting", locks=["please", "info"])
+    locked = perturber_of("word_replace/shorthand", locks=["please", "info"])
     texts = {edit.after for variant in drawn(locked, k=1) for edit in variant.edits}
     assert texts
     assert not texts & {"pls", "plz", "info"}
@@ -133,8 +133,8 @@ def test_strict_holds_them_to_its_locks_and_rates() -> None:
 
 @pytest.mark.usefixtures("examples")
 def test_the_second_check_judges_their_edits_by_what_they_say() -> None:
-    edit = Edit("word_replace", "texting", 0, 6, "please", "pls")
-    using, without_it = perturber_of("all", "word_replace/texting"), perturber_of()
+    edit = Edit("word_replace", "shorthand", 0, 6, "please", "pls")
+    using, without_it = perturber_of("all", "word_replace/shorthand"), perturber_of()
     text = TEXT.replace("please", "pls", 1)
     for perturber, status in ((using, "valid"), (without_it, "vetoed")):
         source = perturber.prepare(TEXT)
@@ -173,7 +173,7 @@ def test_a_shipped_policy_uses_what_it_knows() -> None:
 
     assert made(3, "all", *SHARES) == made(3)
     assert made(7, "all", "dialect") == made(6)
-    assert made_by(made(2, "word_replace/texting", "char_drop")) <= {
+    assert made_by(made(2, "word_replace/shorthand", "char_drop")) <= {
         "char_drop/blank",
         "char_drop/any",
     }
@@ -275,29 +275,29 @@ def test_packages_bring_them_by_entry_points(monkeypatch: pytest.MonkeyPatch) ->
     groups = {
         "pytest_dstfuzz.transformations": [("dialect", "dialect:DIALECT"), ("odd", "json:dumps")],
         "pytest_dstfuzz.operators": [
-            ("word_replace/texting", "texting:texting"),
+            ("word_replace/shorthand", "shorthand:shorthand"),
             ("word_replace/odd", "json:dumps"),
-            ("word_replace/twice", "texting:texting"),
+            ("word_replace/twice", "shorthand:shorthand"),
             ("word_replace/twice", "json:dumps"),
             ("word_replace/gone", "no_such_module:gone"),
         ],
     }
-    for name in ("texting", "dialect"):
+    for name in ("shorthand", "dialect"):
         monkeypatch.delitem(sys.modules, name, raising=False)
 
     def found(*, group: str) -> list[metadata.EntryPoint]:
         return [metadata.EntryPoint(*point, group) for point in groups.get(group, ())]
 
     monkeypatch.setattr("pytest_dstfuzz.registry.metadata.entry_points", found)
-    assert made_by(drawn(perturber_of("dialect", "word_replace/texting"), k=2)) == {
-        *("dialect/british", "dialect/australian", "word_replace/texting"),
+    assert made_by(drawn(perturber_of("dialect", "word_replace/shorthand"), k=2)) == {
+        *("dialect/british", "dialect/australian", "word_replace/shorthand"),
     }
     for name, message in (
         ("odd", "'odd' of an installed package is <function dumps"),
         ("word_replace/odd", "has no @operator"),
         ("word_replace/twice", "two packages bring the operator 'word_replace/twice': .* remove"),
         ("word_replace/gone", "cannot be loaded: no_such_module:gone raised ModuleNotFoundError"),
-        ("word_replace/text", "Did you mean 'word_replace/texting'"),
+        ("word_replace/shorthnd", "Did you mean 'word_replace/shorthand'"),
     ):
         with pytest.raises(UserError, match=message):
             select((name,))
@@ -310,7 +310,7 @@ def track(context):
 
 
 def test_a_conftest_registers_for_its_suite_also_under_xdist(pytester: pytest.Pytester) -> None:
-    example = (HERE / "texting.py").read_text()
+    example = (HERE / "shorthand.py").read_text()
     pytester.makeconftest(example)
     pytester.makepyfile(bot=BOT)
     turn = {"system": "", "user": TEXT, "state": {"film-please": "yes"}}
@@ -321,11 +321,11 @@ def test_a_conftest_registers_for_its_suite_also_under_xdist(pytester: pytest.Py
         path = pytester.path / f"{len(reports)}.json"
         result = pytester.runpytest_subprocess(
             *("--dst-model=bot:track", "--dst-data=talk.jsonl", f"--dst-report={path}"),
-            "--dst-only=word-replace/texting",
+            "--dst-only=word-replace/shorthand",
             *("--dst-transformations=1", "--dst-max-failure-rate=100%", "--dst-variants=3", *extra),
         )
         assert result.ret in (0, 1), result.stdout.str()
         reports.append(read_report(path))
     assert reports[0]["turns"] == reports[1]["turns"]
-    assert reports[0]["settings"]["only"] == ["word_replace/texting"]
-    assert '"texting"' in json.dumps(reports[0]["turns"])
+    assert reports[0]["settings"]["only"] == ["word_replace/shorthand"]
+    assert '"shorthand"' in json.dumps(reports[0]["turns"])

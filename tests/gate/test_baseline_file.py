@@ -240,3 +240,14 @@ def test_a_turn_that_failed_has_no_answer(tmp_path: Path) -> None:
 def test_groups_are_sorted() -> None:
     groups = {**build("h"), "another": [turn("Z", 0, "v")]}
     assert list(saved(groups).groups) == ["another", "only"]
+
+
+def test_noise_counts_only_where_it_is_in_use() -> None:
+    assert identity() == identity(noise="speech", slip_rate=0.1)
+    assert "noise" not in identity()
+    natural = identity(validity="natural")
+    assert changes(natural, identity(validity="natural", noise="typing", slip_rate=0.1)) == [
+        "noise: typing, casual in the baseline, typing now",
+        "slip-rate: none in the baseline, 0.1 now",
+    ]
+    assert changes(identity(only="all,texting"), identity(only="all,texting", noise="casual"))

@@ -108,6 +108,20 @@ def test_a_run_ends_with_a_summary(odd: pytest.Pytester, validity: str, k: int) 
     check_edits(report)
 
 
+def test_natural_leaves_alone_what_nobody_types(odd: pytest.Pytester) -> None:
+    result = odd.runpytest_inprocess(
+        *("--dst-model=oddbot:track", "--dst-data=odd.jsonl", "--dst-turns=all"),
+        *("--dst-variants=2", "--dst-validity=natural", "--dst-report=out.json"),
+    )
+    assert result.ret == 0
+    report = json.loads((odd.path / "out.json").read_text(encoding="utf-8"))
+    assert report["summary"]["turns"] == 4 * len(ODD)
+    assert report["summary"]["errors"] == 0
+    assert 0 < report["summary"]["valid"] < report["summary"]["generated"]
+    check_figures(report)
+    check_edits(report)
+
+
 def test_utterances_are_reported_as_they_were_typed(odd: pytest.Pytester) -> None:
     odd.runpytest_inprocess(
         "--dst-model=oddbot:track", "--dst-data=odd.jsonl", "--dst-report=out.json", "-q"

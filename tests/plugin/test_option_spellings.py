@@ -32,6 +32,8 @@ VALUES = {
     "search": "greedy",
     "attack": "cumulative",
     "validity": "edit-rate",
+    "noise": "typing=3,casual",
+    "slip_rate": "5%",
     "max_edit_rate": "0.5",
     "lock": "x",
     "relation": "gold",

@@ -79,7 +79,7 @@ def test_a_planted_weakness_shrinks_to_the_one_edit() -> None:
     assert at - 1 <= edit.start <= at + len("the ")
 
 
-@pytest.mark.parametrize("validity", ["strict", "edit-rate"])
+@pytest.mark.parametrize("validity", ["strict", "natural", "edit-rate"])
 def test_variants_are_those_of_a_campaign(validity: str) -> None:
     chosen = Settings.of(validity=validity)
     perturber = CampaignSpec.of(chosen.variant, SAMPLE, load_lexicon()).perturber

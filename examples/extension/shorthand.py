@@ -6,10 +6,10 @@ SHORT = {"please": ("pls", "plz"), "thanks": ("thx",), "information": ("info",),
 
 
 @operator("word_replace", "replace")
-def texting(word: str) -> tuple[str, ...]:
+def shorthand(word: str) -> tuple[str, ...]:
     """Shorten a word.
 
-    >>> texting("please")
+    >>> shorthand("please")
     ('pls', 'plz')
     """
     return SHORT.get(word, ())

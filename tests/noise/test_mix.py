@@ -1,0 +1,57 @@
+"""Several noise models as one."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.noise.mix import load_models, mixed
+from pytest_dstfuzz.noise.model import NoiseModel
+
+TEXT = "I am looking for a dentist, please."
+
+
+def share_of(model: NoiseModel, kinds: set[str]) -> float:
+    return math.fsum(kind.share for kind in model.file.kinds if kind.name in kinds)
+
+
+def test_one_model_is_itself() -> None:
+    assert load_models(("typing",)).fingerprint == NoiseModel.load("typing").fingerprint
+
+
+def test_slips_of_all_of_them_share_the_rate() -> None:
+    both = load_models(("typing", "casual"))
+    assert both.name == "typing,casual"
+    assert math.isclose(math.fsum(kind.share for kind in both.file.kinds), 1.0, abs_tol=1e-3)
+    assert both.slip_rate == NoiseModel.load("typing").slip_rate
+    kinds = {slip.kind for site in both.slips(TEXT) for slip in site}
+    assert {"missing", "swap", "full_stop", "texting", "contraction"} <= kinds
+
+
+def test_weights_say_how_they_share() -> None:
+    missing = share_of(NoiseModel.load("typing"), {"missing"})
+    for names, weight in ((("typing", "casual"), 0.5), (("typing=3", "casual"), 0.75)):
+        assert math.isclose(share_of(load_models(names), {"missing"}), missing * weight)
+
+
+def test_a_kind_that_two_have_is_made_as_the_first_does() -> None:
+    typing, casual = NoiseModel.load("typing").file, NoiseModel.load("casual").file
+    blank = mixed([typing, casual], [1.0, 1.0])
+    assert blank.tables.factors["blank"] == typing.tables.factors["blank"]
+    expected = [next(k.share for k in file.kinds if k.name == "blank") for file in (typing, casual)]
+    found = next(kind for kind in blank.kinds if kind.name == "blank")
+    assert math.isclose(found.share, sum(expected) / 2)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("typing", "typing=2"), "'typing' is named twice"),
+        (("typing", "casal"), "Did you mean 'casual'"),
+    ],
+)
+def test_names_that_cannot_be(names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        load_models(names)
