@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import Answer
-from pytest_dstfuzz.campaign.results import ContextEdits
+from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
 from pytest_dstfuzz.config import ATTACKS, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import unknown_name
@@ -17,7 +17,7 @@ from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.relations.relation import Relation, relation_for
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
-from pytest_dstfuzz.seeding import derive
+from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 
@@ -34,6 +34,12 @@ class CampaignSpec:
     votes: int = 1
     #: Whether a few contexts are asked once more, see `repeats`.
     repeats: bool = False
+
+    @property
+    def by_density(self) -> bool:
+        """Whether the variants of a turn are a whole sample of what people make of it."""
+        settings = self.settings
+        return self.search.by_density and not settings.stop_at_first and settings.variant is None
 
     @classmethod
     def of(
@@ -110,13 +116,29 @@ class TurnAttempts:
         """The attempts that the tracker is asked about."""
         return tuple(attempt for attempt in self.attempts.values() if self.asks(attempt))
 
+    @property
+    def noise(self) -> TurnNoise | None:
+        """What people make of the turn; ``None`` in profiles without a noise model."""
+        perturber, support = self.rules.perturber, self.source.support
+        if not perturber.profile.noise or support is None:
+            return None
+        noise = perturber.noise
+        return TurnNoise(
+            models=noise.model.name,
+            slip_rate=noise.rate,
+            distorted=1.0 - support.noisy.probability_clean(noise.rate),
+            locked=1.0 - support.noisy.probability_given(noise.rate),
+            sampled=self.rules.by_density,
+        )
+
     def asks(self, attempt: Attempt) -> bool:
         """Say whether the tracker is asked about an attempt."""
         return attempt.to_run and self.applicable and isinstance(self.clean, Prediction)
 
     def draw(self, number: int) -> tuple[Proposal, int]:
         """Let the search propose a variant, again if it would not be run; return it and draws."""
-        for draw in range(self.rules.settings.redraws + 1):
+        redraws = 0 if self.rules.search.by_density else self.rules.settings.redraws
+        for draw in range(redraws + 1):
             proposal = self.search.propose(number, draw, self.seen)
             variant = proposal.variant
             if variant.valid and variant.text not in self.numbers:
@@ -129,15 +151,30 @@ class TurnAttempts:
     def shown(self, number: int) -> Variant | None:
         """Return what a later turn sees of this one in the context ``number``; ``None`` = clean.
 
-        Its variant of that number where the attack design says so and the variant is valid. Where
+        Its variant of that number where the attack design says so and the variant is valid; what
+        the noise model draws where the search is one by density, most often nothing. Where
         the tracker failed on the clean turn its variants stay out: without its prediction they
         may lack their locks.
         """
-        other, settings = self.attempts.get(number), self.rules.settings
-        if other is None or not other.variant.valid or not isinstance(self.clean, Prediction):
+        settings, place = self.rules.settings, (self.dialogue.id, number, self.turn.index)
+        if not isinstance(self.clean, Prediction):
             return None
-        place = self.dialogue.id, number, self.turn.index
-        return other.variant if replaces(settings.attack, settings.seed, *place) else None
+        if not replaces(settings.attack, settings.seed, *place):
+            return None
+        if self.rules.search.by_density:
+            return self._noisy(number)
+        other = self.attempts.get(number)
+        return other.variant if other is not None and other.variant.valid else None
+
+    def _noisy(self, number: int) -> Variant | None:
+        """Return what people make of the turn, for a context; ``None`` = it stays clean."""
+        rules, support = self.rules, self.source.support
+        if support is None:
+            return None
+        rng = stream(rules.settings.seed, "context", self.dialogue.id, number, self.turn.index)
+        edits = support.noisy.draw(rng, rules.perturber.noise.rate)
+        variant = rules.perturber.remake(self.source, edits)
+        return variant if variant.valid else None
 
 
 def begin_turn(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Answer) -> TurnAttempts:
@@ -153,7 +190,11 @@ def begin_turn(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Answe
         clean_context=dialogue.context(index),
         clean=clean,
         applicable=prediction is not None and rules.relation.applies(prediction.state, turn.state),
-        search=rules.search.turn(SearchTask(dialogue, index, prediction, rules.perturber, source)),
+        search=rules.search.turn(
+            SearchTask(
+                dialogue, index, prediction, rules.perturber, source, rules.settings.variants
+            )
+        ),
     )
 
 

@@ -250,6 +250,7 @@ class _DialogueSteps:
             variants=tuple(variants),
             reason=reason,
             minimiser_calls=smaller.calls,
+            noise=attempts.noise,
             clean_votes=kinds_of_answers(attempts.clean_context, answers),
             repeat_calls=count_asked({c for one in repeats for c in one.wanted}, answers),
         )

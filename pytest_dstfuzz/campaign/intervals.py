@@ -48,6 +48,33 @@ def ratio_interval(
     return binomial_interval(trials * part / whole, trials, level)
 
 
+def mean_interval(
+    pairs: Sequence[tuple[float, float]], most: float, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Return the interval of a mean of estimated probabilities over dialogues.
+
+    As `ratio_interval`, of a rate that may be known better than from as many trials.
+
+    Args:
+        pairs: sum of the estimates of each dialogue, and how many they are.
+        most: what the mean would be if all failed that can; above 0.
+        level: of the interval.
+
+    Returns:
+        ``None`` with fewer than `FEWEST_DIALOGUES` dialogues.
+    """
+    tested = sorted((part / most, whole) for part, whole in pairs if whole)
+    if len(tested) < FEWEST_DIALOGUES:
+        return None
+    part, whole = (math.fsum(column) for column in zip(*tested, strict=True))
+    rate = min(part / whole, 1.0)
+    trials = float(len(tested))
+    if 0.0 < rate < 1.0:
+        trials = _trials_worth(tested, level, most=math.inf)
+    low, high = binomial_interval(trials * rate, trials, level)
+    return most * low, most * high
+
+
 def interval_name(dialogues: int) -> str:
     """Return what a 95 % interval over so many dialogues may be called.
 
@@ -57,8 +84,13 @@ def interval_name(dialogues: int) -> str:
     return f"{'approximate ' if dialogues < FEW_DIALOGUES else ''}95 % interval"
 
 
-def _trials_worth(pairs: Sequence[tuple[int, int]], level: float) -> float:
-    """Return how many independent trials dialogues are worth, for an interval of ``level``."""
+def _trials_worth(
+    pairs: Sequence[tuple[float, float]], level: float, most: float | None = None
+) -> float:
+    """Return how many independent trials dialogues are worth, for an interval of ``level``.
+
+    They are worth ``most`` at the most: as many as there are, where nobody says.
+    """
     parts, wholes = np.array(pairs, dtype=np.float64).T
     count, total = len(parts), float(wholes.sum())
     rate = float(parts.sum()) / total
@@ -66,7 +98,8 @@ def _trials_worth(pairs: Sequence[tuple[int, int]], level: float) -> float:
     influences = (parts - rate * wholes) / (total - wholes)
     squares = influences**2
     variance = (count - 1) / count * float(squares.sum())
-    trials = min(total, rate * (1 - rate) / variance) if variance else total
+    trials = rate * (1 - rate) / variance if variance else total
+    trials = min(trials, total if most is None else most)
     freedom = float(count - 1)
     # 1 / count where all dialogues add alike to the variance, 1 where it is one's alone.
     share = float((squares**2).sum() / squares.sum() ** 2) if variance else 0.0

@@ -103,7 +103,9 @@ def changes_before(
     """
     found: set[SlotChange] = set()
     for turn, known in earlier if attempt.users else ():
-        other = turn.attempts.get(attempt.context_variant)
+        # What a context by density shows is no variant of the turn.
+        by_density = turn.rules.search.by_density
+        other = None if by_density else turn.attempts.get(attempt.context_variant)
         if other is not None:
             number = other.index if other.duplicate_of is None else other.duplicate_of
             for change in known[number].result.changed_slots:
@@ -172,6 +174,7 @@ def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> Vari
         edit_w=variant.edit_w,
         edit_c=variant.edit_c,
         log_probability=variant.log_probability,
+        weight=attempt.proposal.weight,
         valid=attempt.to_run,
         reason=reason,
         outcome=outcome,

@@ -35,6 +35,7 @@ Cause = Literal["turn", "context", "both"]
 #: Keys that reports of earlier versions lack.
 _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
+    | {"log_probability", "weight", "noise"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -104,6 +105,22 @@ class Votes:
     against: int
 
 
+@dataclass(frozen=True, slots=True)
+class TurnNoise:
+    """What people make of a turn, by the noise model in use."""
+
+    #: The models, by name.
+    models: str
+    #: Slips per word that the probabilities are reckoned with.
+    slip_rate: float
+    #: Probability that anything slips, given that no lock is touched.
+    distorted: float
+    #: Probability that a lock is touched.
+    locked: float
+    #: Whether the variants are a sample of it, each with its weight.
+    sampled: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantResult:
     """One generated variant of one turn, run or not."""
@@ -119,6 +136,9 @@ class VariantResult:
     #: Natural logarithm of how likely the noise model makes it, given that no lock is touched;
     #: ``None`` in profiles without one, and for what it cannot make.
     log_probability: float | None = None
+    #: Of a search with a density: how much of all that people may make of the turn it stands for,
+    #: as a probability; above 1 where it is drawn less often than people make it.
+    weight: float | None = None
     #: Passed the validity profile and was run; false for a duplicate.
     valid: bool
     #: Why it was not run, or the tracker's error; ``""`` otherwise.
@@ -182,6 +202,8 @@ class TurnResult:
     clean_votes: tuple[int, ...] = ()
     #: Contexts asked once more to see whether the tracker repeats itself; no calls of the search.
     repeat_calls: int = 0
+    #: ``None`` in profiles without a noise model.
+    noise: TurnNoise | None = None
     #: By number; none where the turn is skipped or the relation inapplicable.
     variants: tuple[VariantResult, ...]
 

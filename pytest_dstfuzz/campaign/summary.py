@@ -7,6 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pytest_dstfuzz.campaign.expected import (
+    ExpectedFailures,
+    FailingMass,
+    expected_failures,
+    failing_mass,
+)
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column, count, ratio
 from pytest_dstfuzz.campaign.noise import Noise, noise_of
@@ -20,7 +26,7 @@ _KEYS: Final = (
     "errors valid_rate failure_rate failure_rate_interval yield calls minimiser_calls "
     "turns_broken turns_tested dialogues_tested turn_failure_rate turn_failure_rate_interval "
     "clean_answered clean_empty clean_empty_share failure_rate_not_empty clean_labelled "
-    "clean_right clean_accuracy noise repeats"
+    "clean_right clean_accuracy noise repeats expected_failures failing_mass"
 )
 
 
@@ -59,6 +65,10 @@ class Summary(Counts):
     noise: Noise | None = None
     #: Of one that must be: what came of asking a few contexts again; ``None`` where none was.
     repeats: Repeats | None = None
+    #: Of a search by density; ``None`` of any other, and in profiles without a noise model.
+    expected_failures: ExpectedFailures | None = None
+    #: Of searches without a density, under a noise model; ``None`` where there is none.
+    failing_mass: FailingMass | None = None
 
     @property
     def turn_failure_rate(self) -> float | None:
@@ -112,6 +122,8 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
         clean_right=sum(turn.clean_state == turn.label for turn in labelled),
         noise=noise_of(turns),
         repeats=repeats_of(turns),
+        expected_failures=expected_failures(turns),
+        failing_mass=failing_mass(turns),
     )
 
 

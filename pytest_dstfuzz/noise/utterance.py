@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -91,6 +93,58 @@ class NoisyUtterance:
             site.pick(float(number), rate) for site, number in zip(self.sites, numbers, strict=True)
         )
         return tuple(reversed([slip.edit for slip in slips if slip is not None]))
+
+    def single(self, rate: float) -> tuple[tuple[Slip, float], ...]:
+        """Return the outcomes in which one slip happens and no other, with their probabilities."""
+        _check_rate(rate)
+        clean = [1.0 - site.probability(rate) for site in self.sites]
+        before = [1.0, *accumulate(clean, operator.mul)]
+        after = [1.0, *accumulate(reversed(clean), operator.mul)][::-1]
+        return tuple(
+            (slip, before[index] * after[index + 1] * site.share(rate) * slip.weight)
+            for index, site in enumerate(self.sites)
+            for slip in site.slips
+        )
+
+    def probability_several(self, rate: float) -> float:
+        """Return how likely two sites or more slip."""
+        _check_rate(rate)
+        return self._several(rate)[0][0]
+
+    def draw_several(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
+        """Draw what a person makes of it who slips twice or more; see `draw`.
+
+        Raises:
+            ValueError: that cannot be: less than two sites can slip.
+        """
+        needed, odds = 2, self._several(rate)
+        if not odds[0][0]:
+            raise ValueError(f"{self.text!r} cannot have two slips")
+        slips = []
+        for index, (site, number) in enumerate(
+            zip(self.sites, generator.random(len(self.sites)), strict=True)
+        ):
+            # Given what is still needed: the chance that this site slips is another one.
+            chance = site.probability(rate)
+            rest = odds[index + 1][2 - max(needed - 1, 0)] * chance
+            given = rest / odds[index][2 - needed]
+            if number < given:
+                # What is left of the number is uniform again, and chooses the slip.
+                place = min(float(number / given) * chance, math.nextafter(chance, 0.0))
+                if (slip := site.pick(place, rate)) is not None:
+                    slips.append(slip.edit)
+                needed = max(needed - 1, 0)
+        return tuple(reversed(slips))
+
+    def _several(self, rate: float) -> list[tuple[float, float, float]]:
+        """Return how likely the sites from each on have two slips, one, and any number, or more."""
+        found = [(0.0, 0.0, 1.0)]
+        for site in reversed(self.sites):
+            chance, (two, one, any_) = site.probability(rate), found[-1]
+            found.append(
+                (chance * one + (1.0 - chance) * two, chance * any_ + (1.0 - chance) * one, 1.0)
+            )
+        return found[::-1]
 
 
 def _check_rate(rate: float) -> None:

@@ -59,15 +59,17 @@ class NoiseSupport:
         self._noise = noise
         self._policy = policy
         in_use = [used for some in policy.operators.values() for used in some]
+        self._used = frozenset(used.names for used in in_use)
         self._explained = frozenset(used.names for used in in_use if used.operator.kind == SLIP)
         self._types = lru_cache(maxsize=1 << 17)(self._may_type)
 
     def of(self, utterance: str, parts: Parts, mask: Mask) -> Support:
-        """Return what the locks leave of what people make of an utterance."""
+        """Return what locks and operators in use leave of what people make of an utterance."""
         keys = self._noise.keys.union(utterance)
 
         def allowed(slip: Slip) -> bool:
-            return keys.issuperset(slip.after) and self._unlocked(slip, parts, mask)
+            used = (slip.transformation, slip.operator) in self._used
+            return used and keys.issuperset(slip.after) and self._unlocked(slip, parts, mask)
 
         noisy = self._noise.model.of(utterance).given(allowed)
         places: list[dict[tuple[str, str], list[SlipPlace]]] = [{} for _ in parts.words]

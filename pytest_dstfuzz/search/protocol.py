@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class SearchTask(NamedTuple):
     perturber: Perturber
     #: The clean utterance, prepared by ``perturber``.
     source: Source
+    #: How many variants the turn is to get.
+    variants: int = 1
 
     def stream(self, search: str, seed: int, *names: int | str) -> np.random.Generator:
         """Return random numbers that are the search's own at this turn.
@@ -49,12 +51,19 @@ class SearchTask(NamedTuple):
         return Proposal(self.perturber.apply(self.source, action), action)
 
 
+#: Of a variant whose edits were drawn one by one.
+NO_ACTION: Final = Action((), 0)
+
+
 class Proposal(NamedTuple):
     """A variant that a search wants to try."""
 
     variant: Variant
-    #: The point of the action space that made it, or its last edits.
+    #: The point of the action space that made it, or its last edits; `NO_ACTION` where none did.
     action: Action
+    #: Of a search with a density: of all that people may make of the turn, how much it stands for;
+    #: probability by the noise model / probability that the search proposes it.
+    weight: float | None = None
 
 
 class Feedback(NamedTuple):
@@ -110,6 +119,15 @@ class Search(Protocol):
     @property
     def adaptive(self) -> bool:
         """Whether it wants to know what earlier attempts showed."""
+        return False
+
+    @property
+    def by_density(self) -> bool:
+        """Whether its proposals have weights, by which failures of users are estimated.
+
+        Then none is drawn again, and the earlier turns of a context are as the noise model makes
+        them, most of them clean, and not variants.
+        """
         return False
 
     def context_variant(self, number: int) -> int:

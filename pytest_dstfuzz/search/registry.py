@@ -10,6 +10,7 @@ from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blamed
 from pytest_dstfuzz.search.draws import NearValueSearch, RandomSearch
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimbSearch
+from pytest_dstfuzz.search.noise import NoiseSearch
 from pytest_dstfuzz.search.policy import AGENTS, AgentSearch, is_agent, named_policy
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 
@@ -18,7 +19,7 @@ from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTas
 SearchFactory = Callable[..., object]
 #: A package brings a search by an entry point of this group that names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
-_SHIPPED: Final = (RandomSearch, NearValueSearch, HillClimbSearch, AgentSearch)
+_SHIPPED: Final = (RandomSearch, NearValueSearch, HillClimbSearch, AgentSearch, NoiseSearch)
 SEARCHES: Final[Registry[SearchFactory]] = Registry(
     "search",
     ENTRY_POINT_GROUP,
@@ -27,6 +28,7 @@ SEARCHES: Final[Registry[SearchFactory]] = Registry(
         NearValueSearch.name: NearValueSearch,
         GREEDY.name: lambda seed, k: HillClimbSearch(GREEDY, seed),  # noqa: ARG005 - one edit a step
         DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
+        NoiseSearch.name: NoiseSearch,
     },
     AGENTS,
 )
@@ -73,7 +75,7 @@ class CheckedSearch(Search):
     """Somebody else's search; its shape is checked, and what it proposes."""
 
     name = order = ""
-    adaptive = False
+    adaptive = by_density = False
 
     def __init__(self, search: Any, where: str) -> None:
         answer = "an object with propose(number, draw, seen)"
@@ -82,6 +84,7 @@ class CheckedSearch(Search):
         self.name = str(search.name)
         self.order = str(getattr(search, "order", super().order))
         self.adaptive = bool(getattr(search, "adaptive", super().adaptive))
+        self.by_density = bool(getattr(search, "by_density", super().by_density))
         if self.order not in ORDERS:
             raise UserError(
                 f"{where}: order of {type(search).__name__} is {self.order!r}: it must be "

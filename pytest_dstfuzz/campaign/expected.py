@@ -1,0 +1,185 @@
+"""How many of 1,000 user turns fail, of a search by density; of others, what they have found.
+
+The figure is the mean over user turns of the probability that what people type is distorted, that
+no lock is touched and that the relation breaks: each turn gives Horvitz and Thompson's estimate of
+it, the sum of the weights of its variants that break the relation (see `search.noise`). It is not
+self-normalised: the probability that a turn is distorted at all is known. Locks are a condition:
+all probabilities are those of people who touch none. What is over the edit rates, and what the
+tracker gives no answer to, counts as no failure; how much that is, is reported.
+
+The interval is by dialogue, as that of a failure rate; the effective sample size is Kish's,
+``(sum of weights)^2 / sum of their squares`` over the variants that were run (Survey Sampling,
+1965). Below `FEWEST` there is no figure, but the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_dstfuzz.campaign.intervals import mean_interval
+from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
+
+#: Smallest effective sample size that a figure is given for.
+FEWEST: Final = 30
+#: What figures are given for: so many user turns.
+TURNS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedFailures:
+    """How many of 1,000 user turns fail under a noise model."""
+
+    #: ``None`` where too little was tested for a figure.
+    per_1000: float | None
+    #: 95 % interval over dialogues, of 1,000 turns; ``None`` with too few dialogues.
+    interval: tuple[float, float] | None
+    #: Of the variants that were run.
+    effective_sample_size: float
+    #: Slips per word.
+    slip_rate: float | None
+    #: The noise models, by name.
+    noise: str
+    #: User turns that the figure is of.
+    turns: int
+    #: Of 1,000: how many have a slip that touches no lock, and how many one that touches a lock.
+    distorted_per_1000: float
+    locked_per_1000: float
+    #: Of 1,000: how many are distorted in a way that was not judged: over the edit rates, or
+    #: without an answer of the tracker.
+    unjudged_per_1000: float
+    #: Why there is no figure; ``""`` where there is one.
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FailingMass:
+    """What a search without a density has found: at least so many turns fail."""
+
+    #: Of 1,000 user turns, those that are typed as one of the violations found.
+    per_1000_at_least: float
+    #: Different violations of a turn in its clean context, or that its own edits cause.
+    variants: int
+    slip_rate: float
+    noise: str
+    turns: int
+
+
+def turn_failures(turn: TurnResult) -> float:
+    """Return the estimated probability that a turn fails; see `counted`."""
+    return math.fsum(
+        variant.weight or 0.0 for variant in turn.variants if _outcome(turn, variant) == "failure"
+    )
+
+
+def counted(turn: TurnResult) -> bool:
+    """Say whether a turn is one that failures are expected of.
+
+    The tracker answered the clean turn, and the relation says something about it.
+    """
+    return (
+        turn.noise is not None
+        and turn.clean_state is not None
+        and turn.outcome not in ("skipped", "inapplicable")
+    )
+
+
+def expected_failures(results: Iterable[TurnResult]) -> ExpectedFailures | None:
+    """Estimate the failures of 1,000 user turns; ``None`` without a turn of a search by density."""
+    pairs = [(turn, turn.noise) for turn in results if counted(turn)]
+    sampled = [(turn, noise) for turn, noise in pairs if noise is not None and noise.sampled]
+    if not sampled:
+        return None
+    models = {(noise.models, noise.slip_rate) for _, noise in sampled}
+    turns = [turn for turn, _ in sampled]
+    run = [variant for turn in turns for variant in turn.variants if variant.valid]
+    weights = sorted(variant.weight or 0.0 for variant in run)
+    squares = math.fsum(weight * weight for weight in weights)
+    size = math.fsum(weights) ** 2 / squares if squares else 0.0
+    dialogues: dict[str, list[float]] = {}
+    for turn in turns:
+        dialogues.setdefault(turn.dialogue_id, []).append(turn_failures(turn))
+    distorted = _mean(noise.distorted for _, noise in sampled)
+    reason = ""
+    if len(models) > 1:
+        reason = "tests have different noise models or slip rates"
+    elif size < FEWEST:
+        reason = (
+            f"the effective sample size is {size:.1f}, and below {FEWEST} a figure says too little"
+        )
+    interval = None
+    if not reason and distorted:
+        found = [(math.fsum(parts), float(len(parts))) for parts in dialogues.values()]
+        interval = mean_interval(found, distorted)
+    name, rate = min(models)
+    return ExpectedFailures(
+        per_1000=None if reason else TURNS * _mean(map(turn_failures, turns)),
+        interval=None if interval is None else (TURNS * interval[0], TURNS * interval[1]),
+        effective_sample_size=size,
+        slip_rate=rate if len(models) == 1 else None,
+        noise=name if len(models) == 1 else "",
+        turns=len(turns),
+        distorted_per_1000=TURNS * distorted,
+        locked_per_1000=TURNS * _mean(noise.locked for _, noise in sampled),
+        unjudged_per_1000=TURNS * _mean(map(_unjudged, turns)),
+        reason=reason,
+    )
+
+
+def failing_mass(results: Iterable[TurnResult]) -> FailingMass | None:
+    """Add up how likely the violations found are; ``None`` without a noise model.
+
+    Nor is there any where tests have different models, or slip rates.
+    """
+    pairs = [(turn, turn.noise) for turn in results if counted(turn)]
+    others = [(turn, noise) for turn, noise in pairs if noise is not None and not noise.sampled]
+    models = {(noise.models, noise.slip_rate) for _, noise in others}
+    if len(models) != 1:
+        return None
+    (name, rate) = models.pop()
+    found = [_distinct(turn) for turn, _ in others]
+    return FailingMass(
+        per_1000_at_least=TURNS * _mean(math.fsum(chances) for chances in found),
+        variants=sum(map(len, found)),
+        slip_rate=rate,
+        noise=name,
+        turns=len(others),
+    )
+
+
+def _distinct(turn: TurnResult) -> list[float]:
+    """Return how likely each text is that breaks a turn in its clean context."""
+    chances = {
+        variant.text: math.exp(variant.log_probability)
+        for variant in turn.violations
+        if variant.log_probability is not None
+        and (not variant.context_edits or variant.cause == "turn")
+    }
+    return sorted(chances.values())
+
+
+def _outcome(turn: TurnResult, variant: VariantResult) -> str:
+    """Say what a variant of a sample counts as: ``failure``, ``kept`` or ``unjudged``."""
+    if variant.outcome == "duplicate":
+        # It was not run, as another one has its text: what holds for that one holds for it.
+        variant = next(one for one in turn.variants if one.valid and one.text == variant.text)
+    if variant.outcome == "vacuous":
+        return "kept"
+    if variant.outcome not in RUN_OUTCOMES or variant.outcome == "error":
+        return "unjudged"
+    broken = variant.outcome == "violation" and variant.cause != "context"
+    return "failure" if broken else "kept"
+
+
+def _unjudged(turn: TurnResult) -> float:
+    return math.fsum(
+        variant.weight or 0.0 for variant in turn.variants if _outcome(turn, variant) == "unjudged"
+    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    """Return the mean, whatever the order of the values; 0 of none."""
+    found: Sequence[float] = list(values)
+    return math.fsum(found) / len(found) if found else 0.0

@@ -1,0 +1,135 @@
+"""The search ``noise``: variants as the noise model makes them, each with what it stands for.
+
+What people make of a turn falls into outcomes: one slip and no other, which can all be listed with
+their probabilities, and two slips or more. Of these outcomes a sample of so many as the turn is to
+have variants is drawn, each with an inclusion probability in proportion to its own; what is likely
+enough is in every sample (sampling with probabilities proportional to size, without replacement;
+systematic, in reading order, so that the sample is spread over the words: Madow, Annals of
+Mathematical Statistics 20, 1949, pages 333 to 354). A variant stands for probability / inclusion
+probability: the sum over those that fail is an unbiased estimate of the probability that the turn
+fails (Horvitz and Thompson, JASA 47, 1952, pages 663 to 685). Two slips or more are one outcome,
+which may be hit several times; each hit is drawn from the model given that there are so many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz.noise.utterance import NoisyUtterance
+from pytest_dstfuzz.perturb.types import Edit, Variant
+from pytest_dstfuzz.search.protocol import (
+    NO_ACTION,
+    Feedback,
+    Proposal,
+    Search,
+    SearchTask,
+    TurnSearch,
+)
+
+Floats = npt.NDArray[np.float64]
+
+
+class NoiseSearch(Search):
+    """Draws what people make of a turn, by the noise model of the profile ``natural``."""
+
+    name = "noise"
+    by_density = True
+
+    def __init__(self, seed: int, k: int) -> None:  # noqa: ARG002 - as many edits as people make
+        self.seed = seed
+
+    def turn(self, task: SearchTask) -> NoiseTurn:
+        """Begin a turn."""
+        return NoiseTurn(self, task)
+
+
+class Drawn(NamedTuple):
+    """An outcome that is in the sample."""
+
+    edits: tuple[Edit, ...]
+    weight: float
+
+
+class NoiseTurn(TurnSearch):
+    """The attempts of `NoiseSearch` at one turn."""
+
+    def __init__(self, search: NoiseSearch, task: SearchTask) -> None:
+        self.search = search
+        self.task = task
+
+    @cached_property
+    def sample(self) -> tuple[Drawn, ...]:
+        """The outcomes that are tried; fewer than the turn is to have where there are no more."""
+        task, support = self.task, self.task.source.support
+        if support is None:  # An utterance that is too long to be edited.
+            return ()
+        rng = task.stream(self.search.name, self.search.seed)
+        return draw_sample(support.noisy, task.perturber.noise.rate, task.variants, rng)
+
+    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - nothing is drawn again
+        """Return the variant that an outcome of the sample is."""
+        task = self.task
+        if number >= len(self.sample):
+            text = task.source.text
+            return Proposal(Variant(text, text, (), 0.0, 0.0, "vacuous"), NO_ACTION)
+        drawn = self.sample[number]
+        return Proposal(task.perturber.remake(task.source, drawn.edits), NO_ACTION, drawn.weight)
+
+
+def draw_sample(
+    noisy: NoisyUtterance, rate: float, size: int, rng: np.random.Generator
+) -> tuple[Drawn, ...]:
+    """Draw a sample of the outcomes in which an utterance is distorted.
+
+    Args:
+        noisy: the utterance, given that no lock is touched.
+        rate: slips per word.
+        size: how many outcomes, at least 1.
+        rng: draws them.
+
+    Returns:
+        Outcomes in reading order, those with several slips last; the expectation of the sum of
+        their weights is the probability that the utterance is distorted.
+    """
+    single = noisy.single(rate)
+    several = noisy.probability_several(rate)
+    chances = np.array([*(chance for _, chance in single), several])
+    sizes = inclusion(chances, size)
+    if not sizes.any():
+        return ()
+    reach = np.cumsum(sizes)
+    points = rng.random() + np.arange(size)
+    points = points[points < reach[-1]]
+    # Where rounding puts the last point at the very end, it belongs to the last outcome.
+    hits = np.minimum(np.searchsorted(reach, points, side="right"), np.flatnonzero(sizes)[-1])
+    found = []
+    for hit in hits.tolist():
+        weight = float(chances[hit] / sizes[hit])
+        alone = hit < len(single)
+        edits = (single[hit][0].edit,) if alone else noisy.draw_several(rng, rate)
+        found.append(Drawn(edits, weight))
+    return tuple(found)
+
+
+def inclusion(chances: Floats, size: int) -> Floats:
+    """Return how often each outcome is expected in a sample of a size.
+
+    In proportion to their chances, but none more than once: what would be is in every sample, and
+    the others share the rest. The last one stands for many outcomes, and may be hit more often.
+    """
+    sure = np.zeros(len(chances), dtype=bool)
+    while True:
+        left, rest = size - int(sure.sum()), float(chances[~sure].sum())
+        if left <= 0 or rest <= 0.0:
+            return sure.astype(np.float64)
+        found = np.where(sure, 1.0, left * chances / rest)
+        more = ~sure & (found >= 1.0)
+        more[-1] = False
+        if not more.any():
+            return found
+        sure |= more
