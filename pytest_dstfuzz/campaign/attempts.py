@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
-from pytest_dstfuzz.config import ATTACKS, VariantSettings
+from pytest_dstfuzz.config import ATTACKS, PROFILES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.perturb.draft import Source
@@ -119,10 +119,11 @@ class TurnAttempts:
     @property
     def noise(self) -> TurnNoise | None:
         """What people make of the turn; ``None`` in profiles without a noise model."""
-        perturber, support = self.rules.perturber, self.source.support
-        if not perturber.profile.noise or support is None:
+        if not PROFILES[self.rules.settings.validity].noise:
             return None
-        noise = perturber.noise
+        noise, support = self.rules.perturber.noise, self.source.support
+        if support is None:  # Too long to be edited.
+            return None
         return TurnNoise(
             models=noise.model.name,
             slip_rate=noise.rate,

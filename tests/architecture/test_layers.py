@@ -46,7 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "trackers": BASE | {"dialogue"},
     "relations": BASE | {"dialogue"},
     "agents": BASE | {"dialogue", "perturb", "trackers.tracker", "relations"},
-    "search": BASE | {"dialogue", "perturb", "trackers.tracker"},
+    "search": BASE | {"dialogue", "noise", "perturb", "trackers.tracker"},
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
     "report": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "trackers.tracker"},
     "regressions": BASE | {"dialogue", "relations", "campaign"},

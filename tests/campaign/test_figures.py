@@ -64,6 +64,8 @@ KEYS = [
     "clean_accuracy",
     "noise",
     "repeats",
+    "expected_failures",
+    "failing_mass",
 ]
 
 

@@ -90,7 +90,7 @@ def test_all_names_are_listed() -> None:
     register_search("vowels", VowelSearch)
     register_relation(ClosedSlots)
     assert SEARCHES.names == (
-        *("random", "near-value", "greedy", "dialtest"),
+        *("random", "near-value", "greedy", "dialtest", "noise"),
         *("agent", "agent:trade", "agent:simpletod", "agent:PATH", "vowels"),
     )
     assert RELATIONS.names == ("metamorphic", "gold", "closed-slots")
