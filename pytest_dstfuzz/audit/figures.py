@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from pytest_dstfuzz.audit.decoys import KINDS
+from pytest_dstfuzz.audit.decoy_draw import ALL_KINDS
 from pytest_dstfuzz.audit.sample import AuditRow, Sample
 from pytest_dstfuzz.campaign.intervals import FEWEST_DIALOGUES, interval_name, ratio_interval
 
@@ -111,7 +111,7 @@ def precision(sample: Sample, judgements: Judgements) -> Precision:
         dialogues=len({row.dialogue for row in real}),
         decoys=len(fake),
         caught=len(caught),
-        by_kind={kind: (hits[kind], kinds[kind]) for kind in KINDS if kinds[kind]},
+        by_kind={kind: (hits[kind], kinds[kind]) for kind in ALL_KINDS if kinds[kind]},
         false_alarms=tuple(row.id for row in real if judgements[row.id] == CHANGES),
         missed=tuple(row.id for row in fake if judgements[row.id] == KEEPS),
     )

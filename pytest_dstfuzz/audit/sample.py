@@ -8,15 +8,15 @@ and what the tracker made of a variant is shown only where there are no decoys.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from pytest_dstfuzz.audit.decoys import KINDS, Decoy, DecoyMaker
-from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
+from pytest_dstfuzz.audit.decoy_draw import Pair, draw_decoys
+from pytest_dstfuzz.audit.decoys import Decoy
+from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import undo_edits
@@ -24,7 +24,6 @@ from pytest_dstfuzz.seeding import stream
 
 #: Kind of a row that is no decoy.
 VIOLATION = "violation"
-_Pair = tuple[TurnResult, VariantResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +37,8 @@ class Draw:
     per_dialogue: int = 1
     decoys: int = 0
     seed: int = 0
+    #: Decoys whose change is as small as a slip, beside the others.
+    fine_decoys: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,16 +132,15 @@ def draw_sample(turns: Sequence[TurnResult], draw: Draw) -> Sample:
     """Draw violations, make decoys, and shuffle them.
 
     The order of ``turns`` does not matter. Fewer violations are taken where the dialogues
-    do not have so many. Decoys come from dialogues that gave no violation while these
-    last, and carry about as many edits.
+    do not have so many.
     """
     turns = sorted(turns, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
     drawn = _draw_violations(turns, draw)
     if not drawn:
         raise UserError("the report holds no violation to judge")
-    hidden = _draw_decoys(turns, drawn, draw)
+    hidden = draw_decoys(turns, drawn, draw.decoys, draw.fine_decoys, draw.seed)
     systems = {(turn.dialogue_id, turn.turn_index): turn.system for turn in turns}
-    entries: list[tuple[_Pair, Decoy | None]] = [(pair, None) for pair in drawn]
+    entries: list[tuple[Pair, Decoy | None]] = [(pair, None) for pair in drawn]
     entries += [((decoy.turn, decoy.variant), decoy) for decoy in hidden]
     order = stream(draw.seed, "precision", "order").permutation(len(entries))
     rows = [
@@ -150,13 +150,13 @@ def draw_sample(turns: Sequence[TurnResult], draw: Draw) -> Sample:
     return Sample(draw, tuple(rows))
 
 
-def _draw_violations(turns: Sequence[TurnResult], draw: Draw) -> list[_Pair]:
-    by_dialogue: dict[str, list[_Pair]] = {}
+def _draw_violations(turns: Sequence[TurnResult], draw: Draw) -> list[Pair]:
+    by_dialogue: dict[str, list[Pair]] = {}
     for turn in turns:
         for variant in turn.violations:
             by_dialogue.setdefault(turn.dialogue_id, []).append((turn, variant))
     random = stream(draw.seed, "precision", "violations")
-    drawn: list[_Pair] = []
+    drawn: list[Pair] = []
     # Round by round, so that no dialogue gives a second one before each has given one.
     for _ in range(draw.per_dialogue):
         found = [left.pop(int(random.integers(len(left)))) for left in by_dialogue.values() if left]
@@ -166,61 +166,9 @@ def _draw_violations(turns: Sequence[TurnResult], draw: Draw) -> list[_Pair]:
     return drawn[: draw.violations]
 
 
-def _draw_decoys(turns: Sequence[TurnResult], drawn: Sequence[_Pair], draw: Draw) -> list[Decoy]:
-    maker = DecoyMaker(turns)
-    used = {turn.dialogue_id for turn, _ in drawn}
-    random = stream(draw.seed, "precision", "decoys")
-    bases = [
-        (turn, variant)
-        for turn in turns
-        for variant in turn.variants
-        if variant.outcome in RUN_OUTCOMES and variant.edits
-    ]
-    order = [bases[int(index)] for index in random.permutation(len(bases))]
-    fresh = [base for base in order if base[0].dialogue_id not in used]
-    # Where every dialogue has a violation, other turns of these dialogues serve as well.
-    spare = [base for base in order if base[0].dialogue_id in used]
-    made: list[Decoy] = []
-    taken: set[str] = set()
-    exhausted: set[str] = set()
-    # Kinds take turns; the others fill the places of one that has no occasion left.
-    for kind in itertools.cycle(KINDS):
-        if len(made) == draw.decoys or len(exhausted) == len(KINDS):
-            break
-        if kind in exhausted:
-            continue
-        edits = len(drawn[int(random.integers(len(drawn)))][1].edits)
-        decoy = _first_decoy(maker, fresh, taken, kind, edits) or _first_decoy(
-            maker, spare, taken, kind, edits
-        )
-        if decoy is None:
-            exhausted.add(kind)
-        else:
-            made.append(decoy)
-            taken.add(decoy.turn.id)
-    if len(made) < draw.decoys:
-        raise UserError(
-            f"the report gives occasion for {len(made)} decoys only, not {draw.decoys}: "
-            "test more turns, or ask for fewer"
-        )
-    return made
-
-
-def _first_decoy(
-    maker: DecoyMaker, bases: Sequence[_Pair], taken: set[str], kind: str, edits: int
-) -> Decoy | None:
-    """Return a decoy of a turn not taken yet, with the number of edits nearest to ``edits``."""
-    for turn, variant in sorted(bases, key=lambda base: abs(len(base[1].edits) - edits)):
-        if turn.id not in taken:
-            decoy = maker.make(turn, variant, kind)
-            if decoy is not None:
-                return decoy
-    return None
-
-
 def _row(
     name: str,
-    pair: _Pair,
+    pair: Pair,
     decoy: Decoy | None,
     systems: Mapping[tuple[str, int], str],
     *,

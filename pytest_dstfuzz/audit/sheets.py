@@ -37,7 +37,7 @@ def write_sheet(path: Path, sample: Sample, judge: str) -> None:
             "sheet another name"
         )
     rows = [{**row.shown(), "sample": sample.short, "verdict": ""} for row in sample.order(judge)]
-    if _suffix(path) == ".csv":
+    if suffix_of(path) == ".csv":
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(_COLUMNS)
@@ -77,11 +77,12 @@ def _worth_keeping(path: Path) -> str:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    rows = _csv_rows if _suffix(path) == ".csv" else _json_rows
+    rows = _csv_rows if suffix_of(path) == ".csv" else _json_rows
     return rows(path, read_text(path, "sheet"))
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
+    """Return which of the two forms a name asks for."""
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise UserError(f"{path}: the name must end with {' or '.join(_SUFFIXES)}")
@@ -104,7 +105,12 @@ def _cells(shown: Mapping[str, Any]) -> list[str]:
     ]
     lines = {"earlier": earlier, "changes": map(visible, shown["changes"])}
     texts = ("\n".join(lines[name]) if name in lines else visible(shown[name]) for name in _COLUMNS)
-    return [f"'{text}" if text.startswith(_FORMULAS) else text for text in texts]
+    return [cell(text) for text in texts]
+
+
+def cell(text: str) -> str:
+    """Return a cell as no spreadsheet takes it for a formula."""
+    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def _csv_rows(path: Path, text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -12,7 +12,7 @@ from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 
-_DRAW = ("violations", "per_dialogue", "decoys", "seed")
+_DRAW = ("violations", "per_dialogue", "decoys", "fine_decoys", "seed")
 
 
 def _report_options(parser: Parser) -> None:
@@ -53,12 +53,18 @@ def _audit_options(parser: Parser) -> None:
         "--per-dialogue", integer(1), "N", help="violations of one dialogue, at most (default: 1)"
     )
     parser.value("--decoys", integer(0), "N", help="changes of meaning among them (default: 0)")
+    parser.value(
+        "--fine-decoys", integer(0), "N", help="such as small as a slip, besides (default: 0)"
+    )
     parser.value("--seed", integer(0), "N", help="seed of the sample (default: 0)")
     parser.option("--judge", metavar="NAME", default="judge", help="who judges (default: judge)")
     parser.option("--sheet", type=Path, metavar="PATH", help="write a sheet, .csv or .jsonl")
     parser.option("--html", type=Path, metavar="PATH", help="write a page to judge in")
     parser.option(
         "--judgements", type=Path, metavar="PATH", help="take in a sheet, or what the page exported"
+    )
+    parser.option(
+        "--export", type=Path, metavar="PATH", help="write verdicts and key, without dialogues"
     )
 
 
@@ -72,8 +78,9 @@ def _audit(given: Namespace) -> None:
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
 
     record = given.report.with_suffix(".audit.json")
+    written = {"--sheet": given.sheet, "--html": given.html, "--export": given.export}
     check_apart(
-        {"--sheet": given.sheet, "--html": given.html, "the file of the audit": record},
+        {**written, "the file of the audit": record},
         {"the report": given.report, "--judgements": given.judgements},
     )
     draw = {name: value for name in _DRAW if (value := getattr(given, name)) is not None}
@@ -98,7 +105,12 @@ def _audit(given: Namespace) -> None:
 
         write_page(given.html, audit, given.judge)
         print(printable(str(given.html)))
-    elsewhere = (given.judgements, given.sheet, given.html) != (None, None, None)
+    if given.export is not None:
+        from pytest_dstfuzz.audit.export import write_export  # noqa: PLC0415 - as above
+
+        write_export(given.export, audit)
+        print(printable(str(given.export)))
+    elsewhere = given.judgements is not None or any(written.values())
     if not elsewhere:
         from pytest_dstfuzz.audit.session import judge_rows, key_reader  # noqa: PLC0415 - as above
 
@@ -131,6 +143,7 @@ COMMANDS = (
   dstfuzz audit report.json --judge ben                  a second judge: the same, in another order
   dstfuzz audit report.json --judge ben --sheet ben.csv  to fill in elsewhere
   dstfuzz audit report.json --judge ben --judgements ben.csv
+  dstfuzz audit report.json --export judged.csv          for others to check, without what was said
 Verdicts and figures are written to report.audit.json, beside the report.""",
         _audit_options,
         _audit,

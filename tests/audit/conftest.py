@@ -17,7 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 
 PLACES = ["cambridge", "ely", "norwich", "stevenage", "leicester", "birmingham"]
-DAYS = ["monday", "tuesday", "wednesday", "friday", "saturday"]
+DAYS = ["monday", "tuesday", "wednesday", "thursday", "saturday"]
 FIRST = "i need a train from {} to {} on {}"
 SECONDS = ["i would like to leave after 10:{}", "i do not want to arrive before 10:{}"]
 

@@ -122,6 +122,39 @@ def test_a_sheet_there_and_back(audit: Audit, report: Path, tmp_path: Path, suff
     assert len(saved(report)["judges"]["judge"]) == 15
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_what_was_judged_can_be_shown_without_what_was_said(
+    audit: Audit, report: Path, tmp_path: Path, suffix: str
+) -> None:
+    path = tmp_path / f"judged.{suffix}"
+    draw = ("--decoys", "5", "--fine-decoys", "3")
+    assert "waits for a judge who has answered all rows" in audit(*draw, "--export", str(path))[2]
+    audit("--judge", "anna", typed="k" * 17)
+    assert "waits for a judge" in audit("--export", str(path))[2]
+    assert not path.exists()
+    audit("--judge", "anna", typed="c")
+    audit("--judge", "ben", typed="c")
+    status, out, _ = audit("--export", str(path))
+    assert status == 0
+    assert out.endswith(f"{path}\n")
+    text = path.read_text("utf-8")
+    if suffix == "csv":
+        rows = list(csv.DictReader(io.StringIO(text)))
+    else:
+        rows = [json.loads(line) for line in text.splitlines()]
+    key = saved(report)["sample"]["key"]
+    assert {row["id"]: row["kind"] for row in rows} == {
+        name: entry["kind"] for name, entry in key.items()
+    }
+    assert sorted(row["verdict anna"] for row in rows) == ["changes", *["keeps"] * 17]
+    assert sorted(row["verdict ben"] for row in rows) == [*[""] * 17, "changes"]
+    assert all(row["edits"] and row["turn"] in key[row["id"]]["turn"] for row in rows)
+    # No four words in a row of any turn, and no utterance.
+    said = [turn["user"].split() for turn in json.loads(report.read_text("utf-8"))["turns"]]
+    runs = {" ".join(words[at : at + 4]) for words in said for at in range(len(words) - 3)}
+    assert not [run for run in runs if run in text]
+
+
 def test_the_file_does_not_depend_on_the_order_of_answers(audit: Audit, report: Path) -> None:
     audit(typed="k" * 10)
     told = report.with_name("report.audit.json").read_bytes()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_dstfuzz.audit.decoys import KINDS, DecoyMaker
+from pytest_dstfuzz.audit.mentions import KnownTurns
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 
@@ -16,7 +17,7 @@ def made(turns: tuple[TurnResult, ...], number: int, kind: str, **changes: objec
     variant = turn.variants[0]
     if "user" in changes:
         variant = replace(variant, text=str(changes["user"]))
-    decoy = DecoyMaker([*turns, turn]).make(turn, variant, kind)
+    decoy = DecoyMaker(KnownTurns([*turns, turn])).make(turn, variant, kind)
     return decoy.text if decoy else None
 
 
@@ -88,7 +89,7 @@ def test_old_news_and_unknown_pasts_give_no_decoy(turns: tuple[TurnResult, ...])
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_finds_occasions(turns: tuple[TurnResult, ...], kind: str) -> None:
-    maker = DecoyMaker(turns)
+    maker = DecoyMaker(KnownTurns(turns))
     decoys = [maker.make(turn, variant, kind) for turn in turns for variant in turn.variants]
     found = [decoy for decoy in decoys if decoy is not None]
     assert len(found) >= 10

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_dstfuzz.audit.decoys import KINDS
+from pytest_dstfuzz.audit.fine_decoys import FINE_KINDS
 from pytest_dstfuzz.audit.sample import Draw, Sample, draw_sample
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import UserError
@@ -49,6 +50,21 @@ def test_rows_tell_nothing(turns: Turns) -> None:
     assert not any(row.changes for row in sample.rows)
     # Without decoys there is nothing to give away.
     assert all(row.changes for row in draw_sample(turns, Draw()).rows)
+
+
+def test_fine_decoys_are_drawn_besides(turns: Turns) -> None:
+    draw = Draw(violations=8, decoys=5, seed=3)
+    coarse = [row for row in draw_sample(turns, draw).rows if not row.real]
+    sample = draw_sample(turns, replace(draw, fine_decoys=4))
+    found = kinds(sample)
+    assert all(found[kind] == 1 for kind in KINDS)
+    assert sum(found[kind] for kind in FINE_KINDS) == 4
+    assert len({row.turn for row in sample.rows}) == 17
+    # The others are those that there are without them.
+    texts = {row.perturbed for row in sample.rows}
+    assert {row.perturbed for row in coarse} <= texts
+    with pytest.raises(UserError, match=r"fine decoys only, not 500"):
+        draw_sample(turns, Draw(fine_decoys=500))
 
 
 def test_edits_lead_to_what_is_shown(turns: Turns) -> None:
