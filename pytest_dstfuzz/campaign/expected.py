@@ -150,21 +150,27 @@ def failing_mass(results: Iterable[TurnResult]) -> FailingMass | None:
 
 
 def _distinct(turn: TurnResult) -> list[float]:
-    """Return how likely each text is that breaks a turn in its clean context."""
-    chances = {
-        variant.text: math.exp(variant.log_probability)
+    """Return how likely each text is that breaks a turn in its clean context.
+
+    No text of a turn is run twice.
+    """
+    return sorted(
+        math.exp(variant.log_probability)
         for variant in turn.violations
         if variant.log_probability is not None
         and (not variant.context_edits or variant.cause == "turn")
-    }
-    return sorted(chances.values())
+    )
 
 
 def _outcome(turn: TurnResult, variant: VariantResult) -> str:
     """Say what a variant of a sample counts as: ``failure``, ``kept`` or ``unjudged``."""
     if variant.outcome == "duplicate":
-        # It was not run, as another one has its text: what holds for that one holds for it.
-        variant = next(one for one in turn.variants if one.valid and one.text == variant.text)
+        # It was not run, as another one has its text: what holds for that one holds for it. Texts
+        # that are not to be shown may look the same, but are hardly ever as likely.
+        same = (variant.text, variant.log_probability)
+        variant = next(
+            one for one in turn.variants if one.valid and (one.text, one.log_probability) == same
+        )
     if variant.outcome == "vacuous":
         return "kept"
     if variant.outcome not in RUN_OUTCOMES or variant.outcome == "error":

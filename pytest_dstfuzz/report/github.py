@@ -19,6 +19,7 @@ from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.report.chances import EXPECTED, user_turns
 from pytest_dstfuzz.report.edits import (
     MARGIN,
     Span,
@@ -105,6 +106,7 @@ def _head(view: View) -> Iterator[str]:
         ("", "", ""),
         [
             ("failure rate", percent(summary.failure_rate), interval_text(failed, dialogues)),
+            *_user_turns(summary),
             ("turns broken", percent(summary.turn_failure_rate), interval_text(broken, dialogues)),
             ("violations", f"{summary.violations:,}", f"of {summary.valid:,} valid variants"),
             (
@@ -116,6 +118,11 @@ def _head(view: View) -> Iterator[str]:
             *_clean(summary),
         ],
     )
+
+
+def _user_turns(summary: Summary) -> Iterator[tuple[str, str, str]]:
+    if (shown := user_turns(summary)) is not None:
+        yield EXPECTED, shown.value, shown.detail
 
 
 def _clean(summary: Summary) -> Iterator[tuple[str, str, str]]:

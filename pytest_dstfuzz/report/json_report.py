@@ -29,6 +29,9 @@ SCHEMA_VERSION = 1
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
+#: Shares of all that people type, which may be small; from their sums figures are reckoned again.
+_SHARES = ("weight", "distorted", "locked")
+_DIGITS = 6
 #: Settings that may differ without a difference in results.
 _PLACES = names_of("place")
 #: Fields of `RunInfo` that are of the data and not of the run.
@@ -187,11 +190,19 @@ def _compact(value: Any) -> str:
 
 
 def _rounded(value: Any) -> Any:
-    """Return ``value`` with every float in it rounded, and never a negative zero."""
+    """Return ``value`` with every float in it rounded, and never a negative zero.
+
+    Shares keep their leading digits, others so many after the point.
+    """
     if isinstance(value, float):
         return round(value, _DECIMALS) + 0.0
     if isinstance(value, dict):
-        return {name: _rounded(item) for name, item in value.items()}
+        return {
+            name: float(f"{item:.{_DIGITS}g}")
+            if name in _SHARES and isinstance(item, float)
+            else _rounded(item)
+            for name, item in value.items()
+        }
     if isinstance(value, list):
         return [_rounded(item) for item in value]
     return value

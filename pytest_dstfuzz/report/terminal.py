@@ -12,6 +12,7 @@ from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by
 from pytest_dstfuzz.config import PROFILES, Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.report.chances import ALL_DISTORTED, show_user_turns, user_turns_short
 from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, undo_edits
 from pytest_dstfuzz.report.explain import change_lines, keyword
 from pytest_dstfuzz.report.json_report import RunInfo
@@ -65,7 +66,7 @@ def terminal_lines(
         return [StyledLine(_verdict(summary, results), style)]
     _what(page, settings, info)
     page.gap()
-    _figures(page, summary, results, info.usage)
+    _figures(page, summary, results, info.usage, verbose=verbosity > 0)
     _tables(page, results, verbose=verbosity > 0)
     _shown(page, results, settings, command)
     _left_out(page, results, info, verbose=verbosity > 0)
@@ -92,11 +93,13 @@ def how_text(settings: VariantSettings) -> str:
     profile = PROFILES.get(settings.validity)
     slips = f", slips of {' and '.join(settings.noise)}" if profile and profile.noise else ""
     together = min(settings.transformations, len(used.difference(settings.without)))
+    # The search noise makes as many edits as people do.
+    each = "" if settings.search == "noise" else f", {together} transformations each"
     return (
-        f"{settings.variants} variants a turn, {together} transformations each"
-        f"{only}; search {settings.search}, attack {settings.attack}, validity profile "
-        f"{settings.validity} (edit rates up to {settings.max_edit_rate:g}{flat}{slips}), relation "
-        f"{settings.relation}, seed {settings.seed}"
+        f"{settings.variants} variants a turn{each}{only}; search {settings.search}, attack "
+        f"{settings.attack}, validity profile {settings.validity} (edit rates up to "
+        f"{settings.max_edit_rate:g}{flat}{slips}), relation {settings.relation}, "
+        f"seed {settings.seed}"
     )
 
 
@@ -119,6 +122,8 @@ def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
         f"{summary.turns:,} turns; failure rate {percent(summary.failure_rate)}{between}, "
         f"valid rate {percent(summary.valid_rate)}"
     )
+    if expected := user_turns_short(summary):
+        text += f", {expected}"
     if summary.clean_accuracy is not None:
         text += f", accuracy {percent(summary.clean_accuracy)}"
     if summary.clean_empty:
@@ -155,7 +160,12 @@ def _what(page: TerminalPage, settings: Settings, info: RunInfo) -> None:
 
 
 def _figures(
-    page: TerminalPage, summary: Summary, results: Sequence[TurnResult], usage: Usage | None
+    page: TerminalPage,
+    summary: Summary,
+    results: Sequence[TurnResult],
+    usage: Usage | None,
+    *,
+    verbose: bool,
 ) -> None:
     outcomes = Counter(result.outcome for result in results)
     dialogues = len({result.dialogue_id for result in results if result.outcome != "skipped"})
@@ -178,12 +188,14 @@ def _figures(
         f"{summary.carried:,} carried + {summary.improved:,} improved + {summary.errors:,} errors",
     )
     page.field(_label("valid rate"), f"{percent(summary.valid_rate)} of the generated variants")
+    alike = f", {ALL_DISTORTED}" if summary.expected_failures is not None else ""
     page.field(
         _label("failure rate"),
-        f"{percent(summary.failure_rate)} of the valid variants "
+        f"{percent(summary.failure_rate)} of the valid variants{alike} "
         f"({interval_text(summary.failure_rate_interval, summary.dialogues_tested)})",
         "bad" if summary.violations else "good",
     )
+    show_user_turns(page, summary, verbose=verbose)
     _clean_answers(page, summary)
     page.field(_label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from pytest_dstfuzz.campaign.results import (
     ChangedSlot,
     ContextEdits,
+    TurnNoise,
     TurnResult,
     VariantResult,
 )
@@ -15,6 +19,7 @@ from pytest_dstfuzz.perturb.types import Edit
 
 SOURCE = "i am leaving on friday from ely"
 EARLIER = "hello i need a train"
+_NOISE = TurnNoise("typing,casual", 0.02, distorted=0.1, locked=0.08, sampled=True)
 CLEAN = BeliefState({"train-day": "friday", "train-departure": "ely"})
 
 
@@ -115,4 +120,31 @@ def results(broken: TurnResult) -> list[TurnResult]:
         turn(held(0), held(1), error(2), dialogue="MUL0001", index=0, outcome="error"),
         turn(held(0), held(1), vetoed(2), index=0, outcome="held"),
         broken,
+    ]
+
+
+@pytest.fixture
+def sampled(broken: TurnResult) -> list[TurnResult]:
+    """Twenty dialogues of one turn; each variant stands for 2 of 100, and one of ten fails."""
+    kept, failed, vetoed = broken.variants
+    turns = []
+    for number in range(20):
+        first = failed if number % 10 == 0 else replace(kept, index=1)
+        weighed = [replace(one, weight=0.02, log_probability=-5.0) for one in (kept, first, vetoed)]
+        turn = replace(broken, dialogue_id=str(number), id=f"m-test-{number}-t1", noise=_NOISE)
+        outcome: Any = "violation" if first is failed else "held"
+        turns.append(replace(turn, variants=tuple(weighed), outcome=outcome))
+    return turns
+
+
+@pytest.fixture
+def found(sampled: list[TurnResult]) -> list[TurnResult]:
+    """The same of a search without a density."""
+    return [
+        replace(
+            turn,
+            noise=replace(_NOISE, sampled=False),
+            variants=tuple(replace(one, weight=None) for one in turn.variants),
+        )
+        for turn in sampled
     ]

@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES
 from pytest_dstfuzz.config.rates import percent, points
+from pytest_dstfuzz.report.chances import ALL_DISTORTED, taken_out, user_turns
 from pytest_dstfuzz.report.charts import (
     PAGE,
     Chart,
@@ -54,6 +55,7 @@ def html_text(report: Mapping[str, Any]) -> str:
     """Return the page of a report as `build_report` made or `read_report` read it."""
     view = View.of(report)
     tool = report.get("tool", {})
+    expected = view.summary.expected_failures
     return (
         _environment()
         .get_template("report.html.j2")
@@ -64,6 +66,8 @@ def html_text(report: Mapping[str, Any]) -> str:
             started=_moment(str(view.report["run"].get("started") or "")),
             how=how_text(view.settings.variant),
             **_figures(view),
+            expected=user_turns(view.summary),
+            taken_out=taken_out(expected) if expected else [],
             outcomes=_outcomes(view),
             vetoes=_counted(vetoes(view.turns)),
             failures=_counted(failures(view.turns))[:_MOST_REASONS],
@@ -78,6 +82,7 @@ def _environment() -> Environment:
     made = environment(finalize=_shown, keep_trailing_newline=True)
     made.globals.update(
         address=_address,
+        all_distorted=ALL_DISTORTED,
         between=between,
         changed_answers=changed_answers,
         chance=_chance,

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.chances import likely_text
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
 from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
 
@@ -45,8 +46,9 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         ``spans`` of the utterance, ``edits`` as [transformation, operator, before, after,
         place], ``changes`` as [slot, before, after, carried], and where there are any
         ``context`` ([turn index, spans] of perturbed earlier turns), ``legend``, and ``blames``
-        (``what``, ``spans``, ``context``) of a smaller version that breaks as well, and
-        ``doubts`` (texts) about one of a tracker whose answers vary.
+        (``what``, ``spans``, ``context``) of a smaller version that breaks as well,
+        ``doubts`` (texts) about one of a tracker whose answers vary, and ``likely``, a text: how
+        many users type it.
     """
     record: dict[str, Any] = {
         "turn": number,
@@ -70,6 +72,8 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         }
     if texts := doubts(variant):
         record["doubts"] = texts
+    if text := likely_text(variant):
+        record["likely"] = text
     if lines := legend(variant.edits):
         record["legend"] = list(lines)
     return record

@@ -167,6 +167,34 @@ def test_data_of_the_list(broken: TurnResult) -> None:
     assert "repeat" not in data["turns"][0]
 
 
+def test_expected_failures_and_how_likely_each_violation_is(sampled: list[TurnResult]) -> None:
+    text = html_text(build(sampled))
+    assert "<dt>Expected failures</dt><dd>2.0 of 1,000 user turns</dd><dd>95 % interval 0." in text
+    assert "of the valid variants, all of them distorted" in text
+    assert "<dt>with a slip that touches a lock: left out</dt><dd>80.0</dd>" in text
+    record = page_data(sampled)["violations"][0]
+    assert record["likely"] == (
+        "about 1 of 150 such turns is typed like this; in the estimate it stands for 20.0 of 1,000"
+    )
+    few = html_text(build(sampled[:3]))
+    assert "<dd>n/a</dd><dd>the effective sample size is 6.0, and below 30" in few
+
+
+def test_reports_of_before_have_no_expected_failures(sampled: list[TurnResult]) -> None:
+    report = json.loads(json.dumps(build(sampled)))
+    for key in ("expected_failures", "failing_mass"):
+        del report["summary"][key]
+    for turn in report["turns"]:
+        del turn["noise"]
+        for variant in turn["variants"]:
+            del variant["weight"], variant["log_probability"]
+    text = html_text(report)
+    assert "Failure rate" in text
+    for absent in ("Expected failures", "touches a lock", "such turns is typed"):
+        assert absent not in text
+    assert "expected failures" not in markdown_text(report)
+
+
 def test_turns_without_a_violation_tell_the_conversation_alone(
     broken: TurnResult, results: list[TurnResult]
 ) -> None:

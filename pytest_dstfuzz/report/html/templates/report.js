@@ -169,6 +169,7 @@
     rest.addEventListener("toggle", () => rest.append(...more(violation, turn)), { once: true });
     return make("li", {},
       make("article", { class: "violation" }, header, said(violation, turn), ...blamed(violation), changes(violation),
+        ...(violation.likely ? [make("p", { class: "over", text: violation.likely })] : []),
         ...(violation.doubts ?? []).map((text) => make("p", { class: "over", text })), rest));
   }
 

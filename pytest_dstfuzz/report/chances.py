@@ -1,0 +1,145 @@
+"""What users meet, in words: expected failures, the mass found, how likely a text is."""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.campaign.expected import TURNS, ExpectedFailures, FailingMass
+from pytest_dstfuzz.campaign.intervals import FEWEST_DIALOGUES, interval_name
+from pytest_dstfuzz.campaign.results import VariantResult
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.report.page import Style, TerminalPage
+
+EXPECTED: Final = "expected failures"
+#: Above this share a text is so frequent that "1 of n" says too little.
+_FREQUENT: Final = 0.4
+#: Nobody counts so many turns.
+_MOST: Final = 1e9
+#: What a failure rate is not where variants are drawn by what people do.
+ALL_DISTORTED: Final = "all of them distorted, likely and unlikely ones counted alike"
+
+
+class UserTurns(NamedTuple):
+    """How many user turns fail, as reports show it."""
+
+    #: The figure itself, in as few words as can be.
+    value: str
+    #: What else there is to say, for a table or a card.
+    detail: str
+    #: Both.
+    text: str
+
+
+def figure(value: float) -> str:
+    """Return a figure of 1,000 turns in few digits.
+
+    >>> [figure(value) for value in (1000.0, 7.7938, 0.0521, 0.001, 0.0)]
+    ['1,000.0', '7.8', '0.052', '< 0.01', '0']
+    """
+    if value >= 1:
+        return f"{value:,.1f}"
+    if value >= 0.01:
+        return f"{value:.2g}"
+    return "< 0.01" if value > 0 else "0"
+
+
+def user_turns(summary: Summary) -> UserTurns | None:
+    """Say how many user turns fail; ``None`` where no noise model was in use, or found nothing."""
+    expected, mass = summary.expected_failures, summary.failing_mass
+    if expected is not None:
+        return _expected(expected, summary.dialogues_tested)
+    return None if mass is None or not mass.variants else _at_least(mass)
+
+
+def show_user_turns(page: TerminalPage, summary: Summary, *, verbose: bool) -> None:
+    """Say in a terminal how many user turns fail, where a noise model was in use."""
+    shown, expected = user_turns(summary), summary.expected_failures
+    if shown is None:
+        return
+    style: Style = "bad"
+    if expected is not None and not expected.per_1000:
+        style = "warning" if expected.per_1000 is None else "good"
+    head = f"{EXPECTED}  "
+    page.field(head, shown.text, style)
+    if verbose and expected is not None:
+        page.field(" " * len(head), taken_out_text(expected))
+
+
+def user_turns_short(summary: Summary) -> str:
+    """Return the figure for a line that says all; ``""`` where there is none."""
+    expected, shown = summary.expected_failures, user_turns(summary)
+    if shown is None or (expected is not None and expected.per_1000 is None):
+        return ""
+    bounds = expected and expected.interval
+    return f"{EXPECTED} {shown.value}{'' if not bounds else f' ({_ends(bounds)})'}"
+
+
+def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
+    """Return of how many turns the figure is, and of how many it is not, as names and figures."""
+    return [
+        ("with a slip that touches a lock: left out", figure(expected.locked_per_1000)),
+        ("of 1,000 others: distorted", figure(expected.distorted_per_1000)),
+        (
+            "of 1,000 others: not judged (too much edited, or no answer), counted as no failure",
+            figure(expected.unjudged_per_1000),
+        ),
+    ]
+
+
+def taken_out_text(expected: ExpectedFailures) -> str:
+    """Return the same as a sentence."""
+    return (
+        f"of {TURNS:,} user turns {figure(expected.locked_per_1000)} have a slip that touches a "
+        f"lock and are left out; of {TURNS:,} others {figure(expected.distorted_per_1000)} are "
+        f"distorted, and {figure(expected.unjudged_per_1000)} of these count as no failure since "
+        "they were not judged (too much edited, or no answer)"
+    )
+
+
+def likely_text(variant: VariantResult) -> str:
+    """Say how many users type a variant; ``""`` where no noise model says so."""
+    if variant.log_probability is None:
+        return ""
+    text = f"{_odds(math.exp(variant.log_probability))} typed like this"
+    if variant.weight is None:
+        return text
+    return f"{text}; in the estimate it stands for {figure(TURNS * variant.weight)} of {TURNS:,}"
+
+
+def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
+    if expected.per_1000 is None:
+        return UserTurns("n/a", expected.reason, f"n/a: {expected.reason}")
+    value = f"{figure(expected.per_1000)} of {TURNS:,} user turns"
+    interval = f"no interval: it takes {FEWEST_DIALOGUES} dialogues"
+    if expected.interval is not None:
+        interval = f"{interval_name(dialogues)} {_ends(expected.interval)}"
+    rests = _model(expected.slip_rate, expected.noise)
+    rests += f"; effective sample size {expected.effective_sample_size:,.0f}"
+    return UserTurns(value, f"{interval}; {rests}", f"{value} ({interval}), {rests}")
+
+
+def _at_least(mass: FailingMass) -> UserTurns:
+    value = f"at least {figure(mass.per_1000_at_least)} of {TURNS:,} user turns"
+    found = "the violation" if mass.variants == 1 else f"one of the {mass.variants:,} violations"
+    detail = (
+        f"are typed as {found} found, {_model(mass.slip_rate, mass.noise)}; a lower bound, not a "
+        "rate"
+    )
+    return UserTurns(value, detail, f"{value} {detail}")
+
+
+def _model(slip_rate: float | None, noise: str) -> str:
+    return f"at a slip rate of {100 * (slip_rate or 0.0):g} % ({noise})"
+
+
+def _ends(interval: tuple[float, float]) -> str:
+    return f"{figure(interval[0])} to {figure(interval[1])}"
+
+
+def _odds(probability: float) -> str:
+    if probability > _FREQUENT:
+        return f"about {100 * probability:.0f} of 100 such turns are"
+    if probability * _MOST < 1:
+        return f"fewer than 1 of {_MOST:,.0f} such turns is"
+    return f"about 1 of {float(f'{1 / probability:.1e}'):,.0f} such turns is"

@@ -1,0 +1,198 @@
+"""Expected failures, and how likely texts are, where people see them."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.campaign.expected import ExpectedFailures
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.report.chances import figure, likely_text, user_turns
+from pytest_dstfuzz.report.github import markdown_text
+from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
+from pytest_dstfuzz.report.page import StyledLine
+from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.terminal import terminal_lines
+
+INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
+NATURAL = Settings.of(model="trade", validity="natural", search="noise")
+
+
+def lines(results: list[TurnResult], settings: Settings = NATURAL, **more: Any) -> list[StyledLine]:
+    return terminal_lines(summarise(results), results, settings, INFO, **{"width": 200, **more})
+
+
+def starting(given: list[StyledLine], start: str) -> StyledLine:
+    (line,) = [line for line in given if line.text.startswith(start)]
+    return line
+
+
+def with_expected(results: list[TurnResult], **changed: Any) -> Summary:
+    summary = summarise(results)
+    assert isinstance(summary.expected_failures, ExpectedFailures)
+    return replace(summary, expected_failures=replace(summary.expected_failures, **changed))
+
+
+def test_the_terminal_has_the_figure(sampled: list[TurnResult]) -> None:
+    shown = lines(sampled)
+    line = starting(shown, "expected failures")
+    # One turn of ten fails in one of its five outcomes: 2 of 1,000.
+    assert line.text.startswith("expected failures  2.0 of 1,000 user turns (95 % interval 0.")
+    assert line.text.endswith("), at a slip rate of 2 % (typing,casual); effective sample size 40")
+    assert line.style == "bad"
+    rate = starting(shown, "failure rate").text
+    assert "of the valid variants, all of them distorted, likely and unlikely ones counted" in rate
+    assert "5 variants a turn; search noise" in starting(shown, "how").text
+    assert not any("touches a lock" in line.text for line in shown)
+
+
+def test_more_words_say_what_is_taken_out(sampled: list[TurnResult]) -> None:
+    text = " ".join(line.text.strip() for line in lines(sampled, verbosity=1))
+    assert (
+        "of 1,000 user turns 80.0 have a slip that touches a lock and are left out; of 1,000 "
+        "others 100.0 are distorted, and 20.0 of these count as no failure since they were not "
+        "judged (too much edited, or no answer)"
+    ) in text
+
+
+def test_the_line_is_as_wide_as_the_terminal(sampled: list[TurnResult]) -> None:
+    for width in (40, 63, 80):
+        shown = lines(sampled, width=width, verbosity=1, encoding="ascii")
+        assert max(len(line.text) for line in shown) <= width
+
+
+def test_one_line_has_it_too(sampled: list[TurnResult], found: list[TurnResult]) -> None:
+    (line,) = lines(sampled, verbosity=-1)
+    assert ", expected failures 2.0 of 1,000 user turns (0." in line.text
+    (line,) = lines(found, verbosity=-1)
+    assert ", expected failures at least 0.67 of 1,000 user turns, accuracy" in line.text
+
+
+def test_the_reason_stands_where_there_is_no_figure(sampled: list[TurnResult]) -> None:
+    few = sampled[:8]
+    line = starting(lines(few), "expected failures")
+    assert line.text == (
+        "expected failures  n/a: the effective sample size is 16.0, and below 30 a figure says too "
+        "little"
+    )
+    assert line.style == "warning"
+    assert "expected failures" not in lines(few, verbosity=-1)[0].text
+    assert "| expected failures | n/a | the effective sample size is 16.0" in markdown_text(
+        build_report(few, summarise(few), NATURAL, INFO)
+    )
+
+
+def test_few_dialogues_and_no_failure(sampled: list[TurnResult]) -> None:
+    held = [replace(turn, variants=sampled[1].variants, outcome="held") for turn in sampled]
+    line = starting(lines(held), "expected failures")
+    assert line.text.startswith("expected failures  0 of 1,000 user turns (95 % interval 0 to ")
+    assert line.style == "good"
+    one = [replace(turn, dialogue_id="same") for turn in sampled]
+    text = starting(lines(one), "expected failures").text
+    assert "2.0 of 1,000 user turns (no interval: it takes 6 dialogues), at" in text
+
+
+def test_a_search_without_a_density_has_a_lower_bound(found: list[TurnResult]) -> None:
+    # Two texts that exp(-5) of the users type, in 20 turns.
+    bound = 1000 * 2 * math.exp(-5) / 20
+    shown = user_turns(summarise(found))
+    assert shown is not None
+    assert shown.value == f"at least {figure(bound)} of 1,000 user turns"
+    assert starting(lines(found), "expected failures").text == (
+        "expected failures  at least 0.67 of 1,000 user turns are typed as one of the 2 violations "
+        "found, at a slip rate of 2 % (typing,casual); a lower bound, not a rate"
+    )
+    assert "distorted" not in starting(lines(found), "failure rate").text
+    none = [turn for turn in found if not turn.violations]
+    assert user_turns(summarise(none)) is None
+    assert not any("expected" in line.text for line in lines(none))
+
+
+def test_without_a_noise_model_nothing_is_said(results: list[TurnResult]) -> None:
+    assert user_turns(summarise(results)) is None
+    report = build_report(results, summarise(results), Settings(), INFO)
+    assert "expected failures" not in markdown_text(report)
+
+
+def test_figures_are_the_same_where_texts_are_kept_back(
+    sampled: list[TurnResult], found: list[TurnResult]
+) -> None:
+    first = found[0]
+    # Another violation, which looks as the first one does once its letters are not shown.
+    other = replace(first.violations[0], index=7, text="i am leaivng on fridya from ely")
+    more = [replace(first, variants=(*first.variants, replace(other, log_probability=-6.0)))]
+    for turns in (sampled, found, more):
+        kept_back = summarise([redacted(turn) for turn in turns])
+        assert kept_back.expected_failures == summarise(turns).expected_failures
+        assert kept_back.failing_mass == summarise(turns).failing_mass
+
+
+def test_a_duplicate_counts_as_the_variant_whose_text_it_has(sampled: list[TurnResult]) -> None:
+    first = sampled[0]
+    held, failed, _ = first.variants
+    # Not shown, the texts of both look the same.
+    like = replace(held, text="i am laevnig on friday from ely", log_probability=-7.0)
+    copy = replace(failed, index=2, outcome="duplicate", valid=False, changed_slots=(), cause=None)
+    turns = [replace(first, variants=(like, failed, copy)), *sampled[1:]]
+    for given in (turns, [redacted(turn) for turn in turns]):
+        expected = summarise(given).expected_failures
+        assert expected is not None
+        assert expected.per_1000 == pytest.approx(3.0)
+
+
+def test_a_report_tells_the_figure_of_its_run(sampled: list[TurnResult]) -> None:
+    assert sampled[0].noise is not None
+    rare = replace(sampled[0].noise, distorted=0.000012345678, slip_rate=1e-6)
+    turns = [
+        replace(
+            turn,
+            noise=rare,
+            variants=tuple(replace(one, weight=1.23456789e-6) for one in turn.variants),
+        )
+        for turn in sampled
+    ]
+    report = json.loads(json.dumps(build_report(turns, summarise(turns), NATURAL, INFO)))
+    assert report["turns"][0]["variants"][0]["weight"] == 1.23457e-6
+    then, now = summarise(turns).expected_failures, summarise(report_turns(report))
+    assert then is not None
+    assert now.expected_failures is not None
+    assert now.expected_failures.per_1000 == pytest.approx(then.per_1000, rel=1e-5)
+    assert "| expected failures | &#60; 0.01 of 1,000 user turns |" in markdown_text(report)
+
+
+@pytest.mark.parametrize(
+    ("chance", "text"),
+    [
+        (0.9, "about 90 of 100 such turns are typed like this"),
+        (0.35, "about 1 of 3 such turns is typed like this"),
+        (1 / 4096, "about 1 of 4,100 such turns is typed like this"),
+        (1e-30, "fewer than 1 of 1,000,000,000 such turns is typed like this"),
+    ],
+)
+def test_how_likely_a_text_is(broken: TurnResult, chance: float, text: str) -> None:
+    variant = replace(broken.violations[0], log_probability=math.log(chance))
+    assert likely_text(variant) == text
+    weighed = replace(variant, weight=0.038)
+    assert likely_text(weighed) == f"{text}; in the estimate it stands for 38.0 of 1,000"
+    assert likely_text(broken.violations[0]) == ""
+
+
+def test_different_slip_rates_have_no_figure(sampled: list[TurnResult]) -> None:
+    assert sampled[0].noise is not None
+    other = replace(sampled[0].noise, slip_rate=0.05)
+    mixed = [replace(sampled[0], noise=other), *sampled[1:]]
+    text = starting(lines(mixed), "expected failures").text
+    assert text.endswith("n/a: tests have different noise models or slip rates")
+
+
+def test_a_name_of_a_model_does_nothing_in_a_terminal(sampled: list[TurnResult]) -> None:
+    summary = with_expected(sampled, noise="\x1b[31mred")
+    text = "\n".join(line.text for line in terminal_lines(summary, sampled, NATURAL, INFO))
+    assert "\x1b" not in text
+    assert "<U+001B>[31mred" in text
