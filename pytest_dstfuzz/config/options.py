@@ -266,6 +266,12 @@ _GATE = (
         "gate: fail the session when fewer of the clean answers than this are right by the labels, "
         "such as 60%",
     ),
+    _session(
+        "max_expected_failures",
+        Value(rates.parse_of_thousand, "N", float),
+        "gate: fail the session when more of 1,000 user turns than this are expected to fail, such "
+        "as 5 or 7.5 (implies fail-on=gate; needs --dst-search=noise)",
+    ),
     _written(
         "baseline",
         _PATH,

@@ -11,6 +11,8 @@ import math
 _DECIMALS = 2
 #: By how much a rate may differ from the percentage that is shown of it.
 _ROUNDING = 0.5 * 10.0 ** -(_DECIMALS + 2)
+#: Below this a number of 1,000 is not written out.
+_LEAST = 0.01
 
 
 def percent(rate: float | None, decimals: int = _DECIMALS) -> str:
@@ -62,6 +64,40 @@ def under(rate: float, limit: float) -> bool:
     (False, True, True)
     """
     return over(1 - rate, 1 - limit)
+
+
+def of_thousand(number: float) -> str:
+    """Return how many of 1,000 something is, in few digits.
+
+    >>> [of_thousand(number) for number in (1000.0, 7.7938, 0.0521, 0.001, 0.0)]
+    ['1,000.0', '7.8', '0.052', '< 0.01', '0']
+    """
+    if number >= 1:
+        return f"{number:,.1f}"
+    if number >= _LEAST:
+        return f"{number:.2g}"
+    return f"< {_LEAST}" if number > 0 else "0"
+
+
+def over_of_thousand(number: float, limit: float) -> bool:
+    """Say whether a number of 1,000 is over its limit; what is shown of it is no lower limit.
+
+    >>> over_of_thousand(7.84, 7.8), over_of_thousand(7.84, 7.7), over_of_thousand(1e-9, 0.0)
+    (False, True, True)
+    """
+    shown = float(f"{number:.1f}" if number >= 1 else f"{number:.2g}")
+    return min(number, shown) > limit
+
+
+def parse_of_thousand(text: str) -> float:
+    """Take a number of 1,000."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0.0 <= number <= 1000.0:
+        raise ValueError("must be a number of 1,000 user turns, such as 5 or 7.5")
+    return number
 
 
 def parse_rate(text: str) -> float:

@@ -16,6 +16,8 @@ from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.selection import Selection, select
 from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
+#: Options that imply that only the session's figures decide.
+_GATING = ("max_failure_rate", "max_expected_failures", "baseline")
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
 
@@ -137,6 +139,8 @@ class GateSettings:
 
     max_failure_rate: float | None = None
     min_accuracy: float | None = None
+    #: Of 1,000 user turns.
+    max_expected_failures: float | None = None
     baseline: str | None = None
     update_baseline: bool = False
     max_regression: float | None = None
@@ -197,7 +201,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         given = {**split_keys(given["tracker"], "tracker"), **given}
         given["tracker"] = tuple(key for key in given["tracker"] if key.name not in KEYS)
     settings = _with(base or Settings(), given)
-    gated = any(given.get(name) is not None for name in ("max_failure_rate", "baseline"))
+    gated = any(given.get(name) is not None for name in _GATING)
     if gated and "fail_on" not in given:
         settings = _with(settings, {"fail_on": "gate"})
     if settings.budget.max_cost is not None and settings.tracker.prices is None:

@@ -14,7 +14,13 @@ from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.limits import Gates, Kind
-from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_accuracy, judge_rate
+from pytest_dstfuzz.gate.verdict import (
+    Judgement,
+    LimitFinding,
+    judge_accuracy,
+    judge_expected,
+    judge_rate,
+)
 
 #: Above this share of turns at which the tracker failed, the other figures mean little.
 MOST_ERRORS: Final = 0.05
@@ -57,15 +63,17 @@ def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
 
 
 def _judge_figures(session: Session, gates: Gates) -> list[LimitFinding]:
-    """Judge accuracy and failure rate of the session, and the failure rates of its parts."""
+    """Judge the figures of the session, and the failure rates of its parts."""
     summary, found = session.summary, []
+    name = interval_name(summary.dialogues_tested)
     if (least := gates.whole.min_accuracy) is not None:
         found.append(judge_accuracy(least, summary.clean_right, summary.clean_labelled))
     limit = gates.whole.max_failure_rate
     if limit is not None and summary.failure_rate is not None:
         rate, interval = summary.failure_rate, summary.failure_rate_interval
-        name = interval_name(summary.dialogues_tested)
         found.append(judge_rate(None, limit, rate, interval, name))
+    if (most := gates.whole.max_expected_failures) is not None:
+        found.append(judge_expected(most, summary.expected_failures, name))
     limits = {part: each.max_failure_rate for part, each in gates.parts.items()}
     if any(limit is not None for limit in limits.values()):
         rows: Mapping[Kind, Mapping[str, Counts]] = {

@@ -7,6 +7,7 @@
     max-regression = "2pp"
     max-clean-drift = "0%"
     min-accuracy = "60%"
+    max-expected-failures = 5
 
     [tool.dstfuzz.gates.domain.hotel]
     max-regression = "4pp"
@@ -61,6 +62,8 @@ class Limits:
     max_clean_drift: float | None = None
     #: Lowest share of clean answers that must be right by their labels, 0 to 1.
     min_accuracy: float | None = None
+    #: Expected failures of 1,000 user turns; of the whole session alone, too.
+    max_expected_failures: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pytest_dstfuzz.config.rates import over, percent, points, under
+from pytest_dstfuzz.campaign.expected import TURNS, ExpectedFailures
+from pytest_dstfuzz.config.rates import (
+    of_thousand,
+    over,
+    over_of_thousand,
+    percent,
+    points,
+    under,
+)
 from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.json_data import to_json
 
@@ -21,7 +29,12 @@ from pytest_dstfuzz.json_data import to_json
 Verdict = Literal["pass", "drift", "regression", "inconclusive", "infrastructure"]
 #: What a finding is of.
 Gate = Literal[
-    "max-failure-rate", "max-regression", "max-clean-drift", "min-accuracy", "clean-answers"
+    "max-failure-rate",
+    "max-regression",
+    "max-clean-drift",
+    "min-accuracy",
+    "max-expected-failures",
+    "clean-answers",
 ]
 
 PASSED: Final = 0
@@ -39,12 +52,12 @@ class LimitFinding:
     #: ``None`` = the whole session.
     part: Part | None
     gate: Gate
-    #: The limit itself, 0 to 1; ``None`` where there is none to set.
+    #: The limit itself, 0 to 1, or of 1,000 user turns; ``None`` where there is none to set.
     limit: float | None
     verdict: Verdict
     #: One sentence, without a full stop.
     reason: str
-    #: The rate, or the difference; ``None`` where nothing was counted.
+    #: The rate, the difference, or the failures of 1,000 turns; ``None`` where nothing was counted.
     value: float | None = None
     #: Of the value.
     interval: tuple[float, float] | None = None
@@ -143,6 +156,27 @@ def judge_accuracy(limit: float, right: int, labelled: int) -> LimitFinding:
         f"with labels) is {'under' if failed else 'within'} the limit of {percent(limit)}"
     )
     return LimitFinding(None, gate, limit, "regression" if failed else "pass", reason, accuracy)
+
+
+def judge_expected(
+    limit: float, found: ExpectedFailures | None, name: str = "95 % interval"
+) -> LimitFinding:
+    """Judge the expected failures of a session (none of a search without a density)."""
+    gate: Gate = "max-expected-failures"
+    why = "no variant was drawn by a density" if found is None else found.reason
+    if found is None or found.per_1000 is None:
+        reason = f"there is no figure of expected failures: {why}"
+        return LimitFinding(None, gate, limit, "inconclusive", reason)
+    failed, bounds = over_of_thousand(found.per_1000, limit), found.interval
+    known = " (too few dialogues for an interval)"
+    if bounds is not None:
+        known = f" ({name} {' to '.join(map(of_thousand, bounds))})"
+    reason = (
+        f"{of_thousand(found.per_1000)} of {TURNS:,} user turns are expected to fail{known}, which "
+        f"{'is over' if failed else 'is within'} the limit of {limit:g}"
+    )
+    verdict: Verdict = "regression" if failed else "pass"
+    return LimitFinding(None, gate, limit, verdict, reason, found.per_1000, bounds)
 
 
 def judge_difference(

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import PROFILES, Settings
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
@@ -34,6 +34,7 @@ from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.tally import changed_answers, moved_dialogues
+from pytest_dstfuzz.search.registry import search_by_name
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
     "pass": "good",
@@ -95,11 +96,30 @@ class SessionGate:
             raise UserError(
                 f"a limit of accuracy (min-accuracy) needs labels: the data {data.name!r} has none"
             )
+        if self.gates.whole.max_expected_failures is not None:
+            self._refuse_without_density()
         if self._settings.gate.baseline is None:
             return
         require_statistics()
         if self._baseline is None:  # It is going to be written.
             check_writable(Path(self._settings.gate.baseline))
+
+    def _refuse_without_density(self) -> None:
+        """Refuse a limit of expected failures for a session that cannot estimate them."""
+        if self._settings.output.replay is not None:  # Nothing is searched for.
+            return
+        how, lacks = self._settings.variant, ""
+        if not search_by_name(how.search, seed=how.seed, k=how.transformations).by_density:
+            lacks = f"the search {how.search} draws variants however likely they are"
+        elif not PROFILES[how.validity].noise:
+            lacks = f"the profile {how.validity} has no noise model"
+        elif how.stop_at_first:
+            lacks = "with stop-at-first a turn does not get all of its variants"
+        if lacks:
+            raise UserError(
+                "a limit of expected failures (max-expected-failures) needs --dst-search=noise and "
+                f"--dst-validity=natural: {lacks}"
+            )
 
     def status_of(self, error: UserError) -> int:
         """Return the exit status of a session that cannot be run."""

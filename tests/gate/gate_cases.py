@@ -10,6 +10,14 @@ from pytest_dstfuzz.gate.baseline import Baseline, make_baseline
 from pytest_dstfuzz.gate.pairing import Pairing, pair_up
 from pytest_dstfuzz.perturb.types import Edit
 
+#: A tracker that believes something about the length of what was said.
+BOT = """
+def steady(context):
+    return {"hotel-area": "north", "hotel-book stay": str(len(context.exchanges))}
+
+def fragile(context):
+    return {**steady(context), "hotel-name": str(len(context.user) % 7)}
+"""
 OUTCOMES = {
     "h": "held",
     "v": "violation",

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import parse_option
-from pytest_dstfuzz.config.rates import over, parse_limit, percent, under
+from pytest_dstfuzz.config.rates import (
+    of_thousand,
+    over,
+    over_of_thousand,
+    parse_limit,
+    parse_of_thousand,
+    percent,
+    under,
+)
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.verdict import judge_accuracy, judge_rate
 
@@ -37,6 +45,18 @@ def test_none_is_none_and_all_is_all(rate: float) -> None:
     assert under(1 - rate, 1.0)
     assert not over(0.0, 0.0)
     assert not over(1.0, 1.0)
+
+
+@given(st.floats(0.01, 999))
+def test_expected_failures_copied_from_a_report_are_a_limit_that_holds(number: float) -> None:
+    limit = parse_of_thousand(of_thousand(number))
+    assert not over_of_thousand(number, limit)
+    assert over_of_thousand(number, 0.9 * limit)
+
+
+@given(st.floats(0, 1000), st.floats(0, 1000))
+def test_only_what_is_above_a_number_of_1000_is_over_it(number: float, limit: float) -> None:
+    assert number > limit or not over_of_thousand(number, limit)
 
 
 LIMITS = ("max_failure_rate", "min_accuracy", "max_clean_drift", "max_regression")

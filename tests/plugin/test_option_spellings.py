@@ -51,6 +51,7 @@ VALUES = {
     "replay": "id",
     "max_failure_rate": "5%",
     "min_accuracy": "60%",
+    "max_expected_failures": "7.5",
     "baseline": "b",
     "max_regression": "1pp",
     "max_clean_drift": "1%",

@@ -1,0 +1,134 @@
+"""Expected failures as a limit: what is judged, and what is refused before the run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from gate_cases import BOT
+
+from pytest_dstfuzz.campaign.expected import ExpectedFailures
+from pytest_dstfuzz.gate.verdict import judge_expected
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+from pytest_dstfuzz.report.schema import problems
+
+FOUND = ExpectedFailures(
+    per_1000=7.84,
+    interval=(5.01, 11.52),
+    effective_sample_size=879.0,
+    slip_rate=0.02,
+    noise="typing",
+    turns=300,
+    distorted_per_1000=160.0,
+    locked_per_1000=20.0,
+    unjudged_per_1000=0.0,
+)
+NATURAL = ("--dst-validity=natural", "--dst-search=noise")
+
+
+def test_the_figure_decides_and_the_interval_is_shown() -> None:
+    passed, failed = judge_expected(7.8, FOUND), judge_expected(7.7, FOUND)
+    assert (passed.verdict, failed.verdict) == ("pass", "regression")
+    assert (failed.limit, failed.value, failed.interval) == (7.7, 7.84, (5.01, 11.52))
+    assert failed.reason == (
+        "7.8 of 1,000 user turns are expected to fail (95 % interval 5.0 to 11.5), which is over "
+        "the limit of 7.7"
+    )
+
+
+def test_without_an_interval_the_figure_decides_all_the_same() -> None:
+    found = judge_expected(5.0, replace(FOUND, interval=None))
+    assert found.verdict == "regression"
+    assert "(too few dialogues for an interval)" in found.reason
+
+
+def test_without_a_figure_nothing_is_decided_and_the_reason_is_named() -> None:
+    none = replace(FOUND, per_1000=None, interval=None, reason="the sample is too small")
+    found = judge_expected(5.0, none)
+    assert (found.verdict, found.value) == ("inconclusive", None)
+    assert found.reason == "there is no figure of expected failures: the sample is too small"
+    assert judge_expected(5.0, None).verdict == "inconclusive"
+
+
+@pytest.fixture
+def bot(pytester: pytest.Pytester) -> pytest.Pytester:
+    pytester.makepyfile(mybot=BOT)
+    return pytester
+
+
+def run(bot: pytest.Pytester, *options: str) -> pytest.RunResult:
+    return bot.runpytest_inprocess(
+        *("--dst-model=mybot:fragile", "--dst-turns=40", "--dst-report=out.json"),
+        *("--dst-shrink=no", "-p", "no:cacheprovider", *options),
+    )
+
+
+def test_a_run_over_the_limit_fails_and_one_within_passes(bot: pytest.Pytester) -> None:
+    result = run(bot, *NATURAL, "--dst-max-expected-failures=2.5")
+    assert result.ret == 1
+    result.assert_outcomes(passed=40)
+    result.stdout.fnmatch_lines(
+        ["dstfuzz: failed: * of 1,000 user turns are expected to fail * over the limit of 2.5"]
+    )
+    report = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert problems(report, schema, schema) == []
+    (finding,) = report["gate"]["findings"]
+    assert finding["value"] == report["summary"]["expected_failures"]["per_1000"]
+    bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 900\n")
+    assert run(bot, *NATURAL).ret == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ((), "the search random draws variants however likely they are"),
+        (("--dst-validity=natural", "--dst-search=greedy"), "the search greedy draws variants"),
+        ((*NATURAL, "--dst-stop-at-first"), "with stop-at-first a turn does not get all of its"),
+    ],
+)
+def test_a_session_without_a_density_is_refused_before_it_runs(
+    bot: pytest.Pytester, options: tuple[str, ...], reason: str
+) -> None:
+    for given in (("--dst-max-expected-failures=5",), ()):
+        result = run(bot, *options, *given)
+        assert result.ret == 4
+        needs = "needs --dst-search=noise and --dst-validity=natural"
+        result.stderr.fnmatch_lines([f"ERROR: a limit of expected failures * {needs}: {reason}*"])
+        bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 5\n")
+    assert run(bot, *options, "--no-dst-max-expected-failures").ret == 1  # violations fail
+
+
+def test_a_density_without_a_noise_model_is_refused(bot: pytest.Pytester) -> None:
+    bot.makeconftest(
+        "from pytest_dstfuzz.search.noise import NoiseSearch\n"
+        "from pytest_dstfuzz.search.registry import register_search\n"
+        "class Mine(NoiseSearch):\n"
+        "    name = 'mine'\n"
+        "register_search('mine', Mine)\n"
+    )
+    options = ("--dst-search=mine", "--dst-max-expected-failures=900")
+    result = run(bot, *options)
+    assert result.ret == 4
+    result.stderr.fnmatch_lines(["*: the profile strict has no noise model"])
+    assert run(bot, *options, "--dst-validity=natural").ret == 0
+
+
+def test_one_variant_alone_is_repeated_whatever_the_limit(bot: pytest.Pytester) -> None:
+    bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 5\n")
+    result = run(bot, *NATURAL, "--dst-variant=1")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["dstfuzz: inconclusive: there is no figure of expected failures*"])
+
+
+def test_markers_that_draw_otherwise_leave_no_figure(bot: pytest.Pytester) -> None:
+    bot.makepyfile(
+        test_own="import pytest\n"
+        "@pytest.mark.dst(search='random')\n"
+        "def test_state(dst_turn):\n"
+        "    dst_turn.assert_unchanged()\n"
+    )
+    result = run(bot, *NATURAL, "--dst-max-expected-failures=5", "--dst-suite=no")
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*inconclusive: *: no variant was drawn by a density"])
