@@ -130,8 +130,9 @@ _VARIANT = (
         _NAME,
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
         "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
-        "your own, or a search of a package or of your suite (default: their own agents for the "
-        "shipped two in strict, random for all else)",
+        "your own, noise (what people type, for expected failures; needs validity=natural), or a "
+        "search of a package or of your suite (default: their own agents for the shipped two in "
+        "strict, random for all else)",
     ),
     _decides(
         "attack",
