@@ -18,8 +18,8 @@ from pytest_dstfuzz.audit.decoy_draw import Pair, draw_decoys
 from pytest_dstfuzz.audit.decoys import Decoy
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.report.edits import undo_edits
 from pytest_dstfuzz.seeding import stream
 
 #: Kind of a row that is no decoy.

@@ -10,8 +10,9 @@ from typing import Final, TextIO
 from pytest_dstfuzz.audit.figures import CHANGES, KEEPS
 from pytest_dstfuzz.audit.record import Audit
 from pytest_dstfuzz.audit.sample import AuditRow
+from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import without_commands
-from pytest_dstfuzz.report.edits import legend, mark_edits, undo_edits, visible
+from pytest_dstfuzz.report.edits import legend, mark_edits, visible
 from pytest_dstfuzz.report.page import encodable, hanging
 
 QUESTION: Final = "Does the user still ask for the same?"

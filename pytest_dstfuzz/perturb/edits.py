@@ -38,6 +38,13 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     return text
 
 
+def undo_edits(text: str, edits: Sequence[Edit]) -> str:
+    """Return the text that ``edits`` turned into ``text``."""
+    for edit in reversed(edits):
+        text = text[: edit.start] + edit.before + text[edit.start + len(edit.after) :]
+    return text
+
+
 def equal_ends(one: str, other: str) -> tuple[int, int]:
     """Return how long the equal beginnings of two texts are, and then their equal ends.
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pytest_dstfuzz.campaign.results import Minimal, VariantResult
-from pytest_dstfuzz.perturb.edits import apply_edits, equal_ends, hunks
+from pytest_dstfuzz.perturb.edits import apply_edits, equal_ends, hunks, undo_edits
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.printable import by_number
 
@@ -34,13 +34,6 @@ class Span(NamedTuple):
     def changed(self) -> bool:
         """Whether the two sides differ."""
         return self.before != self.after
-
-
-def undo_edits(text: str, edits: Sequence[Edit]) -> str:
-    """Return the text that ``edits`` turned into ``text``."""
-    for edit in reversed(edits):
-        text = text[: edit.start] + edit.before + text[edit.start + len(edit.after) :]
-    return text
 
 
 def earlier_edits(

@@ -14,6 +14,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
+from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable, without_commands
 from pytest_dstfuzz.report.edits import (
     MARGIN,
@@ -21,7 +22,6 @@ from pytest_dstfuzz.report.edits import (
     legend,
     mark_edits,
     shorten,
-    undo_edits,
 )
 from pytest_dstfuzz.report.page import hanging
 

@@ -11,9 +11,10 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config import PROFILES, Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.chances import ALL_DISTORTED, show_user_turns, user_turns_short
-from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten, undo_edits
+from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten
 from pytest_dstfuzz.report.explain import change_lines, keyword
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage

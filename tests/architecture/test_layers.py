@@ -48,10 +48,14 @@ ALLOWED: dict[str, set[str]] = {
     "agents": BASE | {"dialogue", "perturb", "trackers.tracker", "relations"},
     "search": BASE | {"dialogue", "noise", "perturb", "trackers.tracker"},
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
-    "report": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "trackers.tracker"},
+    "weaknesses": BASE
+    | {"dialogue", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}
+    | {"perturb.value_index", "campaign"},
+    "report": BASE
+    | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"},
     "regressions": BASE | {"dialogue", "relations", "campaign"},
     "gate": BASE | {"dialogue.dialogues", "campaign"},
-    "audit": BASE | {"dialogue", "perturb.types", "campaign", "report"},
+    "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
     "testing": BASE | {"dialogue", "trackers"},
     "strategies": BASE | {"dialogue", "perturb", "trackers.tracker", "campaign"},
     "training": BASE

@@ -19,9 +19,8 @@ from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.shrink import FEW, Subset, minimise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
-from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.edits import apply_edits, undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.report.edits import undo_edits
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 Oracle = Callable[[Subset], bool]

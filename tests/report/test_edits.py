@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.edits import apply_edits, undo_edits
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import (
     diff_spans,
     legend,
     mark_edits,
     shorten,
-    undo_edits,
     visible,
 )
 

@@ -14,9 +14,9 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.sampling import sample_turns
-from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.edits import apply_edits, undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.report.edits import diff_spans, undo_edits
+from pytest_dstfuzz.report.edits import diff_spans
 from pytest_dstfuzz.report.explain import explain, simplicity
 from pytest_dstfuzz.report.json_report import (
     SCHEMA_PATH,
