@@ -74,6 +74,15 @@ def turn_failures(turn: TurnResult) -> float:
     )
 
 
+def weight_of(turn: TurnResult, violation: VariantResult) -> float:
+    """Return what of `turn_failures` a violation accounts for, with the duplicates of it."""
+    return math.fsum(
+        variant.weight or 0.0
+        for variant in turn.variants
+        if variant.text == violation.text and _outcome(turn, variant) == "failure"
+    )
+
+
 def counted(turn: TurnResult) -> bool:
     """Say whether a turn is one that failures are expected of.
 
@@ -139,7 +148,7 @@ def failing_mass(results: Iterable[TurnResult]) -> FailingMass | None:
     if len(models) != 1:
         return None
     (name, rate) = models.pop()
-    found = [_distinct(turn) for turn, _ in others]
+    found = [distinct_chances(turn.violations) for turn, _ in others]
     return FailingMass(
         per_1000_at_least=TURNS * _mean(math.fsum(chances) for chances in found),
         variants=sum(map(len, found)),
@@ -149,14 +158,14 @@ def failing_mass(results: Iterable[TurnResult]) -> FailingMass | None:
     )
 
 
-def _distinct(turn: TurnResult) -> list[float]:
+def distinct_chances(violations: Iterable[VariantResult]) -> list[float]:
     """Return how likely each text is that breaks a turn in its clean context.
 
     No text of a turn is run twice.
     """
     return sorted(
         math.exp(variant.log_probability)
-        for variant in turn.violations
+        for variant in violations
         if variant.log_probability is not None
         and (not variant.context_edits or variant.cause == "turn")
     )

@@ -35,6 +35,8 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.weaknesses import without_texts
+from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
 
 @dataclass(eq=False)
@@ -148,9 +150,19 @@ class SessionEnd:
         return self._context.tests_its_tracker(self._campaigns.planned, self._collector)
 
     @cached_property
+    def _found(self) -> tuple[TurnResult, ...]:
+        return tuple(self._collector.results(self._context.data)) if self._collector else ()
+
+    @cached_property
     def _results(self) -> tuple[TurnResult, ...]:
-        found = self._collector.results(self._context.data) if self._collector else ()
-        return tuple(map(redacted, found)) if self._context.settings.output.redact else found
+        redact = self._context.settings.output.redact
+        return tuple(map(redacted, self._found)) if redact else self._found
+
+    @cached_property
+    def _weaknesses(self) -> tuple[Weakness, ...]:
+        """What the violations have in common: it shows only in what was said."""
+        found = find_weaknesses(self._found)
+        return without_texts(found) if self._context.settings.output.redact else found
 
     @cached_property
     def _relations(self) -> list[str]:
@@ -198,6 +210,7 @@ class SessionEnd:
                 self._info(),
                 gate=None if gate is None else gate.to_json(),
                 regressions=self._regressions.facts(),
+                weaknesses=self._weaknesses,
             ),
         )
         self._last_lines += lines
@@ -263,6 +276,7 @@ class SessionEnd:
             width=min(shutil.get_terminal_size().columns, _WIDEST),
             encoding=_encoding(),
             command=session_command(reporter.config, self._context.settings.variant.seed),
+            weaknesses=self._weaknesses,
         )
         if len(lines) > 1:
             reporter.section("dstfuzz", "=", bold=True)

@@ -23,7 +23,9 @@ from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import causes, vetoes
+from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
+from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
 SCHEMA_VERSION = 1
 #: The JSON Schema of a report.
@@ -101,8 +103,14 @@ def build_report(
     info: RunInfo,
     gate: Mapping[str, Any] | None = None,
     regressions: Sequence[Mapping[str, Any]] = (),
+    weaknesses: Sequence[Weakness] | None = None,
 ) -> dict[str, Any]:
-    """Return the report of a campaign; the order of ``results`` does not matter."""
+    """Return the report of a campaign; the order of ``results`` does not matter.
+
+    ``weaknesses`` are those of ``results`` unless they are given: of results before they were
+    redacted.
+    """
+    found = find_weaknesses(results) if weaknesses is None else weaknesses
     options = settings_json(settings)
     turns = [_rounded(result.to_json()) for result in results]
     # Two tests may run one turn with other settings, so its content decides in the end.
@@ -121,6 +129,7 @@ def build_report(
             "vetoes": vetoes(results),
             "causes": causes(results),
         },
+        "weaknesses": weaknesses_json(found),
         "regressions": [dict(entry) for entry in regressions],
         "turns": turns,
         "run": {

@@ -32,8 +32,10 @@ from pytest_dstfuzz.report.tally import (
     vetoes,
     wobble_text,
 )
+from pytest_dstfuzz.report.weaknesses import show_weaknesses, weaknesses_text
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
+from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
 _LABEL = 14
 _MOST_SLOTS = 10
@@ -45,7 +47,7 @@ _PLAINEST_UNDER_GATE = 5
 _MARGIN = 40
 
 
-def terminal_lines(
+def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its name
     summary: Summary,
     results: Sequence[TurnResult],
     settings: Settings,
@@ -55,16 +57,21 @@ def terminal_lines(
     width: int = 100,
     encoding: str = "utf-8",
     command: str = "",
+    weaknesses: Sequence[Weakness] | None = None,
 ) -> list[StyledLine]:
     """Return the summary of a campaign: one line where ``verbosity`` is below 0, more above it.
 
     The ``command`` repeats the run and fails each violation; under the gate it is shown, with
-    how to choose one.
+    how to choose one. ``weaknesses`` are those of ``results`` unless they are given, as for the
+    JSON report.
     """
+    found = find_weaknesses(results) if weaknesses is None else weaknesses
     page = TerminalPage(width, encoding)
     if verbosity < 0:
         style: Style = "bad" if summary.violations or summary.errors else "good"
-        return [StyledLine(_verdict(summary, results), style)]
+        return [StyledLine(_verdict(summary, results, found), style)]
+    show_weaknesses(page, found, verbose=verbosity > 0)
+    page.gap()
     _what(page, settings, info)
     page.gap()
     _figures(page, summary, results, info.usage, verbose=verbosity > 0)
@@ -113,13 +120,16 @@ def between(interval: tuple[float, float] | None) -> str:
     return "n/a" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
 
 
-def _verdict(summary: Summary, results: Sequence[TurnResult]) -> str:
+def _verdict(
+    summary: Summary, results: Sequence[TurnResult], weaknesses: Sequence[Weakness]
+) -> str:
     outcomes: Counter[str] = Counter(result.outcome for result in results)
     bounds = summary.failure_rate_interval
     about = "about " if summary.dialogues_tested < FEW_DIALOGUES else ""
     between = "" if bounds is None else f" ({about}{percent(bounds[0])} to {percent(bounds[1])})"
+    many = f"{weaknesses_text(weaknesses)}, " if weaknesses else ""
     text = (
-        f"dstfuzz: {summary.violations:,} violations in {summary.turns_broken:,} of "
+        f"dstfuzz: {many}{summary.violations:,} violations in {summary.turns_broken:,} of "
         f"{summary.turns:,} turns; failure rate {percent(summary.failure_rate)}{between}, "
         f"valid rate {percent(summary.valid_rate)}"
     )

@@ -16,8 +16,8 @@ from pytest_dstfuzz.perturb.words import word_list
 #: Pattern of a change -> what it is. Of several slots, the first pattern here names the change.
 PATTERNS: Final = {
     "copied": "takes what was typed by mistake for a value",
-    "moved": "gives a value to another slot",
-    "replaced": "answers another value",
+    "moved": "puts the value of one slot into another",
+    "replaced": "replaces a value",
     "lost": "loses a value",
     "filled": "makes a value up",
 }

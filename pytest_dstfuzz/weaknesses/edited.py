@@ -46,11 +46,12 @@ class Edited(NamedTuple):
     edits: tuple[Edit, ...]
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The clean words that were edited, in lower case; the one beside what was put in."""
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """Of each edit what it is, and its clean word in lower case, or the one beside it."""
         words = take_apart(self.clean).words
-        found = (_word_at(span, words) for span in source_spans(self.edits)) if words else ()
-        return tuple(dict.fromkeys(found))
+        spans = source_spans(self.edits) if words else ()
+        pairs = zip(self.edits, spans, strict=bool(words))
+        return tuple((class_of(edit), _word_at(span, words)) for edit, span in pairs)
 
     @property
     def brought(self) -> frozenset[str]:

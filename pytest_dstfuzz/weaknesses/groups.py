@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from pytest_dstfuzz.campaign.expected import (
+    TURNS,
+    counted,
+    distinct_chances,
+    expected_failures,
+    failing_mass,
+    weight_of,
+)
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.weaknesses.keys import Key, Reading, read
 from pytest_dstfuzz.weaknesses.triage import description, to_try
 
-#: What weaknesses are ranked by: how likely people are to type what was found, or where no noise
-#: model says that, how many turns are broken.
-Ranking = Literal["mass", "turns"]
+#: What weaknesses are ranked by: failures expected of 1,000 user turns, or of a search without a
+#: density how many of them are typed as what was found, or without a noise model turns broken.
+Ranking = Literal["expected failures", "failing mass", "turns"]
 #: Words and slots that are named.
 _MOST: Final = 5
 
@@ -39,14 +47,16 @@ class Weakness:
     Attributes:
         key: what they have in common.
         members: the violations, by turn and variant.
-        mass: of 1,000 user turns such as those tested, how many people would spoil by typing one
-            of the very texts that were found: a lower bound. ``None`` where no noise model was
-            in use.
+        expected: of 1,000 user turns, how many are expected to fail by it; ``None`` where the
+            run gives no such figure for all of them.
+        mass: of 1,000 user turns, how many people type as one of the violations: a lower bound.
+            ``None`` where there are expected failures, or no noise model.
     """
 
     key: Key
     members: tuple[Member, ...]
-    mass: float | None
+    expected: float | None = None
+    mass: float | None = None
 
     @property
     def id(self) -> str:
@@ -92,33 +102,46 @@ def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
         for variant in turn.violations:
             member = Member(turn, variant, read(turn, variant))
             groups.setdefault(member.reading.key, []).append(member)
-    tested = sum(turn.tested for turn in turns)
-    found = [
-        Weakness(key=key, members=tuple(sorted(members, key=_place)), mass=_mass(members, tested))
-        for key, members in groups.items()
-    ]
+    weigh = _scale(turns)
+    found = [weigh(key, tuple(sorted(members, key=_place))) for key, members in groups.items()]
     return tuple(sorted(found, key=_rank))
 
 
 def ranked_by(weaknesses: Sequence[Weakness]) -> Ranking:
     """Return what `find_weaknesses` ranked by."""
-    return "mass" if any(one.mass is not None for one in weaknesses) else "turns"
+    if any(one.expected is not None for one in weaknesses):
+        return "expected failures"
+    return "failing mass" if any(one.mass is not None for one in weaknesses) else "turns"
 
 
-def _mass(members: Iterable[Member], tested: int) -> float | None:
-    """Return 1,000 times the mean, over the turns tested, of the probability of the texts found."""
-    texts = {
-        (member.turn.id, member.variant.text): member.variant.log_probability
-        for member in members
-        if member.variant.log_probability is not None
-    }
-    # In order, as sums of floats depend on it.
-    known = [chance for _, chance in sorted(texts.items()) if chance is not None]
-    return 1000 * math.fsum(map(math.exp, known)) / tested if known else None
+def _scale(turns: Sequence[TurnResult]) -> Callable[[Key, tuple[Member, ...]], Weakness]:
+    """Return what makes a weakness of members: with the figure that the run gives, if any."""
+    figure, mass = expected_failures(turns), failing_mass(turns)
+
+    def expected_of(members: Iterable[Member]) -> float:
+        # One turn may be there twice: a suite may test two trackers, or two settings.
+        texts = {(id(one.turn), one.variant.text): one for one in members if counted(one.turn)}
+        return math.fsum(weight_of(one.turn, one.variant) for one in texts.values())
+
+    def mass_of(members: Iterable[Member]) -> float:
+        variants: dict[int, list[VariantResult]] = {}
+        for one in members:
+            variants.setdefault(id(one.turn), []).append(one.variant)
+        return math.fsum(chance for of in variants.values() for chance in distinct_chances(of))
+
+    def weigh(key: Key, members: tuple[Member, ...]) -> Weakness:
+        if figure is not None and figure.per_1000 is not None:
+            expected = TURNS * expected_of(members) / figure.turns
+            return Weakness(key=key, members=members, expected=expected)
+        if mass is not None:
+            return Weakness(key=key, members=members, mass=TURNS * mass_of(members) / mass.turns)
+        return Weakness(key=key, members=members)
+
+    return weigh
 
 
 def _rank(weakness: Weakness) -> tuple[float, int, str]:
-    return (-(weakness.mass or 0.0), -weakness.turns, weakness.id)
+    return (-(weakness.expected or weakness.mass or 0.0), -weakness.turns, weakness.id)
 
 
 def _place(member: Member) -> tuple[str, int, int, str]:

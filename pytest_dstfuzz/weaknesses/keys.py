@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.weaknesses.changed import MainChange, main_change
-from pytest_dstfuzz.weaknesses.edited import CLASSES, blamed, class_of
+from pytest_dstfuzz.weaknesses.edited import CLASSES, blamed
 
 _DIGITS: Final = 6
 #: Kinds of values whose loss, mix-up and invention a typing error causes alike.
@@ -45,19 +45,22 @@ class Reading(NamedTuple):
     """What is read of one violation."""
 
     key: Key
-    words: tuple[str, ...]  #: Clean words that were edited, in lower case.
+    words: tuple[str, ...]  #: Clean words that had the edit, in lower case.
     slot: str  #: The slot whose change says most.
 
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
     """Return key, words and slot of a violation; they depend on it alone."""
     edited = blamed(turn, variant)
-    words, classes = edited.words, frozenset(map(class_of, edited.edits))
-    edit = next(name for name in CLASSES if name in classes or name == "typo")
+    edits = edited.words
+    edit = min((kind for kind, _ in edits), key=list(CLASSES).index, default="typo")
+    words = tuple(dict.fromkeys(word for kind, word in edits if kind == edit))
     changed = variant.plain.changed_slots
     if not changed:  # A relation of others may be about something else than slots.
         return Reading(Key(edit=edit), words, "")
-    change = main_change(changed, turn.clean_state or {}, edited.clean, words, edited.brought)
+    change = main_change(
+        changed, turn.clean_state or {}, edited.clean, {word for _, word in edits}, edited.brought
+    )
     return Reading(key_of(edit, change), words, change.slot)
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.weaknesses.changed import PATTERNS
 from pytest_dstfuzz.weaknesses.edited import CLASSES
 from pytest_dstfuzz.weaknesses.keys import Key
 
 #: Kind of values -> the slot that has such.
 _SLOTS: Final = {
-    "yes-no": "a slot of yes or no",
+    "yes-no": "a yes or no",
     "dontcare": "a slot for which any value will do",
-    "time": "a slot of a time",
-    "number": "a slot of a number",
-    "text": "a slot whose value the utterance says",
+    "time": "a time",
+    "number": "a number",
 }
 _TRY_FOR_EDIT: Final = {
     "word-out": "train with words such as articles left out",
@@ -47,19 +46,17 @@ def description(key: Key) -> str:
     """Say what violations of a key have in common.
 
     >>> description(Key(edit="typo", values="time"))
-    'where a word is mistyped, the tracker changes a slot of a time'
+    'a word is mistyped, and the tracker changes a time'
     >>> description(Key(edit="typo", place="elsewhere", change="lost"))
-    'where a word is mistyped, the tracker loses a value that this utterance does not say'
+    'a word is mistyped, and the tracker loses a value that the utterance does not speak of'
     """
-    where = f"where {CLASSES[key.edit]}, the tracker " if key.edit else "the tracker "
-    what = PATTERNS.get(key.change, "changes its answer")
+    where = f"{CLASSES[key.edit]}, and the tracker" if key.edit else "the tracker"
+    if key.values in _SLOTS:
+        return f"{where} {'loses' if key.values == DONTCARE else 'changes'} {_SLOTS[key.values]}"
+    what = f"{where} {PATTERNS.get(key.change, 'changes its answer')}"
     if key.place:
-        return f"{where}{what} that this utterance does not say"
-    if key.values and not key.change:
-        return f"{where}changes {_SLOTS[key.values]}"
-    if key.values:
-        return f"{where}{what}: {_SLOTS[key.values]}"
-    return f"{where}{what}"
+        return f"{what} that the utterance does not speak of"
+    return f"{what} that the utterance speaks of" if key.values else what
 
 
 def to_try(key: Key) -> str:
@@ -67,8 +64,3 @@ def to_try(key: Key) -> str:
     if key.place:
         return _TRY_ELSEWHERE
     return _TRY_FOR_CHANGE.get(key.change) or _TRY_FOR_EDIT[key.edit]
-
-
-def words_text(words: Sequence[str]) -> str:
-    """Return some words as a list in quotes."""
-    return ", ".join(f'"{word}"' for word in words)

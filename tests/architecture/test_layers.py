@@ -74,7 +74,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"gate", "regressions", "testing"},
+    | {"weaknesses", "gate", "regressions", "testing"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
     | {"research", "training", "audit", "regressions", "noise"},

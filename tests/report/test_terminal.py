@@ -66,7 +66,7 @@ def test_quiet_is_one_line(results: list[TurnResult], broken: TurnResult) -> Non
     lines = terminal_lines(summarise(results), results, Settings(), INFO, verbosity=-1)
     assert lines == [
         StyledLine(
-            "dstfuzz: 1 violations in 1 of 3 turns; failure rate 14.29 %, "
+            "dstfuzz: 1 weakness, 1 violations in 1 of 3 turns; failure rate 14.29 %, "
             "valid rate 77.78 %, accuracy 100.00 %; 1 turns with errors",
             "bad",
         )

@@ -1,0 +1,106 @@
+"""Weaknesses as reports show them: as JSON, and as the first thing on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pytest_dstfuzz.perturb.edits import undo_edits
+from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.report.edits import mark_edits, needed_context
+from pytest_dstfuzz.report.explain import change_lines
+from pytest_dstfuzz.report.page import TerminalPage
+from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.weaknesses.groups import Member, Ranking, Weakness, ranked_by
+
+#: Weaknesses that a terminal shows where nobody asks for more.
+_MOST: Final = 10
+#: Unchanged characters shown on each side of an edit.
+_MARGIN: Final = 40
+_RANKED: Final[dict[Ranking, str]] = {
+    "expected failures": "by the failures that they cause in 1,000 user turns",
+    "failing mass": "by how many of 1,000 user turns are typed as one of the violations found",
+    "turns": "by the turns that they break",
+}
+
+
+def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
+    """Return the ``weaknesses`` of the JSON report; floats keep their value."""
+    return [
+        {
+            "id": one.id,
+            "description": one.description,
+            "to_try": one.to_try,
+            "count": len(one.members),
+            "turns": one.turns,
+            "expected_failures": one.expected,
+            "failing_mass": one.mass,
+            "words": list(one.words),
+            "slots": list(one.slots),
+            "example": {
+                "id": one.example.id,
+                "turn": one.example.turn.id,
+                "variant": one.example.variant.index,
+                "said": said(one.example),
+                "changed": [str(slot) for slot in one.example.variant.plain.changed_slots],
+            },
+            "members": [member.id for member in one.members],
+        }
+        for one in weaknesses
+    ]
+
+
+def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbose: bool) -> None:
+    """Add the weaknesses, worst first: the first ten, or all."""
+    if not weaknesses:
+        return
+    shown = weaknesses if verbose else weaknesses[:_MOST]
+    more = "" if len(shown) == len(weaknesses) else f"; the first {len(shown)}, -v shows all"
+    how = _RANKED[ranked_by(weaknesses)]
+    page.line(f"{weaknesses_text(weaknesses)}, {how}{more}", "heading")
+    for number, one in enumerate(shown, 1):
+        page.field(f"{number:>4}. ", f"{one.description} ({_facts(one)})", "bad")
+        page.field("        ", said(one.example))
+        changes = change_lines(one.example.variant.plain.changed_slots)
+        page.field("        ", "; ".join(changes if verbose else changes[:2]))
+        if verbose:
+            page.field("        ", f"words: {', '.join(one.words)}; slots: {', '.join(one.slots)}")
+            page.field("        ", f"to try: {one.to_try}", "dim")
+            page.field("        ", one.id, "dim")
+
+
+def weaknesses_text(weaknesses: Sequence[Weakness]) -> str:
+    """Return how many there are."""
+    return f"{len(weaknesses)} weakness{'' if len(weaknesses) == 1 else 'es'}"
+
+
+def said(example: Member) -> str:
+    """Return what was said in a violation, its edits marked, with the earlier turn to blame."""
+    plain = example.variant.plain
+    texts = [mark_edits(undo_edits(plain.text, plain.edits), plain.edits, margin=_MARGIN)]
+    for index, clean, edits in needed_context(example.variant):
+        texts.append(f"(turn {index}: {mark_edits(clean, edits, margin=_MARGIN)})")
+    return " ".join(texts)
+
+
+def without_texts(weaknesses: Sequence[Weakness]) -> tuple[Weakness, ...]:
+    """Return weaknesses found in results before these were redacted, without what was said."""
+    return tuple(
+        replace(one, members=tuple(map(_without_texts, one.members))) for one in weaknesses
+    )
+
+
+def _without_texts(member: Member) -> Member:
+    turn = redacted(replace(member.turn, variants=(member.variant,)))
+    return Member(turn, turn.variants[0], member.reading._replace(words=()))
+
+
+def _facts(weakness: Weakness) -> str:
+    """Return how often it shows, in few words."""
+    text = f"{counted(weakness.turns, 'turn')}, {counted(len(weakness.members), 'violation')}"
+    if weakness.expected is not None:
+        return f"about {weakness.expected:.2g} of 1,000 user turns; here {text}"
+    if weakness.mass is not None:
+        return f"at least {weakness.mass:.2g} of 1,000 user turns; here {text}"
+    return text

@@ -1,0 +1,170 @@
+"""Groups of violations: the same whatever else a run found, ranked by what a run knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from violations import edit, turn, violation
+
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.expected import expected_failures
+from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.weaknesses.groups import find_weaknesses, ranked_by
+from pytest_dstfuzz.weaknesses.keys import read
+
+TEXT = "I need a taxi from the station, leaving after 12:15 please."
+TYPO = edit(TEXT, "char_replace/swap", "leaving", "leaivng")
+DROP = edit(TEXT, "word_drop/stop_word", "a ", "")
+LOST = {"taxi-leaveat": ("12:15", None)}
+NOISE = TurnNoise("typing", 0.02, 0.1, 0.0, sampled=False)
+
+
+def track(context: Context) -> dict[str, str]:
+    """Hear words as they are spelled, and take what follows `the` for an area."""
+    state = {}
+    for text in context.user_utterances:
+        words = text.lower().replace("?", "").replace(",", "").split()
+        for word, slot in (("parking", "hotel-parking"), ("internet", "hotel-internet")):
+            if word in words:
+                state[slot] = "yes"
+        if "need" in words:
+            state["train-day"] = "friday"
+        if "the" in words[:-1]:
+            state["hotel-area"] = words[words.index("the") + 1]
+    return state
+
+
+@cache
+def campaign(variants: int = 4) -> tuple[TurnResult, ...]:
+    """Return the results of the shipped dialogues."""
+    settings = Settings.of(turns=80, variants=variants, validity="natural")
+    return tuple(Campaign(track, "sample", settings))
+
+
+def ids(results: list[TurnResult]) -> dict[tuple[str, str, tuple[str, ...]], str]:
+    """Return what was said in each violation -> id of its weakness."""
+    return {
+        (member.turn.id, member.variant.text, member.variant.context): weakness.id
+        for weakness in find_weaknesses(results)
+        for member in weakness.members
+    }
+
+
+@given(st.data())
+def test_groups_do_not_depend_on_order_or_on_other_violations(data: st.DataObject) -> None:
+    whole = ids(list(campaign()))
+    broken = [result for result in campaign() if result.violations]
+    chosen = data.draw(st.lists(st.sampled_from(broken), unique_by=lambda result: result.id))
+    part = [
+        replace(result, variants=tuple(data.draw(st.permutations(result.variants))))
+        for result in chosen
+    ]
+    found = ids(part)
+    assert found == {said: whole[said] for said in found}
+    assert found.keys() == {(one.id, v.text, v.context) for one in part for v in one.violations}
+    ranked = [one.id for one in find_weaknesses(part)]
+    assert [one.id for one in find_weaknesses(data.draw(st.permutations(part)))] == ranked
+
+
+def test_an_id_is_that_of_the_key_of_each_member() -> None:
+    found = find_weaknesses(campaign())
+    assert len(found) >= 4
+    assert len({one.id for one in found}) == len(found)
+    for one in found:
+        assert {read(member.turn, member.variant).key.id for member in one.members} == {one.id}
+    members = [member.id for one in found for member in one.members]
+    assert len(members) == len(set(members)) == sum(len(r.violations) for r in campaign())
+
+
+def test_twice_the_variants_keep_the_ids_of_what_was_found() -> None:
+    few, many = ids(list(campaign())), ids(list(campaign(8)))
+    common = few.keys() & many.keys()
+    assert len(common) > 20
+    assert [few[said] for said in sorted(common)] == [many[said] for said in sorted(common)]
+    assert {few[said] for said in common} <= set(many.values())
+
+
+def test_without_a_noise_model_the_turns_broken_rank() -> None:
+    once = [turn(TEXT, {}, violation(TEXT, [DROP], LOST), dialogue=name) for name in ("a", "b")]
+    twice = turn(
+        TEXT,
+        {},
+        *(violation(TEXT, [TYPO], LOST, index=index) for index in range(3)),
+        dialogue="c",
+    )
+    found = find_weaknesses([twice, *once])
+    assert [one.key.edit for one in found] == ["word-out", "typo"]
+    assert [(one.turns, len(one.members)) for one in found] == [(2, 2), (1, 3)]
+    assert ranked_by(found) == "turns"
+    assert {one.expected for one in found} == {one.mass for one in found} == {None}
+
+
+def test_with_a_noise_model_ranks_what_people_type() -> None:
+    likely, unlikely = math.log(0.01), math.log(0.001)
+    variants = [
+        violation(TEXT, [TYPO], LOST, log_probability=likely),
+        violation(TEXT, [TYPO], LOST, index=1, log_probability=likely),
+    ]
+    often = turn(TEXT, {}, *variants)
+    others = [
+        turn(TEXT, {}, violation(TEXT, [DROP], LOST, log_probability=unlikely), dialogue=name)
+        for name in ("a", "b")
+    ]
+    results = [replace(one, noise=NOISE) for one in (often, *others)]
+    found = find_weaknesses(results)
+    assert ranked_by(found) == "failing mass"
+    # One text of a turn counts once.
+    assert [one.mass for one in found] == pytest.approx([1000 * 0.01 / 3, 1000 * 0.002 / 3])
+    assert [one.key.edit for one in found] == ["typo", "word-out"]
+
+
+def sampled() -> Iterator[TurnResult]:
+    """Yield turns of a search by density, one duplicate among its variants."""
+    noise = replace(NOISE, sampled=True)
+    for number in range(40):
+        typo = violation(TEXT, [TYPO], LOST, weight=0.02)
+        again = replace(typo, index=1, outcome="duplicate", valid=False, weight=0.01)
+        drop = violation(TEXT, [DROP], LOST, index=2, weight=0.02)
+        elsewhere = replace(drop, index=3, cause="context", text="other words", weight=0.5)
+        result = turn(TEXT, {}, typo, again, drop, elsewhere, dialogue=f"d{number}")
+        yield replace(result, noise=noise)
+
+
+def test_expected_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
+    results = list(sampled())
+    found = find_weaknesses(results)
+    figure = expected_failures(results)
+    assert figure is not None
+    assert ranked_by(found) == "expected failures"
+    assert math.fsum(one.expected or 0.0 for one in found) == pytest.approx(figure.per_1000)
+    assert [(one.key.edit, one.mass) for one in found] == [("typo", None), ("word-out", None)]
+    assert [one.expected for one in found] == pytest.approx([30.0, 20.0])
+
+
+def test_the_example_is_the_plainest() -> None:
+    more = violation(TEXT, [TYPO, edit(TEXT, "char_drop/full_stop", ".", "")], LOST)
+    short = "a taxi leaving at 12:15"
+    plain = edit(short, "char_replace/swap", "leaving", "leaivng")
+    results = [
+        turn(TEXT, {}, violation(TEXT, [TYPO], LOST), dialogue="a"),
+        turn(short, {}, violation(short, [plain], LOST), dialogue="b"),
+        turn(TEXT, {}, more, dialogue="c"),
+    ]
+    by_key = {one.key.edit: one for one in find_weaknesses(results)}
+    assert by_key["typo"].example.turn.dialogue_id == "b"
+    assert by_key["typo"].words == ("leaving",)
+    assert by_key["mark"].words == ("please",)
+    assert by_key["typo"].slots == ("taxi-leaveat",)
+
+
+def test_nothing_found() -> None:
+    assert find_weaknesses([]) == ()
+    assert ranked_by(()) == "turns"
