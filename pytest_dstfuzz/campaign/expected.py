@@ -76,10 +76,11 @@ def turn_failures(turn: TurnResult) -> float:
 
 def weight_of(turn: TurnResult, violation: VariantResult) -> float:
     """Return what of `turn_failures` a violation accounts for, with the duplicates of it."""
+    same = (violation.text, violation.log_probability)
     return math.fsum(
         variant.weight or 0.0
         for variant in turn.variants
-        if variant.text == violation.text and _outcome(turn, variant) == "failure"
+        if (variant.text, variant.log_probability) == same and _outcome(turn, variant) == "failure"
     )
 
 

@@ -118,23 +118,14 @@ def _scale(turns: Sequence[TurnResult]) -> Callable[[Key, tuple[Member, ...]], W
     """Return what makes a weakness of members: with the figure that the run gives, if any."""
     figure, mass = expected_failures(turns), failing_mass(turns)
 
-    def expected_of(members: Iterable[Member]) -> float:
-        # One turn may be there twice: a suite may test two trackers, or two settings.
-        texts = {(id(one.turn), one.variant.text): one for one in members if counted(one.turn)}
-        return math.fsum(weight_of(one.turn, one.variant) for one in texts.values())
-
-    def mass_of(members: Iterable[Member]) -> float:
-        variants: dict[int, list[VariantResult]] = {}
-        for one in members:
-            variants.setdefault(id(one.turn), []).append(one.variant)
-        return math.fsum(chance for of in variants.values() for chance in distinct_chances(of))
-
     def weigh(key: Key, members: tuple[Member, ...]) -> Weakness:
+        known = [one for one in members if counted(one.turn)]
         if figure is not None and figure.per_1000 is not None:
-            expected = TURNS * expected_of(members) / figure.turns
-            return Weakness(key=key, members=members, expected=expected)
+            weight = math.fsum(weight_of(one.turn, one.variant) for one in known)
+            return Weakness(key=key, members=members, expected=TURNS * weight / figure.turns)
         if mass is not None:
-            return Weakness(key=key, members=members, mass=TURNS * mass_of(members) / mass.turns)
+            chances = math.fsum(distinct_chances(one.variant for one in known))
+            return Weakness(key=key, members=members, mass=TURNS * chances / mass.turns)
         return Weakness(key=key, members=members)
 
     return weigh

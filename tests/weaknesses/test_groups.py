@@ -22,6 +22,7 @@ from pytest_dstfuzz.weaknesses.keys import read
 
 TEXT = "I need a taxi from the station, leaving after 12:15 please."
 TYPO = edit(TEXT, "char_replace/swap", "leaving", "leaivng")
+SWAP = edit(TEXT, "char_replace/swap", "after", "atfer")
 DROP = edit(TEXT, "word_drop/stop_word", "a ", "")
 LOST = {"taxi-leaveat": ("12:15", None)}
 NOISE = TurnNoise("typing", 0.02, 0.1, 0.0, sampled=False)
@@ -111,7 +112,7 @@ def test_with_a_noise_model_ranks_what_people_type() -> None:
     likely, unlikely = math.log(0.01), math.log(0.001)
     variants = [
         violation(TEXT, [TYPO], LOST, log_probability=likely),
-        violation(TEXT, [TYPO], LOST, index=1, log_probability=likely),
+        violation(TEXT, [SWAP], LOST, index=1, log_probability=unlikely),
     ]
     often = turn(TEXT, {}, *variants)
     others = [
@@ -121,8 +122,7 @@ def test_with_a_noise_model_ranks_what_people_type() -> None:
     results = [replace(one, noise=NOISE) for one in (often, *others)]
     found = find_weaknesses(results)
     assert ranked_by(found) == "failing mass"
-    # One text of a turn counts once.
-    assert [one.mass for one in found] == pytest.approx([1000 * 0.01 / 3, 1000 * 0.002 / 3])
+    assert [one.mass for one in found] == pytest.approx([11 / 3, 2 / 3])
     assert [one.key.edit for one in found] == ["typo", "word-out"]
 
 
