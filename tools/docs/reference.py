@@ -129,7 +129,8 @@ def exit_codes() -> str:
         KeyError: a status has no explanation.
     """
     statuses = {code.value: _STATUSES[code.name] for code in pytest.ExitCode}
-    for name in dir(verdict):
+    # Its own, none that it imports.
+    for name in inspect.get_annotations(verdict):
         value = getattr(verdict, name)
         if not name.isupper() or not isinstance(value, int) or name in ("PASSED", "FAILED"):
             continue
