@@ -139,6 +139,13 @@ def test_nothing_serious_for_axe(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_how_likely_a_violation_is(open_page: Opener, sampled: list[TurnResult]) -> None:
+    page = open_page(html_text(build(sampled)))
+    said = page.locator(ARTICLE).first.inner_text()
+    assert "about 1 of 150 such turns is typed like this; in the estimate it stands for" in said
+    assert "2.0 of 1,000 user turns" in page.locator(".cards").inner_text()
+
+
 def test_on_paper_and_without_script(open_page: Opener, page_text: str) -> None:
     page = open_page(page_text)
     page.emulate_media(media="print", color_scheme="dark")

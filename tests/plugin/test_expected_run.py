@@ -1,0 +1,90 @@
+"""Sessions that end with expected failures, as people see them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+from pytest_dstfuzz.report.schema import problems
+
+#: Breaks with every edit, whatever values are normalised to: all that is distorted fails.
+BRITTLE = """
+def track(context):
+    return {"hotel-name": context.user.encode().hex()}
+"""
+OPTIONS = (
+    *("--dst-model=brittle:track", "--dst-turns=25", "--dst-validity=natural", "--dst-shrink=no"),
+    *("--dst-fail-on=gate", "--dst-max-failure-rate=100%", "--dst-attack=non-cumulative"),
+)
+NOISE = (*OPTIONS, "--dst-search=noise")
+
+
+@pytest.fixture
+def brittle(pytester: pytest.Pytester) -> pytest.Pytester:
+    """A folder with that tracker, and no test."""
+    pytester.makepyfile(brittle=BRITTLE)
+    return pytester
+
+
+def words(result: Any) -> str:
+    return " ".join(result.stdout.str().split())
+
+
+def report(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((path / "out.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_terminal_json_page_and_job_summary_say_the_same(
+    brittle: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("jinja2")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(brittle.path / "step.md"))
+    outputs = ("--dst-report=out.json", "--dst-html=out.html", "--dst-annotations=yes", "-v")
+    result = brittle.runpytest_inprocess(*NOISE, *outputs)
+    assert result.ret == 0
+    found = report(brittle.path)
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert problems(found, schema, schema) == []
+    expected = found["summary"]["expected_failures"]
+    assert found["summary"]["failing_mass"] is None
+    assert expected["per_1000"] + expected["unjudged_per_1000"] == pytest.approx(
+        expected["distorted_per_1000"], rel=1e-3
+    )
+    shown = f"{expected['per_1000']:.1f} of 1,000 user turns"
+    text = words(result)
+    assert f"expected failures {shown} (" in text
+    assert f"of 1,000 user turns {expected['locked_per_1000']:.1f} have a slip that" in text
+    page = (brittle.path / "out.html").read_text(encoding="utf-8")
+    assert f"<dt>Expected failures</dt><dd>{shown}</dd>" in page
+    assert "such turns is typed like this; in the estimate it stands for" in page
+    step = (brittle.path / "step.md").read_text(encoding="utf-8")
+    assert f"| expected failures | {shown} |" in step
+
+
+def test_in_one_line_and_where_texts_are_kept_back(brittle: pytest.Pytester) -> None:
+    told = words(brittle.runpytest_inprocess(*NOISE, "-q", "--dst-report=out.json"))
+    expected = report(brittle.path)["summary"]["expected_failures"]
+    assert f"expected failures {expected['per_1000']:.1f} of 1,000 user turns (" in told
+    kept = words(brittle.runpytest_inprocess(*NOISE, "-q", "--dst-report=out.json", "--dst-redact"))
+    assert report(brittle.path)["summary"]["expected_failures"] == expected
+    line = "expected failures " + told.partition("expected failures ")[2].partition(")")[0]
+    assert line in kept
+
+
+def test_other_searches_have_a_lower_bound(brittle: pytest.Pytester) -> None:
+    result = brittle.runpytest_inprocess(*OPTIONS, "--dst-search=random", "--dst-report=out.json")
+    found = report(brittle.path)["summary"]
+    assert found["expected_failures"] is None
+    mass = found["failing_mass"]
+    assert mass["variants"] == found["violations"]
+    text = words(result)
+    assert "expected failures at least " in text
+    assert f"are typed as one of the {mass['variants']} violations found, at a slip rate" in text
+    assert "a lower bound, not a rate" in text
+    strict = brittle.runpytest_inprocess(*OPTIONS, "--dst-validity=strict", "--dst-search=random")
+    assert "expected failures" not in words(strict)
