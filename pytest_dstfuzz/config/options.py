@@ -269,7 +269,7 @@ _GATE = (
     ),
     _session(
         "max_expected_failures",
-        Value(rates.parse_of_thousand, "N", float),
+        Value(rates.parse_per_1000, "N", float),
         "gate: fail the session when more of 1,000 user turns than this are expected to fail, such "
         "as 5 or 7.5 (implies fail-on=gate; needs --dst-search=noise)",
     ),

@@ -66,10 +66,10 @@ def under(rate: float, limit: float) -> bool:
     return over(1 - rate, 1 - limit)
 
 
-def of_thousand(number: float) -> str:
+def per_1000(number: float) -> str:
     """Return how many of 1,000 something is, in few digits.
 
-    >>> [of_thousand(number) for number in (1000.0, 7.7938, 0.0521, 0.001, 0.0)]
+    >>> [per_1000(number) for number in (1000.0, 7.7938, 0.0521, 0.001, 0.0)]
     ['1,000.0', '7.8', '0.052', '< 0.01', '0']
     """
     if number >= 1:
@@ -79,17 +79,28 @@ def of_thousand(number: float) -> str:
     return f"< {_LEAST}" if number > 0 else "0"
 
 
-def over_of_thousand(number: float, limit: float) -> bool:
+def rise_per_1000(difference: float) -> str:
+    """Return by how many of 1,000 something rose.
+
+    >>> [rise_per_1000(difference) for difference in (4.53, -0.0521, 0.0001)]
+    ['+4.5', '-0.052', '0.0']
+    """
+    if abs(difference) < _LEAST:
+        return "0.0"
+    return f"{difference:+,.1f}" if abs(difference) >= 1 else f"{difference:+.2g}"
+
+
+def over_per_1000(number: float, limit: float) -> bool:
     """Say whether a number of 1,000 is over its limit; what is shown of it is no lower limit.
 
-    >>> over_of_thousand(7.84, 7.8), over_of_thousand(7.84, 7.7), over_of_thousand(1e-9, 0.0)
+    >>> over_per_1000(7.84, 7.8), over_per_1000(7.84, 7.7), over_per_1000(1e-9, 0.0)
     (False, True, True)
     """
     shown = float(f"{number:.1f}" if number >= 1 else f"{number:.2g}")
     return min(number, shown) > limit
 
 
-def parse_of_thousand(text: str) -> float:
+def parse_per_1000(text: str) -> float:
     """Take a number of 1,000."""
     try:
         number = float(text)

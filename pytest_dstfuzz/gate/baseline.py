@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__
+from pytest_dstfuzz.campaign.expected import counted, turn_failures
 from pytest_dstfuzz.campaign.results import Cause, TurnResult, VariantOutcome, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, names_of, settings_json
@@ -27,6 +28,11 @@ _NAMES: Final = {
     "policy": "the agent's policy",
     "validity": "the validity profile",
 }
+
+#: What may differ between campaigns that estimate the same failures: how variants are drawn.
+_OF_DRAWS: Final = frozenset(
+    {"seed", "search", "policy", "transformations", "redraws", "stop_at_first"}
+)
 
 #: Group of results -> its turns.
 Groups = Mapping[str, Sequence[TurnResult]]
@@ -80,6 +86,8 @@ class TurnOutcomes:
     state: State | None
     #: Each of another number, sorted.
     variants: tuple[ComparedVariant, ...]
+    #: Estimated probability that it fails; ``None`` where no failures are expected of it.
+    failures: float | None = None
 
     @classmethod
     def of(cls, turn: TurnResult, key: str, *, hidden: bool) -> TurnOutcomes:
@@ -90,6 +98,7 @@ class TurnOutcomes:
             key=key,
             state=None if turn.clean_state is None else kept_state(turn.clean_state, hidden),
             variants=tuple(sorted(map(ComparedVariant.of, turn.variants))),
+            failures=failures_of(turn),
         )
 
 
@@ -138,24 +147,33 @@ def kept_state(state: State, hidden: bool) -> dict[str, str]:
     }
 
 
+def failures_of(turn: TurnResult) -> float | None:
+    """Return the estimated probability that a turn fails, of one that figures count."""
+    sampled = turn.noise is not None and turn.noise.sampled
+    return turn_failures(turn) if sampled and counted(turn) else None
+
+
 def contents_of(data: DialogueSet) -> dict[str, tuple[str, ...]]:
     """Return the keys of the turns of every dialogue, in the order of the data."""
     return {dialogue.id: turn_keys(dialogue) for dialogue in data.dialogues}
 
 
 def campaign_identity(
-    settings: Settings, data: DialogueSet, *, lexicon: str, policy: str
+    settings: Settings, data: DialogueSet, *, lexicon: str, policy: str, noise: str
 ) -> dict[str, Any]:
     """Return all that decides which variants any dialogue gets, as plain JSON values.
 
     Not the dialogues themselves, nor their ontology, which may grow with them: each turn has a
     key and each variant a digest, and only what is equal is compared. The words that variants
-    were made with and the agent's policy, if any, are given by their fingerprints.
+    were made with and the agent's policy, if any, are given by their fingerprints, and so is,
+    beside its name, the noise model.
     """
     options = settings_json(settings)
     # Not how many: of turns, domains and variants that only one build has, the others can
     # still be compared.
     decided = {name: options[name] for name in names_of("decides")}
+    # So is a noise model, and several are what they are together.
+    decided["noise"] = noise
     if not settings.variant.noisy:
         del decided["noise"], decided["slip_rate"]
     # An agent is its policy, wherever the file of it lies.
@@ -174,6 +192,13 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
             called = _NAMES.get(name, name.replace("_", "-"))
             found.append(f"{called}: {_shown(old)} in the baseline, {_shown(new)} now")
     return found
+
+
+def other_estimates(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Say what differs between two campaigns that decides which failures are expected."""
+    return changes(
+        *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after))
+    )
 
 
 def make_baseline(

@@ -19,7 +19,8 @@ The same campaign gives the same bytes. Its keys:
     found again by it, whatever they are called), ``state`` (the clean answer, slot -> value;
     null where the tracker failed) and ``variants``. A variant is a list: its number, a digest
     of its text in its context (12 hexadecimal digits), its outcome, and where slots changed
-    the cause or null, the slots that changed anew and those that were carried.
+    the cause or null, the slots that changed anew and those that were carried. A turn of a
+    search by density has ``failures``, too: the estimated probability that it fails.
 """
 
 from __future__ import annotations
@@ -85,10 +86,11 @@ def _turn_json(group: int, turn: TurnOutcomes) -> dict[str, Any]:
         "key": turn.key,
         "state": None if turn.state is None else dict(turn.state),
         "variants": [each if each.changed or each.carried else each[:3] for each in turn.variants],
+        **({} if turn.failures is None else {"failures": turn.failures}),
     }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _TurnEntry(TurnOutcomes):
     group: int
 
@@ -118,8 +120,10 @@ def _baseline(content: _File) -> Baseline:
             raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} is there twice")
         if len({variant.number for variant in entry.variants}) < len(entry.variants):
             raise ValueError(f"two variants of turn {entry.turn} of {entry.dialogue!r} are one")
+        if entry.failures is not None and entry.failures < 0:
+            raise ValueError(f"turn {entry.turn} of {entry.dialogue!r} fails less than never")
         group[entry.dialogue, entry.turn] = TurnOutcomes(
-            entry.dialogue, entry.turn, entry.key, entry.state, entry.variants
+            *(entry.dialogue, entry.turn, entry.key, entry.state, entry.variants, entry.failures)
         )
     return Baseline(
         model=content.model,

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Session, changes
 from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, clean_drift, judge_drift
+from pytest_dstfuzz.gate.expected import compare_expected
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
 from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
 from pytest_dstfuzz.gate.statistics import (
@@ -29,13 +30,15 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
 
     The whole session is judged at 95 %. Parts share another 5 % among them (Bonferroni), so
     that limits for thirty slots do not make a false alarm of every run. Clean answers do not
-    depend on how variants are made, so they are compared even where variants cannot be.
+    depend on how variants are made, so they are compared even where variants cannot be; nor do
+    expected failures depend on which variants were drawn.
     """
     pairing = pair_up(baseline, session.groups, session.contents)
     drift = clean_drift(pairing.clean, pairing.silenced)
     figures = {
         **_figures(baseline, pairing),
         "clean": drift.to_json(hidden=session.hidden or baseline.hidden),
+        "expected_failures": compare_expected(baseline, session, pairing),
     }
     findings = []
     # Answers that were normalised in another way do not compare.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ from pytest_dstfuzz.gate.baseline import (
     Groups,
     TurnOutcomes,
     TurnPosition,
+    failures_of,
     kept_state,
 )
 from pytest_dstfuzz.gate.drift import CleanPair
@@ -73,6 +74,14 @@ class Tally(NamedTuple):
         return Tally(self.variants + 1, self.before + before, self.after + after)
 
 
+class Failing(NamedTuple):
+    """Turns of some dialogue that failures are expected of, and those failures in each build."""
+
+    turns: int = 0
+    before: float = 0.0
+    after: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Pairing:
     """What two builds have in common."""
@@ -95,6 +104,8 @@ class Pairing:
     #: Turn id and number of variants that are a violation in one build alone.
     new: tuple[tuple[str, int], ...] = ()
     gone: tuple[tuple[str, int], ...] = ()
+    #: Of the turns that failures are expected of in both builds, by dialogue, sorted.
+    failing: Mapping[str, Failing] = field(default_factory=dict)
 
     @property
     def share(self) -> float | None:
@@ -167,6 +178,7 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
         tested=len(tested),
         new=tuple(pair.place for pair in pairs if pair.moved > 0),
         gone=tuple(pair.place for pair in pairs if pair.moved < 0),
+        failing=_failing(both.values()),
     )
 
 
@@ -201,6 +213,17 @@ def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
                     | {Part("transformation", edit.transformation) for edit in variant.edits}
                 ),
             )
+
+
+def _failing(both: Iterable[tuple[TurnOutcomes, TurnResult]]) -> dict[str, Failing]:
+    """Add up the expected failures of each dialogue; other variants estimate the same."""
+    found: dict[str, Failing] = {}
+    for old, turn in sorted(both, key=lambda each: (each[1].dialogue_id, each[1].turn_index)):
+        now = failures_of(turn)
+        if old.failures is not None and now is not None:
+            turns, before, after = found.get(turn.dialogue_id, Failing())
+            found[turn.dialogue_id] = Failing(turns + 1, before + old.failures, after + now)
+    return found
 
 
 def _clean(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> CleanPair | None:

@@ -1,5 +1,7 @@
 """Chance or regression: the difference of two failure rates on identical variants.
 
+Likewise that of the expected failures of two builds on the same turns, whatever their variants.
+
 The dialogue is the unit. If neither build is worse, the two outcomes of a dialogue are as
 likely the other way round, whatever its variants have in common; so the test swaps the
 builds within dialogues (paired permutation). The interval holds the differences that such
@@ -40,7 +42,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Violations of two builds on the same variants; one entry a dialogue."""
+    """Violations of two builds on the same variants; one entry a dialogue.
+
+    Or their expected failures on the same turns: then the turns stand for variants.
+    """
 
     #: Violations in the baseline and in the run.
     before: Floats
@@ -51,8 +56,12 @@ class Paired:
     @classmethod
     def of(cls, tallies: Iterable[Tally]) -> Paired:
         """Take the tallies of the dialogues, each with a variant."""
-        rows = [(tally.before, tally.after, tally.variants) for tally in tallies]
-        columns = np.array(rows, dtype=np.float64).reshape(-1, 3).T
+        return cls.of_rows((tally.before, tally.after, tally.variants) for tally in tallies)
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[float, float, int]]) -> Paired:
+        """Take violations before and after, and variants, of each dialogue."""
+        columns = np.array(list(rows), dtype=np.float64).reshape(-1, 3).T
         return cls(*columns)
 
     @property

@@ -8,9 +8,9 @@ from typing import Any, Final, Literal
 
 from pytest_dstfuzz.campaign.expected import TURNS, ExpectedFailures
 from pytest_dstfuzz.config.rates import (
-    of_thousand,
     over,
-    over_of_thousand,
+    over_per_1000,
+    per_1000,
     percent,
     points,
     under,
@@ -167,12 +167,12 @@ def judge_expected(
     if found is None or found.per_1000 is None:
         reason = f"there is no figure of expected failures: {why}"
         return LimitFinding(None, gate, limit, "inconclusive", reason)
-    failed, bounds = over_of_thousand(found.per_1000, limit), found.interval
+    failed, bounds = over_per_1000(found.per_1000, limit), found.interval
     known = " (too few dialogues for an interval)"
     if bounds is not None:
-        known = f" ({name} {' to '.join(map(of_thousand, bounds))})"
+        known = f" ({name} {' to '.join(map(per_1000, bounds))})"
     reason = (
-        f"{of_thousand(found.per_1000)} of {TURNS:,} user turns are expected to fail{known}, which "
+        f"{per_1000(found.per_1000)} of {TURNS:,} user turns are expected to fail{known}, which "
         f"{'is over' if failed else 'is within'} the limit of {limit:g}"
     )
     verdict: Verdict = "regression" if failed else "pass"

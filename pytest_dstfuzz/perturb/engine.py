@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, Ontology
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.noise.mix import load_models
 from pytest_dstfuzz.perturb import rates
 from pytest_dstfuzz.perturb.action import WORD_SHARE, ActionSpace, ActionStep
 from pytest_dstfuzz.perturb.draft import FREE, LOCKED, Draft, EditResult, Mask, Source, Token
@@ -159,7 +158,7 @@ class Perturber:
         Raises:
             UserError: there is no such model, or a file is no sound one.
         """
-        return NoiseInUse(load_models(self._models), self._slip_rate)
+        return NoiseInUse.of(self._models, self._slip_rate)
 
     @cached_property
     def shipped(self) -> Perturber:

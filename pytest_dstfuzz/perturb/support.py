@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.noise.letters import LETTER_KINDS
+from pytest_dstfuzz.noise.mix import load_models
 from pytest_dstfuzz.noise.model import NoiseModel
 from pytest_dstfuzz.noise.sites import Slip
 from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, NEGATED, SHUT, Mask, SlipPlace, Support
@@ -49,6 +50,16 @@ class NoiseInUse:
         tables = model.file.tables
         drawn = "".join((*tables.keyboard, *tables.keyboard.values()))
         self.keys = _KEYS | set(drawn) | set(drawn.upper())
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], rate: float | None) -> NoiseInUse:
+        """Take the models of some names or paths as one; see `load_models`."""
+        return cls(load_models(names), rate)
+
+    @property
+    def identity(self) -> str:
+        """What tells the model apart from others, wherever the files of it lie."""
+        return f"{self.model.name} ({self.model.fingerprint[:12]})"
 
 
 class NoiseSupport:

@@ -27,13 +27,14 @@ from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
 from pytest_dstfuzz.gate.judge import judge, judge_answers
 from pytest_dstfuzz.gate.limits import Gates, check_names
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
+from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.report.tally import changed_answers, moved_dialogues
+from pytest_dstfuzz.report.tally import changed_answers, expected_text, moved_dialogues
 from pytest_dstfuzz.search.registry import search_by_name
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
@@ -138,9 +139,13 @@ class SessionGate:
         self, record: ResultCollector, data: DialogueSet, summary: Summary, info: RunInfo
     ) -> GateDecision:
         """Judge a session, and write its baseline where that is asked for."""
-        settings = self._settings
+        settings, how = self._settings, self._settings.variant
         identity = campaign_identity(
-            record.named(settings), data, lexicon=info.lexicon, policy=info.policy
+            record.named(settings),
+            data,
+            lexicon=info.lexicon,
+            policy=info.policy,
+            noise=NoiseInUse.of(how.noise, how.slip_rate).identity if how.noisy else "",
         )
         session = Session(
             groups=record.groups(data),
@@ -201,14 +206,12 @@ class SessionGate:
         for finding in clean:
             yield from self._drift(finding, judgement.comparison or {})
         if judgement.comparison is not None and not self._quiet:
-            if not judgement.not_compared:
-                yield from map(StyledLine, _compared(judgement.comparison))
-            for text, names in moved_dialogues(judgement.comparison):
-                yield StyledLine(f"{text}: {len(names):,} ({listed(names, _MOST_NAMES)})")
+            yield from map(StyledLine, _compared(judgement))
         for trouble in (*judgement.troubles, *filter(None, [judgement.cut_short])):
             yield StyledLine(f"failed: {trouble}", "bad")
         for reason in judgement.not_compared:
-            yield StyledLine(f"not compared with the baseline: {reason}", self._unsure)
+            what = _not_compared(judgement.comparison or {})
+            yield StyledLine(f"{what} compared with the baseline: {reason}", self._unsure)
         if judgement.not_compared:
             yield StyledLine("a new baseline is written with --dst-update-baseline", "dim")
         for finding in judgement.findings:
@@ -242,8 +245,25 @@ class SessionGate:
         return "bad" if self._settings.gate.inconclusive == "fail" else "warning"
 
 
-def _compared(figures: Mapping[str, Any]) -> Iterator[str]:
+def _compared(judgement: Judgement) -> Iterator[str]:
     """Say what was compared, and how much of it differs."""
+    figures = judgement.comparison or {}
+    if not judgement.not_compared:
+        yield from _variants(figures)
+    if expected := expected_text(figures):
+        yield expected
+    for text, names in moved_dialogues(figures):
+        yield f"{text}: {len(names):,} ({listed(names, _MOST_NAMES)})"
+
+
+def _not_compared(figures: Mapping[str, Any]) -> str:
+    """Begin to say what was not compared: not all, where expected failures were."""
+    expected = figures.get("expected_failures")
+    return "not" if expected is None or expected["reason"] else "variants not"
+
+
+def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
+    """Say which variants were compared, and how much of them differs."""
     yield (
         f"compared with the baseline ({figures['baseline']['model']}): {figures['variants']:,} "
         f"variants of {figures['turns']:,} turns in {figures['dialogues']:,} dialogues"

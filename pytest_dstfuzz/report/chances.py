@@ -9,6 +9,7 @@ from pytest_dstfuzz.campaign.expected import TURNS, ExpectedFailures, FailingMas
 from pytest_dstfuzz.campaign.intervals import FEWEST_DIALOGUES, interval_name
 from pytest_dstfuzz.campaign.results import VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config.rates import per_1000
 from pytest_dstfuzz.report.page import Style, TerminalPage
 
 EXPECTED: Final = "expected failures"
@@ -29,19 +30,6 @@ class UserTurns(NamedTuple):
     detail: str
     #: Both.
     text: str
-
-
-def figure(value: float) -> str:
-    """Return a figure of 1,000 turns in few digits.
-
-    >>> [figure(value) for value in (1000.0, 7.7938, 0.0521, 0.001, 0.0)]
-    ['1,000.0', '7.8', '0.052', '< 0.01', '0']
-    """
-    if value >= 1:
-        return f"{value:,.1f}"
-    if value >= 0.01:
-        return f"{value:.2g}"
-    return "< 0.01" if value > 0 else "0"
 
 
 def user_turns(summary: Summary) -> UserTurns | None:
@@ -78,11 +66,11 @@ def user_turns_short(summary: Summary) -> str:
 def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
     """Return of how many turns the figure is, and of how many it is not, as names and figures."""
     return [
-        ("with a slip that touches a lock: left out", figure(expected.locked_per_1000)),
-        ("of 1,000 others: distorted", figure(expected.distorted_per_1000)),
+        ("with a slip that touches a lock: left out", per_1000(expected.locked_per_1000)),
+        ("of 1,000 others: distorted", per_1000(expected.distorted_per_1000)),
         (
             "of 1,000 others: not judged (too much edited, or no answer), counted as no failure",
-            figure(expected.unjudged_per_1000),
+            per_1000(expected.unjudged_per_1000),
         ),
     ]
 
@@ -90,9 +78,9 @@ def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
 def taken_out_text(expected: ExpectedFailures) -> str:
     """Return the same as a sentence."""
     return (
-        f"of {TURNS:,} user turns {figure(expected.locked_per_1000)} have a slip that touches a "
-        f"lock and are left out; of {TURNS:,} others {figure(expected.distorted_per_1000)} are "
-        f"distorted, and {figure(expected.unjudged_per_1000)} of these count as no failure since "
+        f"of {TURNS:,} user turns {per_1000(expected.locked_per_1000)} have a slip that touches a "
+        f"lock and are left out; of {TURNS:,} others {per_1000(expected.distorted_per_1000)} are "
+        f"distorted, and {per_1000(expected.unjudged_per_1000)} of these count as no failure since "
         "they were not judged (too much edited, or no answer)"
     )
 
@@ -104,13 +92,13 @@ def likely_text(variant: VariantResult) -> str:
     text = f"{_odds(math.exp(variant.log_probability))} typed like this"
     if variant.weight is None:
         return text
-    return f"{text}; in the estimate it stands for {figure(TURNS * variant.weight)} of {TURNS:,}"
+    return f"{text}; in the estimate it stands for {per_1000(TURNS * variant.weight)} of {TURNS:,}"
 
 
 def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
     if expected.per_1000 is None:
         return UserTurns("n/a", expected.reason, f"n/a: {expected.reason}")
-    value = f"{figure(expected.per_1000)} of {TURNS:,} user turns"
+    value = f"{per_1000(expected.per_1000)} of {TURNS:,} user turns"
     interval = f"no interval: it takes {FEWEST_DIALOGUES} dialogues"
     if expected.interval is not None:
         interval = f"{interval_name(dialogues)} {_ends(expected.interval)}"
@@ -120,7 +108,7 @@ def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
 
 
 def _at_least(mass: FailingMass) -> UserTurns:
-    value = f"at least {figure(mass.per_1000_at_least)} of {TURNS:,} user turns"
+    value = f"at least {per_1000(mass.per_1000_at_least)} of {TURNS:,} user turns"
     found = "the violation" if mass.variants == 1 else f"one of the {mass.variants:,} violations"
     detail = (
         f"are typed as {found} found, {_model(mass.slip_rate, mass.noise)}; a lower bound, not a "
@@ -134,7 +122,7 @@ def _model(slip_rate: float | None, noise: str) -> str:
 
 
 def _ends(interval: tuple[float, float]) -> str:
-    return f"{figure(interval[0])} to {figure(interval[1])}"
+    return f"{per_1000(interval[0])} to {per_1000(interval[1])}"
 
 
 def _odds(probability: float) -> str:

@@ -32,7 +32,12 @@ from pytest_dstfuzz.report.edits import (
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.figures import by_transformation
 from pytest_dstfuzz.report.page import encodable
-from pytest_dstfuzz.report.tally import changed_answers, moved_dialogues, plainest
+from pytest_dstfuzz.report.tally import (
+    changed_answers,
+    expected_text,
+    moved_dialogues,
+    plainest,
+)
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
 
@@ -179,6 +184,9 @@ def _comparison(view: View) -> Iterator[str]:
             )
         ],
     )
+    if expected := expected_text(found):
+        yield f"{escape(f'{expected[:1].upper()}{expected[1:]}')}."
+        yield ""
     if clean := found.get("clean"):
         yield f"Clean answers changed at {len(clean['changed']):,} of {clean['turns']:,} turns."
         yield ""

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.config.rates import per_1000, rise_per_1000
 from pytest_dstfuzz.report.explain import simplicity
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
@@ -140,6 +141,26 @@ def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:
         )
         for answer in comparison.get("clean", {}).get("answers", ())
     ]
+
+
+def expected_text(comparison: Mapping[str, Any]) -> str:
+    """Say how the expected failures of two builds compare; ``""`` where the run has none."""
+    found = comparison.get("expected_failures")
+    if found is None:
+        return ""
+    if found["reason"]:
+        return f"expected failures not compared with the baseline: {found['reason']}"
+    ends, apart = found["interval"], False
+    known = "too few dialogues for an interval"
+    if ends is not None:
+        known = f"95 % interval {' to '.join(map(rise_per_1000, ends))}"
+        apart = not ends[0] <= 0 <= ends[1]
+    return (
+        f"expected failures of 1,000 user turns: {per_1000(found['before'])} in the baseline, "
+        f"{per_1000(found['after'])} now, on the {found['turns']:,} turns that both have "
+        f"({rise_per_1000(found['difference'])}; {known}): the builds are "
+        f"{'' if apart else 'not '}told apart"
+    )
 
 
 def usage_text(usage: Usage) -> str:

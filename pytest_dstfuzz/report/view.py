@@ -28,6 +28,7 @@ _COMPARISON = (
     *("interval", "p_value", "new_violations", "gone_violations"),
     *("domains", "slots", "transformations"),
 )
+_EXPECTED = ("before", "after", "difference", "interval", "turns", "reason")
 _ROW = ("variants", "before", "after")
 _REGRESSION = ("id", "status", "reason", "turn", "changed", "outcome")
 _MOST_REASONS = 5
@@ -183,6 +184,9 @@ def _gate(gate: object) -> Mapping[str, Any] | None:
             known.update({name: finding[name] for name in _FINDING})
         if known["comparison"] is not None:
             known.update({name: known["comparison"][name] for name in _COMPARISON})
+            # Reports of earlier versions have none.
+            if (expected := known["comparison"].get("expected_failures")) is not None:
+                known.update({name: expected[name] for name in _EXPECTED})
             for part in ("domains", "slots", "transformations"):
                 for row in known[part].values():
                     known.update({name: row[name] for name in _ROW})

@@ -27,6 +27,7 @@ from pytest_dstfuzz.gate.baseline import (
     campaign_identity,
     changes,
     make_baseline,
+    other_estimates,
 )
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
 
@@ -62,6 +63,17 @@ def test_a_turn_stands_on_each_line_in_the_order_of_the_dialogue() -> None:
     assert '"state":{"hotel-area":"north","train-day":"B 0"}' in lines[1]
     assert '[1,"' in lines[1]
     assert '","violation","turn",["hotel-area"],[]]' in lines[1]
+
+
+def test_estimates_are_kept_and_turns_without_one_are_as_they_were(tmp_path: Path) -> None:
+    old = baseline("hv h")
+    one, other = old.groups["only"]
+    kept = replace(old, groups={"only": [replace(one, failures=0.1), other]})
+    text = baseline_text(kept)
+    assert '"failures":0.1}' in text
+    assert text.replace(',"failures":0.1}', "}") == baseline_text(old)
+    assert read_baseline(written(tmp_path, text)).groups == kept.groups
+    assert read_baseline(written(tmp_path, baseline_text(old))).groups["only"][0].failures is None
 
 
 def test_odd_names_survive(tmp_path: Path) -> None:
@@ -138,6 +150,8 @@ def test_damaged_turns_are_refused(tmp_path: Path) -> None:
         ('"violation","turn"', '"violation",7'),
         ('["hotel-area"]', '"hotel-area"'),
         ('"key":"D000 0"', '"key":7'),
+        ('"key":"D000 0"', '"failures":-0.1,"key":"D000 0"'),
+        ('"key":"D000 0"', '"failures":"0.1","key":"D000 0"'),
         ('"values": "plain"', '"values": "plan"'),
         ('"groups": ["only"]', '"groups": ["only","only"]'),
     ):
@@ -156,8 +170,11 @@ DATA = DialogueSet(
 )
 
 
-def identity(data: DialogueSet = DATA, lexicon: str = "words", **given: Any) -> dict[str, Any]:
-    return campaign_identity(Settings.of(**given), data, lexicon=lexicon, policy="")
+def identity(
+    data: DialogueSet = DATA, lexicon: str = "words", model: str = "slips", **given: Any
+) -> dict[str, Any]:
+    settings = Settings.of(**given)
+    return campaign_identity(settings, data, lexicon=lexicon, policy="", noise=model)
 
 
 @pytest.mark.parametrize(
@@ -181,6 +198,23 @@ def identity(data: DialogueSet = DATA, lexicon: str = "words", **given: Any) -> 
 )
 def test_what_differs_is_named(other: dict[str, Any], named: str) -> None:
     assert changes(identity(), other) == [named]
+
+
+def test_estimates_compare_whatever_was_drawn_and_not_of_other_failures() -> None:
+    one = identity(validity="natural", search="noise")
+    drawn = {"seed": 3, "search": "mine", "transformations": 1, "redraws": 0}
+    assert other_estimates(one, identity(validity="natural", **drawn)) == []
+    for other in (
+        {"slip_rate": 0.05},
+        {"model": "others"},
+        {"validity": "strict"},
+        {"relation": "gold"},
+        {"attack": "cumulative"},
+        {"lock": ("x",)},
+        {"max_edit_rate": 0.5},
+        {"without": "case"},
+    ):
+        assert other_estimates(one, identity(**{"validity": "natural", **other})), other
 
 
 def test_what_does_not_change_variants_may_differ() -> None:
@@ -243,11 +277,13 @@ def test_groups_are_sorted() -> None:
 
 
 def test_noise_counts_only_where_it_is_in_use() -> None:
-    assert identity() == identity(noise="speech", slip_rate=0.1)
+    assert identity() == identity(noise="speech", model="others", slip_rate=0.1)
     assert "noise" not in identity()
-    natural = identity(validity="natural")
-    assert changes(natural, identity(validity="natural", noise="typing", slip_rate=0.1)) == [
-        "noise: typing, casual in the baseline, typing now",
-        "slip-rate: none in the baseline, 0.1 now",
-    ]
-    assert changes(identity(only="all,texting"), identity(only="all,texting", noise="casual"))
+    for used in ({"validity": "natural"}, {"only": "all,texting"}):
+        one = identity(**used)
+        # A model is what it holds, wherever the file of it lies.
+        assert changes(one, identity(noise="typing", **used)) == []
+        assert changes(one, identity(model="typing (0a)", slip_rate=0.1, **used)) == [
+            "noise: slips in the baseline, typing (0a) now",
+            "slip-rate: none in the baseline, 0.1 now",
+        ]

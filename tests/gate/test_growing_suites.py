@@ -73,7 +73,7 @@ def run(data: DialogueSet, track: Bot = travel_bot) -> dict[str, list[TurnResult
 
 
 def identity(data: DialogueSet) -> dict[str, object]:
-    return campaign_identity(SETTINGS, data, lexicon="words", policy="")
+    return campaign_identity(SETTINGS, data, lexicon="words", policy="", noise="")
 
 
 def baseline_of(data: DialogueSet) -> Baseline:

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import parse_option
 from pytest_dstfuzz.config.rates import (
-    of_thousand,
     over,
-    over_of_thousand,
+    over_per_1000,
     parse_limit,
-    parse_of_thousand,
+    parse_per_1000,
+    per_1000,
     percent,
     under,
 )
@@ -49,14 +49,14 @@ def test_none_is_none_and_all_is_all(rate: float) -> None:
 
 @given(st.floats(0.01, 999))
 def test_expected_failures_copied_from_a_report_are_a_limit_that_holds(number: float) -> None:
-    limit = parse_of_thousand(of_thousand(number))
-    assert not over_of_thousand(number, limit)
-    assert over_of_thousand(number, 0.9 * limit)
+    limit = parse_per_1000(per_1000(number))
+    assert not over_per_1000(number, limit)
+    assert over_per_1000(number, 0.9 * limit)
 
 
 @given(st.floats(0, 1000), st.floats(0, 1000))
 def test_only_what_is_above_a_number_of_1000_is_over_it(number: float, limit: float) -> None:
-    assert number > limit or not over_of_thousand(number, limit)
+    assert number > limit or not over_per_1000(number, limit)
 
 
 LIMITS = ("max_failure_rate", "min_accuracy", "max_clean_drift", "max_regression")

@@ -13,7 +13,8 @@ from pytest_dstfuzz.campaign.expected import ExpectedFailures
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.report.chances import figure, likely_text, user_turns
+from pytest_dstfuzz.config.rates import per_1000
+from pytest_dstfuzz.report.chances import likely_text, user_turns
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.page import StyledLine
@@ -103,7 +104,7 @@ def test_a_search_without_a_density_has_a_lower_bound(found: list[TurnResult]) -
     bound = 1000 * 2 * math.exp(-5) / 20
     shown = user_turns(summarise(found))
     assert shown is not None
-    assert shown.value == f"at least {figure(bound)} of 1,000 user turns"
+    assert shown.value == f"at least {per_1000(bound)} of 1,000 user turns"
     assert starting(lines(found), "expected failures").text == (
         "expected failures  at least 0.67 of 1,000 user turns are typed as one of the 2 violations "
         "found, at a slip rate of 2 % (typing,casual); a lower bound, not a rate"

@@ -1,0 +1,55 @@
+"""The expected failures of two builds, compared on the turns that both have.
+
+Each build has an estimate of its own of how likely a turn fails, from whatever variants it drew; so
+neither the seed nor the variants need be the same, but all that says which failures are meant.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from pytest_dstfuzz.campaign.expected import TURNS
+from pytest_dstfuzz.gate.baseline import Baseline, Session, other_estimates
+from pytest_dstfuzz.gate.pairing import Pairing
+from pytest_dstfuzz.gate.statistics import Paired, interval
+from pytest_dstfuzz.seeding import stream
+
+
+def compare_expected(
+    baseline: Baseline, session: Session, pairing: Pairing
+) -> dict[str, Any] | None:
+    """Return ``expected_failures`` of a report's comparison; ``None`` where the run has none."""
+    now = session.summary.expected_failures
+    if now is None:
+        return None
+    figures: dict[str, Any] = {
+        "before": None,
+        "after": None,
+        "difference": None,
+        "interval": None,
+        "turns": sum(each.turns for each in pairing.failing.values()),
+        "dialogues": len(pairing.failing),
+        "reason": _not_comparable(baseline, session, pairing) or now.reason,
+    }
+    if figures["reason"]:
+        return figures
+    rows = [(each.before, each.after, each.turns) for each in pairing.failing.values()]
+    paired, turns = Paired.of_rows(rows), figures["turns"]
+    before, after = (math.fsum(column) / turns for column in (paired.before, paired.after))
+    bounds = interval(paired, stream(session.seed, "gate", "expected failures"))
+    return figures | {
+        "before": TURNS * before,
+        "after": TURNS * after,
+        "difference": TURNS * (after - before),
+        "interval": None if bounds is None else [TURNS * bound for bound in bounds],
+    }
+
+
+def _not_comparable(baseline: Baseline, session: Session, pairing: Pairing) -> str:
+    """Say why two builds have no estimates of the same failures, or return ``""``."""
+    if all(turn.failures is None for turns in baseline.groups.values() for turn in turns):
+        return "the baseline is not of a search by density, or of an earlier pytest-dstfuzz"
+    if others := other_estimates(baseline.campaign, session.campaign):
+        return "; ".join(others)
+    return "" if pairing.failing else "there is no turn of which both builds have an estimate"

@@ -1,0 +1,207 @@
+"""The expected failures of two builds: by hand, by law, and of whole runs."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_cases import BOT, CAMPAIGN, Contents, saved, turn
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.gate.baseline import Session
+from pytest_dstfuzz.gate.judge import judge
+from pytest_dstfuzz.gate.limits import Gates, Limits
+from pytest_dstfuzz.gate.verdict import Judgement
+from pytest_dstfuzz.noise import model
+from pytest_dstfuzz.report.github import markdown_text
+from pytest_dstfuzz.report.html.page import html_text
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH
+from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.tally import expected_text
+
+#: Letters of variants: one turn a dialogue.
+ROWS = st.lists(st.text("hv", min_size=5, max_size=5), min_size=8, max_size=12)
+NOISE = TurnNoise("typing", 0.02, distorted=0.2, locked=0.0, sampled=True)
+#: So much does each variant stand for.
+WEIGHT = 0.04
+
+
+def run(dialogues: Sequence[str], text: str = "", **noise: object) -> dict[str, list[TurnResult]]:
+    """Return a run of a search by density: of each dialogue one turn, with a variant a letter."""
+    turns = [turn(f"D{number:03}", 0, letters) for number, letters in enumerate(dialogues)]
+    how = replace(NOISE, **noise)  # type: ignore[arg-type]  # fields of its own
+    return {
+        "only": [
+            replace(
+                each,
+                noise=how,
+                variants=tuple(
+                    replace(one, weight=WEIGHT, text=f"{one.text}{text}") for one in each.variants
+                ),
+            )
+            for each in turns
+        ]
+    }
+
+
+def compared(
+    old: Mapping[str, Sequence[TurnResult]],
+    new: Mapping[str, Sequence[TurnResult]],
+    gates: Gates | None = None,
+    **campaign: object,
+) -> Judgement:
+    results = [result for turns in new.values() for result in turns]
+    now = {**CAMPAIGN, **campaign}
+    session = Session(new, summarise(results), now, Contents(new), seed=0)
+    return judge(session, gates or Gates(), saved(old))
+
+
+def figures(judgement: Judgement) -> Any:
+    assert judgement.comparison is not None
+    found = judgement.comparison["expected_failures"]
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert problems(judgement.to_json(), schema["properties"]["gate"], schema) == []
+    return found
+
+
+def test_figures_by_hand() -> None:
+    # Each dialogue of a turn: the second build breaks one variant of five more, at every turn.
+    found = figures(compared(run(["hhhhv"] * 10), run(["hhhvv"] * 10)))
+    assert (found["turns"], found["dialogues"], found["reason"]) == (10, 10, "")
+    assert found["before"] == pytest.approx(40)
+    assert found["after"] == pytest.approx(80)
+    assert found["difference"] == pytest.approx(40)
+    assert found["interval"] == pytest.approx([40, 40])
+    text = expected_text({"expected_failures": found})
+    assert text == (
+        "expected failures of 1,000 user turns: 40.0 in the baseline, 80.0 now, on the 10 turns "
+        "that both have (+40.0; 95 % interval +40.0 to +40.0): the builds are told apart"
+    )
+
+
+@given(ROWS, ROWS)
+def test_swapping_the_builds_negates_the_difference(one: list[str], other: list[str]) -> None:
+    count = min(len(one), len(other))
+    there = figures(compared(run(one[:count]), run(other[:count])))
+    back = figures(compared(run(other[:count]), run(one[:count])))
+    assert back["difference"] == pytest.approx(-there["difference"])
+    low, high = there["interval"]
+    assert back["interval"] == pytest.approx([-high, -low])
+    assert (back["before"], back["after"]) == (there["after"], there["before"])
+
+
+@given(ROWS)
+def test_a_build_is_as_good_as_itself(dialogues: list[str]) -> None:
+    found = figures(compared(run(dialogues), run(dialogues)))
+    assert found["difference"] == 0
+    assert found["interval"] == [0, 0]
+    assert "(0.0; 95 % interval 0.0 to 0.0): the builds are not told apart" in expected_text(
+        {"expected_failures": found}
+    )
+
+
+def test_few_dialogues_have_no_interval() -> None:
+    # Enough variants for a figure, in three dialogues.
+    found = figures(compared(run(["h" * 12] * 3), run(["h" * 11 + "v"] * 3)))
+    assert found["difference"] > 0
+    assert found["interval"] is None
+    text = expected_text({"expected_failures": found})
+    assert "too few dialogues for an interval): the builds are not told apart" in text
+
+
+def test_other_variants_of_another_seed_are_compared_by_what_they_estimate() -> None:
+    judgement = compared(run(["hhhhv"] * 10), run(["hhhvv"] * 10, text="!"), seed=1)
+    assert judgement.not_compared == ("seed: 0 in the baseline, 1 now",)
+    assert figures(judgement)["difference"] == pytest.approx(40)
+    judgement = compared(run(["hhhhv"] * 10), run(["hhhvv"] * 10, text="!"))
+    assert judgement.not_compared == ("no variant was answered in both builds",)
+    assert figures(judgement)["difference"] == pytest.approx(40)
+
+
+def test_estimates_of_other_failures_are_not_compared_and_what_differs_is_named() -> None:
+    found = figures(compared(run(["hhhhv"] * 10), run(["hhhvv"] * 10), slip_rate=0.05))
+    assert (found["difference"], found["interval"]) == (None, None)
+    assert found["reason"] == "slip-rate: none in the baseline, 0.05 now"
+
+
+def test_what_has_no_estimate_is_not_compared() -> None:
+    density, none = run(["hhhhv"] * 10), run(["hhhhv"] * 10, sampled=False)
+    assert "not of a search by density" in figures(compared(none, density))["reason"]
+    assert figures(compared(density, none)) is None
+    few = figures(compared(run(["hv"]), run(["hv"])))
+    assert "the effective sample size is 2.0" in few["reason"]
+
+
+def test_turns_that_only_one_build_has_an_estimate_of_are_left_out() -> None:
+    old, new = run(["hhhhv"] * 12), run(["hhhvv"] * 12)
+    old["only"][0] = replace(old["only"][0], noise=None)
+    new["only"][1] = replace(new["only"][1], outcome="inapplicable")
+    found = figures(compared(old, new))
+    assert (found["turns"], found["dialogues"]) == (10, 10)
+
+
+def test_a_limit_and_a_baseline_are_both_judged() -> None:
+    limits = Gates(Limits(max_expected_failures=50, max_regression=1.0))
+    judgement = compared(run(["hhhhv"] * 10), run(["hhhvv"] * 10), limits)
+    found = {each.gate: each.verdict for each in judgement.findings}
+    assert found == {
+        "max-clean-drift": "pass",
+        "max-regression": "pass",
+        "max-expected-failures": "regression",
+    }
+    assert judgement.verdict == "regression"
+
+
+def session(pytester: pytest.Pytester, model: str, *options: str) -> Any:
+    result = pytester.runpytest_inprocess(
+        *(f"--dst-model=mybot:{model}", "--dst-turns=all", "--dst-report=out.json"),
+        *("--dst-validity=natural", "--dst-search=noise", "--dst-variants=3", "--dst-shrink=no"),
+        *("-p", "no:cacheprovider", "--dst-domains=train", "--dst-baseline=base.json", *options),
+    )
+    report = json.loads((pytester.path / "out.json").read_text(encoding="utf-8"))
+    return result, report
+
+
+def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mybot=BOT)
+    session(pytester, "steady", "--dst-update-baseline")
+    shown = "expected failures of 1,000 user turns: 0 in the baseline, * now, on the * turns that"
+    result, report = session(pytester, "fragile", "--dst-seed=5")
+    result.stdout.fnmatch_lines(
+        [
+            f"dstfuzz: {shown} both have (+*; 95 % interval +*): the builds are told apart",
+            "dstfuzz: variants not compared with the baseline: seed: 0 in the baseline, 5 now",
+        ]
+    )
+    found = report["gate"]["comparison"]["expected_failures"]
+    assert found["after"] == pytest.approx(report["summary"]["expected_failures"]["per_1000"])
+    assert found["before"] == 0
+    assert "Expected failures of 1,000 user turns: 0 in the baseline" in html.unescape(
+        markdown_text(report)
+    )
+    assert "expected failures of 1,000 user turns: 0 in the baseline" in html_text(report)
+
+
+def test_a_noise_model_of_a_file_may_lie_elsewhere(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(mybot=BOT)
+    shipped = Path(str(model.__file__)).parents[1] / "resources" / "noise" / "typing.json"
+    for name in ("one.json", "two.json"):
+        shutil.copy(shipped, pytester.path / name)
+    session(pytester, "fragile", "--dst-update-baseline", "--dst-noise=one.json")
+    _, report = session(pytester, "fragile", "--dst-noise=two.json")
+    assert report["gate"]["not_compared"] == []
+    assert report["gate"]["comparison"]["expected_failures"]["difference"] == 0
+    _, report = session(pytester, "fragile", "--dst-noise=casual")
+    (named,) = report["gate"]["not_compared"]
+    assert re.fullmatch(r"noise: typing \(\w{12}\) in the baseline, casual \(\w{12}\) now", named)
+    assert named == report["gate"]["comparison"]["expected_failures"]["reason"]
