@@ -66,7 +66,7 @@ def user_turns_short(summary: Summary) -> str:
 def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
     """Return of how many turns the figure is, and of how many it is not, as names and figures."""
     return [
-        ("with a slip that touches a lock: left out", per_1000(expected.locked_per_1000)),
+        ("with a slip that is locked or not in use: left out", per_1000(expected.locked_per_1000)),
         ("of 1,000 others: distorted", per_1000(expected.distorted_per_1000)),
         (
             "of 1,000 others: not judged (too much edited, or no answer), counted as no failure",
@@ -77,11 +77,12 @@ def taken_out(expected: ExpectedFailures) -> list[tuple[str, str]]:
 
 def taken_out_text(expected: ExpectedFailures) -> str:
     """Return the same as a sentence."""
+    locked, unjudged = per_1000(expected.locked_per_1000), per_1000(expected.unjudged_per_1000)
     return (
-        f"of {TURNS:,} user turns {per_1000(expected.locked_per_1000)} have a slip that touches a "
-        f"lock and are left out; of {TURNS:,} others {per_1000(expected.distorted_per_1000)} are "
-        f"distorted, and {per_1000(expected.unjudged_per_1000)} of these count as no failure since "
-        "they were not judged (too much edited, or no answer)"
+        f"of {TURNS:,} user turns {locked} have a slip that is locked or not in use, and are left "
+        f"out; of {TURNS:,} others {per_1000(expected.distorted_per_1000)} are distorted, and "
+        f"{unjudged} of these count as no failure since they were not judged (too much edited, or "
+        "no answer)"
     )
 
 
