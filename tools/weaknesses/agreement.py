@@ -77,8 +77,10 @@ def table(trackers: Mapping[int, str], groupings: Mapping[str, Mapping[int, str]
     }
     lines += [[f"{a} and {b}", *(f"{index:.3f}" for index in row)] for (a, b), row in found.items()]
     if len(names) == _WITH_TWO_READERS:
-        least = [min(found[names[0], name][0] for name in names[1:]), found[names[1], names[2]][0]]
-        lines.append(["the first with a reader / reader with reader", f"{least[0] / least[1]:.3f}"])
+        first, second, readers = found.values()
+        least = [min(pair) for pair in zip(first, second, strict=True)]
+        ratios = [f"{a / b:.3f}" if b > 0 else "n/a" for a, b in zip(least, readers, strict=True)]
+        lines.append(["the less of the first with a reader, of the readers'", *ratios])
     return ["\t".join(line) for line in lines]
 
 
