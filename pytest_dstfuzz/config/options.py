@@ -291,6 +291,12 @@ _GATE = (
         "2pp)",
     ),
     _of_baseline(
+        "max_expected_rise",
+        Value(rates.parse_per_1000, "N", float),
+        "gate: by how many of 1,000 user turns the expected failures may rise over the baseline's, "
+        "such as 2 (needs --dst-search=noise)",
+    ),
+    _of_baseline(
         "max_clean_drift",
         _RATE,
         "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "

@@ -82,12 +82,12 @@ def per_1000(number: float) -> str:
 def rise_per_1000(difference: float) -> str:
     """Return by how many of 1,000 something rose.
 
-    >>> [rise_per_1000(difference) for difference in (4.53, -0.0521, 0.0001)]
-    ['+4.5', '-0.052', '0.0']
+    >>> [rise_per_1000(difference) for difference in (4.53, 0.11, -0.0521, 0.0001)]
+    ['+4.5', '+0.1', '-0.052', '0.0']
     """
     if abs(difference) < _LEAST:
         return "0.0"
-    return f"{difference:+,.1f}" if abs(difference) >= 1 else f"{difference:+.2g}"
+    return f"{difference:+,.1f}" if abs(difference) >= 10 * _LEAST else f"{difference:+.2g}"
 
 
 def over_per_1000(number: float, limit: float) -> bool:

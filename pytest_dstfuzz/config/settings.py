@@ -144,6 +144,8 @@ class GateSettings:
     baseline: str | None = None
     update_baseline: bool = False
     max_regression: float | None = None
+    #: Of 1,000 user turns, too.
+    max_expected_rise: float | None = None
     max_clean_drift: float | None = None
     inconclusive: str = "warn"
     fail_on: str = "violation"

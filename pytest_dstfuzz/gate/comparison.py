@@ -7,7 +7,7 @@ from typing import Any, Final
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Session, changes
 from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, clean_drift, judge_drift
-from pytest_dstfuzz.gate.expected import compare_expected
+from pytest_dstfuzz.gate.expected import compare_expected, judge_expected_rise
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
 from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
 from pytest_dstfuzz.gate.statistics import (
@@ -48,6 +48,8 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
         limit = DEFAULT_MAX_DRIFT if most is None else most
         chance = 0.0 if noise is None else noise.disagreement
         findings.append(judge_drift(drift, limit, chance, pairing.turns - len(pairing.clean)))
+    if (rise := gates.whole.max_expected_rise) is not None:
+        findings.append(judge_expected_rise(rise, figures["expected_failures"], pairing))
     others = changes(baseline.campaign, session.campaign)
     if not others and (reason := _not_comparable(pairing, str(session.campaign["search"]))):
         others = [reason]

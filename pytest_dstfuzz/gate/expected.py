@@ -12,8 +12,21 @@ from typing import Any
 from pytest_dstfuzz.campaign.expected import TURNS
 from pytest_dstfuzz.gate.baseline import Baseline, Session, other_estimates
 from pytest_dstfuzz.gate.pairing import Pairing
-from pytest_dstfuzz.gate.statistics import Paired, interval
+from pytest_dstfuzz.gate.statistics import Paired, dialogues_needed, fewest_dialogues, interval
+from pytest_dstfuzz.gate.verdict import LimitFinding, judge_rise
 from pytest_dstfuzz.seeding import stream
+
+
+def judge_expected_rise(
+    limit: float, figures: dict[str, Any] | None, pairing: Pairing
+) -> LimitFinding:
+    """Judge what `compare_expected` returned by the limit of a rise."""
+    needed = None
+    if figures is not None and not figures["reason"]:
+        paired = _paired(pairing)
+        several = len(pairing.failing) > 1
+        needed = dialogues_needed(paired, limit / TURNS) if several else fewest_dialogues()
+    return judge_rise(limit, figures, needed)
 
 
 def compare_expected(
@@ -34,8 +47,7 @@ def compare_expected(
     }
     if figures["reason"]:
         return figures
-    rows = [(each.before, each.after, each.turns) for each in pairing.failing.values()]
-    paired, turns = Paired.of_rows(rows), figures["turns"]
+    paired, turns = _paired(pairing), figures["turns"]
     before, after = (math.fsum(column) / turns for column in (paired.before, paired.after))
     bounds = interval(paired, stream(session.seed, "gate", "expected failures"))
     return figures | {
@@ -44,6 +56,12 @@ def compare_expected(
         "difference": TURNS * (after - before),
         "interval": None if bounds is None else [TURNS * bound for bound in bounds],
     }
+
+
+def _paired(pairing: Pairing) -> Paired:
+    return Paired.of_rows(
+        (each.before, each.after, each.turns) for each in pairing.failing.values()
+    )
 
 
 def _not_comparable(baseline: Baseline, session: Session, pairing: Pairing) -> str:

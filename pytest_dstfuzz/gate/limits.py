@@ -8,6 +8,7 @@
     max-clean-drift = "0%"
     min-accuracy = "60%"
     max-expected-failures = 5
+    max-expected-rise = 2
 
     [tool.dstfuzz.gates.domain.hotel]
     max-regression = "4pp"
@@ -64,6 +65,8 @@ class Limits:
     min_accuracy: float | None = None
     #: Expected failures of 1,000 user turns; of the whole session alone, too.
     max_expected_failures: float | None = None
+    #: Their rise over the baseline's, likewise.
+    max_expected_rise: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +87,17 @@ class Gates:
         """The limits that a run without a baseline has: the others decide nothing there."""
 
         def own(limits: Limits) -> Limits:
-            return replace(limits, max_regression=None, max_clean_drift=None)
+            return replace(
+                limits, max_regression=None, max_clean_drift=None, max_expected_rise=None
+            )
 
         return Gates(own(self.whole), {part: own(limits) for part, limits in self.parts.items()})
+
+    @property
+    def of_expected(self) -> bool:
+        """Whether any limit is about expected failures."""
+        limits = (self.whole.max_expected_failures, self.whole.max_expected_rise)
+        return any(limit is not None for limit in limits)
 
     @property
     def of_violations(self) -> bool:

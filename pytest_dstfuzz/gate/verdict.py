@@ -13,6 +13,7 @@ from pytest_dstfuzz.config.rates import (
     per_1000,
     percent,
     points,
+    rise_per_1000,
     under,
 )
 from pytest_dstfuzz.gate.limits import Part
@@ -34,6 +35,7 @@ Gate = Literal[
     "max-clean-drift",
     "min-accuracy",
     "max-expected-failures",
+    "max-expected-rise",
     "clean-answers",
 ]
 
@@ -179,6 +181,30 @@ def judge_expected(
     return LimitFinding(None, gate, limit, verdict, reason, found.per_1000, bounds)
 
 
+def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None) -> LimitFinding:
+    """Judge by how much expected failures rose, as `judge_difference` judges failure rates.
+
+    ``found`` are the ``expected_failures`` of a comparison, if the run has them.
+    """
+    gate: Gate = "max-expected-rise"
+    why = "no variant was drawn by a density" if found is None else found["reason"]
+    if found is None or why:
+        reason = f"the expected failures are not compared with the baseline: {why}"
+        return LimitFinding(None, gate, limit, "inconclusive", reason)
+    rise, ends = found["difference"], found["interval"]
+    interval = None if ends is None else (ends[0], ends[1])
+    verdict = _verdict_of(interval, limit, is_over=over_per_1000(rise, limit))
+    known = "too few dialogues for an interval"
+    if interval is not None:
+        known = f"interval {' to '.join(map(rise_per_1000, interval))}"
+    reason = (
+        f"the expected failures of {TURNS:,} user turns changed by {rise_per_1000(rise)} against "
+        f"the baseline ({known}); {rise_per_1000(limit)} are allowed"
+    )
+    needed, more = _needed(verdict, needed)
+    return LimitFinding(None, gate, limit, verdict, f"{reason}{more}", rise, interval, needed)
+
+
 def judge_difference(
     part: Part | None,
     margin: float,
@@ -193,11 +219,7 @@ def judge_difference(
     it), otherwise ``inconclusive``, with the number of dialogues that would decide. With too
     few dialogues there is no interval.
     """
-    verdict: Verdict = "inconclusive"
-    if interval is not None and interval[0] > 0 and over(difference, margin):
-        verdict = "regression"
-    elif interval is not None and interval[1] <= margin:
-        verdict = "pass"
+    verdict = _verdict_of(interval, margin, is_over=over(difference, margin))
     moved = f"the failure rate{_of(part)} changed by {points(difference)}"
     known = (
         "too few dialogues for an interval"
@@ -205,15 +227,28 @@ def judge_difference(
         else f"interval {points(interval[0])} to {points(interval[1])}"
     )
     reason = f"{moved} against the baseline ({known}); {points(margin)} are allowed"
-    if verdict != "inconclusive":
-        needed = None
-    elif needed is None:
-        reason += "; a difference right at the margin is never decided"
-    else:
-        reason += f"; about {needed:,} dialogues would decide"
+    needed, more = _needed(verdict, needed)
     return LimitFinding(
-        part, "max-regression", margin, verdict, reason, difference, interval, needed
+        part, "max-regression", margin, verdict, f"{reason}{more}", difference, interval, needed
     )
+
+
+def _verdict_of(
+    interval: tuple[float, float] | None, margin: float, *, is_over: bool
+) -> Literal["pass", "regression", "inconclusive"]:
+    """Return the verdict on a difference that is over its margin or not."""
+    if interval is not None and interval[0] > 0 and is_over:
+        return "regression"
+    return "pass" if interval is not None and interval[1] <= margin else "inconclusive"
+
+
+def _needed(verdict: Verdict, dialogues: int | None) -> tuple[int | None, str]:
+    """Return how many dialogues would decide what is not decided, and say so."""
+    if verdict != "inconclusive":
+        return None, ""
+    if dialogues is None:
+        return None, "; a difference right at the margin is never decided"
+    return dialogues, f"; about {dialogues:,} dialogues would decide"
 
 
 def _of(part: Part | None) -> str:

@@ -97,7 +97,7 @@ class SessionGate:
             raise UserError(
                 f"a limit of accuracy (min-accuracy) needs labels: the data {data.name!r} has none"
             )
-        if self.gates.whole.max_expected_failures is not None:
+        if self.gates.of_expected:
             self._refuse_without_density()
         if self._settings.gate.baseline is None:
             return
@@ -118,8 +118,8 @@ class SessionGate:
             lacks = "with stop-at-first a turn does not get all of its variants"
         if lacks:
             raise UserError(
-                "a limit of expected failures (max-expected-failures) needs --dst-search=noise and "
-                f"--dst-validity=natural: {lacks}"
+                "a limit of expected failures (max-expected-failures, max-expected-rise) needs "
+                f"--dst-search=noise and --dst-validity=natural: {lacks}"
             )
 
     def status_of(self, error: UserError) -> int:
@@ -237,7 +237,8 @@ class SessionGate:
         if finding.verdict == "inconclusive":
             return StyledLine(f"inconclusive: {finding.reason}", self._unsure)
         # A limit that holds is no news, but by how much a rate moved is.
-        shown = finding.gate == "max-regression" and not self._quiet
+        moved = finding.gate in ("max-regression", "max-expected-rise")
+        shown = moved and not self._quiet
         return StyledLine(f"passed: {finding.reason}", "good") if shown else None
 
     @property

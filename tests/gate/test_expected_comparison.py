@@ -162,6 +162,56 @@ def test_a_limit_and_a_baseline_are_both_judged() -> None:
     assert judgement.verdict == "regression"
 
 
+@pytest.mark.parametrize(
+    ("new", "limit", "verdict"),
+    [
+        ("hhhvv", 39, "regression"),
+        ("hhhvv", 40, "pass"),
+        ("hhhhv", 0, "pass"),
+        ("hhhhh", 0, "pass"),
+    ],
+)
+def test_a_rise_is_judged_by_its_interval(new: str, limit: float, verdict: str) -> None:
+    judgement = compared(
+        run(["hhhhv"] * 10), run([new] * 10, text="!"), Gates(Limits(max_expected_rise=limit))
+    )
+    # The variants are not the same: what is judged is the estimates alone.
+    drift, finding = judgement.findings
+    assert (drift.gate, finding.gate) == ("max-clean-drift", "max-expected-rise")
+    assert (finding.verdict, finding.dialogues_needed) == (verdict, None)
+    assert judgement.verdict == ("regression" if verdict == "regression" else "inconclusive")
+    assert finding.value == figures(judgement)["difference"]
+
+
+def test_a_rise_that_is_not_decided_says_how_many_dialogues_would() -> None:
+    limits = Gates(Limits(max_expected_rise=2))
+    some = ["hhhhv", "hhhvv", "hhhhh", "hhhhv", "hvvvv"] * 2
+    finding = compared(run(["hhhhv"] * 10), run(some), limits).findings[1]
+    assert finding.verdict == "inconclusive"
+    assert finding.dialogues_needed is not None
+    assert finding.dialogues_needed > 10
+    text = "the expected failures of 1,000 user turns changed by +24.0 against the baseline (interv"
+    assert finding.reason.startswith(text)
+    assert finding.reason.endswith(
+        f"+2.0 are allowed; about {finding.dialogues_needed:,} dialogues would decide"
+    )
+    few = compared(run(["h" * 30]), run(["h" * 31]), limits).findings[1]
+    assert (few.verdict, few.dialogues_needed) == ("inconclusive", 6)
+
+
+def test_a_rise_of_other_failures_is_not_judged() -> None:
+    limits = Gates(Limits(max_expected_rise=2))
+    old, new = run(["hhhhv"] * 10), run(["hhhvv"] * 10)
+    finding = compared(old, new, limits, slip_rate=0.05).findings[1]
+    assert finding.verdict == "inconclusive"
+    assert finding.reason == (
+        "the expected failures are not compared with the baseline: slip-rate: none in the "
+        "baseline, 0.05 now"
+    )
+    none = compared(old, run(["hhhvv"] * 10, sampled=False), limits).findings[1]
+    assert none.reason.endswith("baseline: no variant was drawn by a density")
+
+
 def session(pytester: pytest.Pytester, model: str, *options: str) -> Any:
     result = pytester.runpytest_inprocess(
         *(f"--dst-model=mybot:{model}", "--dst-turns=all", "--dst-report=out.json"),
@@ -176,11 +226,12 @@ def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) ->
     pytester.makepyfile(mybot=BOT)
     session(pytester, "steady", "--dst-update-baseline")
     shown = "expected failures of 1,000 user turns: 0 in the baseline, * now, on the * turns that"
-    result, report = session(pytester, "fragile", "--dst-seed=5")
+    result, report = session(pytester, "fragile", "--dst-seed=5", "--dst-max-expected-rise=2")
     result.stdout.fnmatch_lines(
         [
             f"dstfuzz: {shown} both have (+*; 95 % interval +*): the builds are told apart",
             "dstfuzz: variants not compared with the baseline: seed: 0 in the baseline, 5 now",
+            "dstfuzz: failed: the expected failures of 1,000 *; +2.0 are allowed",
         ]
     )
     found = report["gate"]["comparison"]["expected_failures"]

@@ -91,7 +91,8 @@ def test_a_run_over_the_limit_fails_and_one_within_passes(bot: pytest.Pytester) 
 def test_a_session_without_a_density_is_refused_before_it_runs(
     bot: pytest.Pytester, options: tuple[str, ...], reason: str
 ) -> None:
-    for given in (("--dst-max-expected-failures=5",), ()):
+    rise = ("--dst-baseline=b", "--dst-update-baseline", "--dst-max-expected-rise=5")
+    for given in (("--dst-max-expected-failures=5",), rise, ()):
         result = run(bot, *options, *given)
         assert result.ret == 4
         needs = "needs --dst-search=noise and --dst-validity=natural"

@@ -53,6 +53,11 @@ def test_expected_failures_are_a_number_of_1000_turns(
     gates = read(tmp_path, f"[tool.dstfuzz.gates]\nmax-expected-failures = {text}\n")
     assert gates.whole == Limits(max_expected_failures=limit)
     assert gates.of_violations
+    assert gates.of_expected
+    rise = read(tmp_path, f"[tool.dstfuzz.gates]\nmax-expected-rise = {text}\n")
+    assert rise.whole == Limits(max_expected_rise=limit)
+    assert rise.of_expected
+    assert not rise.without_baseline.given
 
 
 @pytest.mark.parametrize("text", ["", "[tool.other]\nx = 1\n", "[tool.dstfuzz.gates]\n"])

@@ -52,6 +52,7 @@ VALUES = {
     "max_failure_rate": "5%",
     "min_accuracy": "60%",
     "max_expected_failures": "7.5",
+    "max_expected_rise": "2",
     "baseline": "b",
     "max_regression": "1pp",
     "max_clean_drift": "1%",
