@@ -20,6 +20,7 @@ CLASSES: Final = {
     "short-form": "a word is written short",
     "mark": "a mark is missing or too many",
     "case": "capitals are others",
+    "look-alike": "a letter is one that looks alike",
     "typo": "a word is mistyped",
 }
 #: Transformation, with an operator where that is an exception -> class; all others are typing
@@ -33,6 +34,7 @@ _CLASS_OF: Final = {
     "word_drop": "word-out",
     "char_insert/punctuation": "mark",
     "char_replace/case": "case",
+    "char_replace/look_alike": "look-alike",
     "char_drop/apostrophe": "mark",
     "char_drop/full_stop": "mark",
 }
@@ -48,10 +50,12 @@ class Edited(NamedTuple):
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
         """Of each edit what it is, and its clean word in lower case, or the one beside it."""
-        words = take_apart(self.clean).words
-        spans = source_spans(self.edits) if words else ()
-        pairs = zip(self.edits, spans, strict=bool(words))
-        return tuple((class_of(edit), _word_at(span, words)) for edit, span in pairs)
+        words = take_apart(self.clean).words or (Word("", 0, 0, ""),)
+        found = [(span, _word_at(span, words)) for span in source_spans(self.edits)]
+        return tuple(
+            (_class_there(edit, span, word), word.lower)
+            for edit, (span, word) in zip(self.edits, found, strict=True)
+        )
 
     @property
     def brought(self) -> frozenset[str]:
@@ -84,7 +88,14 @@ def blamed(turn: TurnResult, variant: VariantResult) -> Edited:
     return Edited(turn.user, plain.text, plain.edits)
 
 
-def _word_at(span: tuple[int, int], words: Sequence[Word]) -> str:
+def _class_there(edit: Edit, span: tuple[int, int], word: Word) -> str:
+    """Return what an edit is: a mark in the midst of a word makes it another, as a letter does."""
+    found = class_of(edit)
+    inside = word.start < span[0] and span[1] < word.end
+    return "typo" if found == "mark" and inside and edit.transformation == "char_insert" else found
+
+
+def _word_at(span: tuple[int, int], words: Sequence[Word]) -> Word:
     """Return the first word that a span of the clean text reaches into, or the nearest one."""
     start, end = span
-    return min(words, key=lambda word: max(word.start - end, start - word.end + 1, 0)).lower
+    return min(words, key=lambda word: max(word.start - end, start - word.end + 1, 0))

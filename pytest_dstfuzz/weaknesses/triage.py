@@ -23,6 +23,7 @@ _TRY_FOR_EDIT: Final = {
     "other-word": "train with more ways to say it",
     "short-form": "write short forms out in the input, or train with them",
     "mark": "train with marks and apostrophes left out, or bring the input into one form",
+    "look-alike": "bring the input into one form of letters (Unicode NFKD, without accents)",
     "case": "bring the input into one case, or train with others",
     "typo": "train with typing errors in these words, or correct spelling in the input",
 }
