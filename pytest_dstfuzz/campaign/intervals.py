@@ -53,7 +53,9 @@ def mean_interval(
 ) -> tuple[float, float] | None:
     """Return the interval of a mean of estimated probabilities over dialogues.
 
-    As `ratio_interval`, of a rate that may be known better than from as many trials.
+    As `ratio_interval`, of a rate that may be known better than from as many trials as there are
+    turns. So n dialogues are worth ``n ** 2 / 4`` trials at the most: few that are alike by chance
+    would say too much of all others. How often it holds: ``tests/campaign/expected_simulation.md``.
 
     Args:
         pairs: sum of the estimates of each dialogue, and how many they are.
@@ -70,7 +72,7 @@ def mean_interval(
     rate = min(part / whole, 1.0)
     trials = float(len(tested))
     if 0.0 < rate < 1.0:
-        trials = _trials_worth(tested, level, most=math.inf)
+        trials = _trials_worth(tested, level, most=len(tested) ** 2 / 4)
     low, high = binomial_interval(trials * rate, trials, level)
     return most * low, most * high
 

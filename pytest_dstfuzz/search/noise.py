@@ -69,7 +69,8 @@ class NoiseTurn(TurnSearch):
         if support is None:  # An utterance that is too long to be edited.
             return ()
         rng = task.stream(self.search.name, self.search.seed)
-        return draw_sample(support.noisy, task.perturber.noise.rate, task.variants, rng)
+        outcomes = Outcomes(support.noisy, task.perturber.noise.rate)
+        return outcomes.draw(task.variants, rng)
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - nothing is drawn again
         """Return the variant that an outcome of the sample is."""
@@ -81,39 +82,43 @@ class NoiseTurn(TurnSearch):
         return Proposal(task.perturber.remake(task.source, drawn.edits), NO_ACTION, drawn.weight)
 
 
-def draw_sample(
-    noisy: NoisyUtterance, rate: float, size: int, rng: np.random.Generator
-) -> tuple[Drawn, ...]:
-    """Draw a sample of the outcomes in which an utterance is distorted.
+class Outcomes:
+    """In which ways an utterance may be distorted, and how likely each is.
 
     Args:
         noisy: the utterance, given that no lock is touched.
         rate: slips per word.
-        size: how many outcomes, at least 1.
-        rng: draws them.
-
-    Returns:
-        Outcomes in reading order, those with several slips last; the expectation of the sum of
-        their weights is the probability that the utterance is distorted.
     """
-    single = noisy.single(rate)
-    several = noisy.probability_several(rate)
-    chances = np.array([*(chance for _, chance in single), several])
-    sizes = inclusion(chances, size)
-    if not sizes.any():
-        return ()
-    reach = np.cumsum(sizes)
-    points = rng.random() + np.arange(size)
-    points = points[points < reach[-1]]
-    # Where rounding puts the last point at the very end, it belongs to the last outcome.
-    hits = np.minimum(np.searchsorted(reach, points, side="right"), np.flatnonzero(sizes)[-1])
-    found = []
-    for hit in hits.tolist():
-        weight = float(chances[hit] / sizes[hit])
-        alone = hit < len(single)
-        edits = (single[hit][0].edit,) if alone else noisy.draw_several(rng, rate)
-        found.append(Drawn(edits, weight))
-    return tuple(found)
+
+    def __init__(self, noisy: NoisyUtterance, rate: float) -> None:
+        self._noisy = noisy
+        self._rate = rate
+        single = noisy.single(rate)
+        self._slips = [slip for slip, _ in single]
+        chances = [chance for _, chance in single]
+        #: Of one slip and no other, in reading order, and of more slips than one.
+        self.chances: Floats = np.array([*chances, noisy.probability_several(rate)])
+
+    def draw(self, size: int, rng: np.random.Generator) -> tuple[Drawn, ...]:
+        """Draw a sample of ``size`` outcomes, at least 1; fewer where there are no more.
+
+        In reading order, those with several slips last. The sum of their weights is, on average,
+        the probability that the utterance is distorted.
+        """
+        sizes = inclusion(self.chances, size)
+        if not sizes.any():
+            return ()
+        reach = np.cumsum(sizes)
+        points = rng.random() + np.arange(size)
+        hits = np.searchsorted(reach, points[points < reach[-1]], side="right")
+        found = []
+        for hit in hits.tolist():
+            if hit < len(self._slips):
+                edits: tuple[Edit, ...] = (self._slips[hit].edit,)
+            else:
+                edits = self._noisy.draw_several(rng, self._rate)
+            found.append(Drawn(edits, float(self.chances[hit] / sizes[hit])))
+        return tuple(found)
 
 
 def inclusion(chances: Floats, size: int) -> Floats:

@@ -1,0 +1,153 @@
+"""The search ``noise``: what it draws, and what each draw stands for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.config.settings import build_settings
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.noise.model import NoiseModel
+from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.engine import Perturber
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.search.noise import NoiseSearch, Outcomes, inclusion
+from pytest_dstfuzz.search.protocol import SearchTask
+
+PERTURBER = Perturber(load_lexicon(), validity="natural")
+TEXT = "I want a restaurant in the centre, and it's for us two."
+RATE = 0.05
+
+
+def noisy(text: str):
+    support = PERTURBER.prepare(text).support
+    assert support is not None
+    return support.noisy
+
+
+def task(text: str, variants: int) -> SearchTask:
+    dialogue = Dialogue("d", (Turn(0, "", text, None),))
+    return SearchTask(dialogue, 0, None, PERTURBER, PERTURBER.prepare(text), variants)
+
+
+@given(
+    st.lists(st.just(0.0) | st.floats(1e-9, 1), min_size=1, max_size=30),
+    st.integers(1, 40),
+)
+def test_inclusion_is_in_proportion_and_never_above_one(chances: list[float], size: int):
+    found = inclusion(np.array(chances), size)
+    possible = sum(chance > 0 for chance in chances[:-1])
+    assert (found[:-1] <= 1 + 1e-12).all()
+    assert all(
+        (chance > 0) == (share > 0) for chance, share in zip(chances, found, strict=True)
+    ) or (possible >= size)
+    if chances[-1] > 0 or possible >= size:
+        assert found.sum() == pytest.approx(size)
+    order = np.argsort(chances[:-1], kind="stable")
+    assert (np.diff(found[:-1][order]) >= -1e-12).all()
+
+
+@given(
+    st.sampled_from([TEXT, "yes", "no thanks, that's all i need", "?!", "a b c d"]), st.floats(0, 1)
+)
+def test_what_can_happen_adds_up_to_one(text: str, rate: float):
+    model = NoiseModel.load("typing").of(text)
+    once = math.fsum(chance for _, chance in model.single(rate))
+    whole = model.probability_clean(rate) + once + model.probability_several(rate)
+    assert whole == pytest.approx(1.0)
+
+
+@given(st.integers(0, 10_000))
+def test_who_slips_several_times_slips_twice_or_more(seed: int):
+    utterance = noisy(TEXT)
+    edits = utterance.draw_several(np.random.default_rng(seed), 0.02)
+    assert len(edits) >= 2
+    assert utterance.log_probability(apply_edits(TEXT, edits), 0.02) > -math.inf
+
+
+def test_several_slips_are_as_likely_as_among_plain_draws():
+    utterance, rng = noisy(TEXT), np.random.default_rng(0)
+    plain = [edits for _ in range(20_000) if len(edits := utterance.draw(rng, 0.1)) > 1]
+    drawn = [utterance.draw_several(rng, 0.1) for _ in range(len(plain))]
+    places = range(len(TEXT))
+    for where in ([*places][: len(TEXT) // 2], [*places][len(TEXT) // 2 :]):
+        shares = [
+            sum(edit.start in where for edits in some for edit in edits) / len(plain)
+            for some in (plain, drawn)
+        ]
+        assert shares[0] == pytest.approx(shares[1], abs=0.04)
+    lengths = [sum(map(len, some)) / len(plain) for some in (plain, drawn)]
+    assert lengths[0] == pytest.approx(lengths[1], abs=0.03)
+
+
+def test_one_word_cannot_slip_twice():
+    with pytest.raises(ValueError, match="cannot have two slips"):
+        noisy("taxi").draw_several(np.random.default_rng(0), 0.02)
+
+
+@pytest.mark.parametrize("size", [1, 3, 8, 400])
+def test_weights_estimate_what_they_stand_for(size: int):
+    outcomes = Outcomes(noisy(TEXT), RATE)
+    exact = {
+        (slip.edit,): chance
+        for slip, chance in noisy(TEXT).single(RATE)
+        if slip.operator in ("any", "keyboard")
+    }
+    rng = np.random.default_rng(1)
+    found = []
+    for _ in range(4_000 if size < 400 else 40):
+        sample = outcomes.draw(size, rng)
+        assert len(sample) <= size
+        found.append(math.fsum(drawn.weight for drawn in sample if drawn.edits in exact))
+    error = np.std(found) / math.sqrt(len(found))
+    assert np.mean(found) == pytest.approx(math.fsum(exact.values()), abs=4 * error + 1e-12)
+
+
+def test_all_that_can_happen_once_is_tried_where_there_is_room():
+    outcomes = Outcomes(noisy("ok taxi"), RATE)
+    sample = outcomes.draw(500, np.random.default_rng(0))
+    single = {(slip.edit,): chance for slip, chance in noisy("ok taxi").single(RATE)}
+    alone = {drawn.edits: drawn.weight for drawn in sample if len(drawn.edits) == 1}
+    assert alone == pytest.approx(single)
+    assert math.fsum(drawn.weight for drawn in sample) == pytest.approx(outcomes.chances.sum())
+
+
+def test_a_turn_proposes_its_sample_and_then_nothing():
+    turn = NoiseSearch(3, 1).turn(task("taxis!", 400))
+    proposals = [turn.propose(number, 0, ()) for number in range(400)]
+    ran = [proposal for proposal in proposals if proposal.weight is not None]
+    assert 0 < len(ran) < 400
+    assert all(proposal.variant.status == "vacuous" for proposal in proposals[len(ran) :])
+    texts = [proposal.variant.text for proposal in ran]
+    assert len(set(texts)) == len(texts)
+    # Whatever was asked before, and however often.
+    assert turn.propose(1, 4, ()) == NoiseSearch(3, 1).turn(task("taxis!", 400)).propose(1, 0, ())
+
+
+def test_what_is_too_long_to_be_edited_gets_no_variant():
+    turn = NoiseSearch(0, 1).turn(task("taxi " * 5_000, 3))
+    assert turn.propose(0, 0, ()).variant.status == "vacuous"
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 2**63 - 1), st.integers(1, 20))
+def test_each_draw_is_one_that_people_make(seed: int, size: int):
+    turn = NoiseSearch(seed, 1).turn(task(TEXT, size))
+    for number in range(size):
+        proposal = turn.propose(number, 0, ())
+        assert proposal.weight is not None
+        assert proposal.weight > 0
+        assert proposal.variant.status in ("valid", "over_rate", "vetoed")
+        assert proposal.variant.log_probability is not None
+        assert proposal.variant.reason in ("", "edit_w", "edit_c", "too-many-words")
+
+
+@pytest.mark.parametrize("validity", ["strict", "edit-rate"])
+def test_it_needs_a_noise_model(validity: str):
+    with pytest.raises(UserError, match=r"needs the profile natural \(--dst-validity=natural\)"):
+        build_settings({"search": "noise", "validity": validity})
