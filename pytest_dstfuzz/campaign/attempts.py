@@ -9,7 +9,7 @@ from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
 from pytest_dstfuzz.config import ATTACKS, PROFILES, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
-from pytest_dstfuzz.errors import unknown_name
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -57,6 +57,11 @@ class CampaignSpec:
         if search is None:
             k = settings.transformations
             search = search_by_name(settings.search, seed=settings.seed, k=k)
+        if search.by_density and not PROFILES[settings.validity].noise:
+            raise UserError(
+                f"the search {search.name} draws what people make of a turn: it needs the profile "
+                f"natural (--dst-validity=natural), not {settings.validity}"
+            )
         perturber = Perturber.of(settings, data, lexicon, order=search.order)
         relation = relation_for(relation or settings.relation, data)
         return cls(settings, data, relation, search, perturber, votes, repeats)

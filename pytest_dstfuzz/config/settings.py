@@ -288,11 +288,6 @@ def check_variant(settings: VariantSettings, where: str = "") -> None:
             f"there is no variant {settings.variant} of {settings.variants}: they are numbered "
             f"from 0 to {settings.variants - 1}{where}"
         )
-    if settings.search == "noise" and not PROFILES[settings.validity].noise:
-        raise UserError(
-            "the search noise draws what people make of a turn: it needs the profile natural "
-            f"(--dst-validity=natural), not {settings.validity}{where}"
-        )
 
 
 def settings_json(settings: Settings) -> dict[str, Any]:

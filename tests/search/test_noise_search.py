@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.config.settings import build_settings
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.noise.model import NoiseModel
@@ -150,4 +151,4 @@ def test_each_draw_is_one_that_people_make(seed: int, size: int):
 @pytest.mark.parametrize("validity", ["strict", "edit-rate"])
 def test_it_needs_a_noise_model(validity: str):
     with pytest.raises(UserError, match=r"needs the profile natural \(--dst-validity=natural\)"):
-        build_settings({"search": "noise", "validity": validity})
+        Campaign(lambda _: {}, "sample", Settings.of(search="noise", validity=validity))
