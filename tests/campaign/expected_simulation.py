@@ -50,6 +50,8 @@ class Turn(NamedTuple):
     user: str
     noisy: NoisyUtterance
     outcomes: Outcomes
+    #: How many variants it gets.
+    size: int
 
 
 class Toy(NamedTuple):
@@ -123,7 +125,8 @@ def turns_of(dialogues: Sequence[Dialogue], perturber: Perturber, rate: float) -
             source = perturber.prepare(turn.user, lock_values(data, turn, None), turn.system)
             if source.support is not None:
                 noisy = source.support.noisy
-                found.append(Turn(number, turn.user, noisy, Outcomes(noisy, rate)))
+                outcomes = Outcomes(noisy, rate)
+                found.append(Turn(number, turn.user, noisy, outcomes, outcomes.size(VARIANTS)))
     return found
 
 
@@ -133,7 +136,7 @@ def estimates(turns: Sequence[Turn], count: int, dialogues: int) -> np.ndarray:
     for place, turn in enumerate(turns):
         rng = stream(0, "simulation", place)
         for number in range(count):
-            for drawn in turn.outcomes.draw(VARIANTS, rng):
+            for drawn in turn.outcomes.draw(turn.size, rng):
                 for index, toy in enumerate(TOYS):
                     if toy.fails(turn, drawn.edits):
                         found[index, turn.dialogue, number] += drawn.weight
@@ -187,9 +190,9 @@ _HEAD = f"""# Interval of the expected failures by simulation: {SIMULATIONS:,} c
 
 Made by `python tests/campaign/expected_simulation.py`. Toy trackers whose true number of failures
 of 1,000 user turns is known, on users that talk as the 57 shipped dialogues do (`typing,casual`
-at its own slip rate, {VARIANTS} variants of each turn): by how much the mean of all estimates is
-off, how often the 95 % interval holds the truth, and its mean width, of 1,000 turns. The interval
-was made with the trackers that are not called fresh.
+at its own slip rate, at most {VARIANTS} variants of a turn): by how much the mean of all estimates
+is off, how often the 95 % interval holds the truth, and its mean width, of 1,000 turns. The
+interval was made with the trackers that are not called fresh.
 
 | tracker | fresh | truth | mean off by | dialogues | held | width |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -86,7 +86,7 @@ def test_few_variants_give_the_same_on_average():
     found = []
     for seed in range(40):
         figures = expected_failures(
-            run(variants=5, seed=seed, slip_rate=0.05, max_edit_rate=1.0, redraws=0)
+            run(variants=12, seed=seed, slip_rate=0.05, max_edit_rate=1.0, redraws=0)
         )
         assert figures is not None
         assert figures.per_1000 is not None
