@@ -34,8 +34,8 @@ from pytest_dstfuzz.search.protocol import (
 from pytest_dstfuzz.seeding import stream
 
 #: Draws of a turn: of the search noise, and of plain sampling.
-SAMPLES: Final = (2, 3, 5, 8)
-PLAIN: Final = (10, 20, 40, 80, 160, 320)
+SAMPLES: Final = (3, 5, 8, 12)
+PLAIN: Final = (20, 40, 80, 160, 320)
 
 
 class PlainSearch(Search):
