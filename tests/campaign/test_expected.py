@@ -24,9 +24,9 @@ from pytest_dstfuzz.perturb.words import word_list
 TEXTS = (
     "please book us a large table",
     "is there some parking near the place",
-    "thanks, we would like the second restaurant",
+    "thanks, and we fancy that second restaurant",
     "what about a museum then",
-    "could you give me their number please",
+    "could you tell me the exact phone number there",
     "i am looking for something to visit",
 )
 DATA = DialogueSet(
