@@ -13,7 +13,7 @@ from pytest_dstfuzz.config import Settings, settings_of_json
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.report.edits import earlier_edits
+from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
@@ -32,6 +32,8 @@ _EXPECTED = ("before", "after", "difference", "interval", "turns", "reason")
 _ROW = ("variants", "before", "after")
 _REGRESSION = ("id", "status", "reason", "turn", "changed", "outcome")
 _MOST_REASONS = 5
+#: Of a message about a damaged edit, which may hold any text.
+_MOST_CHARACTERS = 200
 
 Kind = Literal["good", "bad", "warning"]
 #: Verdict of the gate -> how it is shown.
@@ -171,7 +173,8 @@ def _check_edits(turn: TurnResult) -> None:
             for _, text, edits in earlier_edits(one):
                 apply_edits(text, edits)
     except (ValueError, IndexError) as error:
-        raise DataError(f"this is no whole report: the edits of turn {turn.id}: {error}") from None
+        why = shorten(str(error), _MOST_CHARACTERS)
+        raise DataError(f"this is no whole report: the edits of turn {turn.id}: {why}") from None
 
 
 def _gate(gate: object) -> Mapping[str, Any] | None:
