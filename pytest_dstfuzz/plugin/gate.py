@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from pytest_dstfuzz.campaign.summary import Summary
-from pytest_dstfuzz.config import PROFILES, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
@@ -112,8 +112,6 @@ class SessionGate:
         how, lacks = self._settings.variant, ""
         if not search_by_name(how.search, seed=how.seed, k=how.transformations).by_density:
             lacks = f"the search {how.search} draws variants however likely they are"
-        elif not PROFILES[how.validity].noise:
-            lacks = f"the profile {how.validity} has no noise model"
         elif how.stop_at_first:
             lacks = "with stop-at-first a turn does not get all of its variants"
         if lacks:

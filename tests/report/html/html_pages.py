@@ -109,6 +109,12 @@ def judgement(text: str = "hotel-area") -> dict[str, Any]:
             "difference": 0.06,
             "interval": [0.01, 0.11],
             "p_value": 0.012,
+            "expected_failures": {
+                **dict.fromkeys(("before", "after", "difference", "interval")),
+                "turns": 20,
+                "dialogues": 9,
+                "reason": f"lock: {text} in the baseline, x now",
+            },
             "new_violations": [["multiwoz21-test-SNG0073-t1", 1], [text, 0]],
             "gone_violations": [[text, 3]],
             "domains": {"train": rates},
