@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.intervals import interval_name
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import GateSettings
 from pytest_dstfuzz.config.rates import percent, points
@@ -40,6 +40,7 @@ from pytest_dstfuzz.report.tally import (
 )
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
+from pytest_dstfuzz.report.weaknesses import MOST
 
 #: What GitHub takes as the summary of a step, in bytes.
 MOST_BYTES: Final = 1 << 20
@@ -59,7 +60,8 @@ _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"
 def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
     """Return the summary of a report, without the last lines if it is over ``limit`` bytes."""
     view = View.of(report)
-    lines = [*_head(view), *_transformations(view), *_comparison(view), *_violations(view)]
+    parts = (_head, _weaknesses, _transformations, _comparison, _violations)
+    lines = [line for part in parts for line in part(view)]
     text = "".join(f"{line}\n" for line in lines)
     if len(text.encode("utf-8")) <= limit:
         return text
@@ -199,6 +201,23 @@ def _comparison(view: View) -> Iterator[str]:
     yield ""
 
 
+def _weaknesses(view: View) -> Iterator[str]:
+    found = view.weaknesses
+    if not found.cards:
+        return
+    yield "### Weaknesses"
+    yield ""
+    more = f"; the first {MOST} of {len(found.cards)}" if len(found.cards) > MOST else ""
+    yield f"Violations with one cause, {escape(f'ranked {found.ranked}{more}')}."
+    yield ""
+    yield "| weakness | how often | here | plainest example | changed |"
+    yield "| --- | --- | --- | --- | --- |"
+    for card in found.cards[:MOST]:
+        texts = [escape(shorten(text, _LONGEST)) for text in (card.title, card.often, card.counts)]
+        yield f"| {' | '.join([*texts, *_shown(card.turn, card.variant)])} |"
+    yield ""
+
+
 def _violations(view: View) -> Iterator[str]:
     pairs = plainest(view.turns, _MOST_SHOWN)
     if not pairs:
@@ -208,19 +227,22 @@ def _violations(view: View) -> Iterator[str]:
     yield "| turn | user | changed |"
     yield "| --- | --- | --- |"
     for turn, variant in pairs:
-        shown = variant.plain
-        texts = [
-            f"turn {index}: {_said(source, edits)}"
-            for index, source, edits in needed_context(variant)
-        ]
-        said = "<br>".join([*texts, _said(turn.user, shown.edits)])
-        changed = "<br>".join(
-            escape(shorten(str(change), _LONGEST))
-            for change in shown.changed_slots
-            if not change.carried
-        )
         place = escape(f"{shorten(turn.id, _LONGEST)}, variant {variant.index}")
-        yield f"| {place} | {said} | {changed} |"
+        yield f"| {place} | {' | '.join(_shown(turn, variant))} |"
+
+
+def _shown(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
+    """Return what was said in a violation, its edits marked, and what changed."""
+    plain = variant.plain
+    texts = [
+        f"turn {index}: {_said(source, edits)}" for index, source, edits in needed_context(variant)
+    ]
+    changed = (
+        escape(shorten(str(change), _LONGEST))
+        for change in plain.changed_slots
+        if not change.carried
+    )
+    return "<br>".join([*texts, _said(turn.user, plain.edits)]), "<br>".join(changed)
 
 
 def _said(source: str, edits: Sequence[Edit]) -> str:

@@ -13,6 +13,7 @@ from pytest_dstfuzz.config import Settings, settings_of_json
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.report.cards import Cards
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, wobble_text
@@ -84,6 +85,11 @@ class View:
     def summary(self) -> Summary:
         """The figures of the run."""
         return summarise(self.turns)
+
+    @cached_property
+    def weaknesses(self) -> Cards:
+        """The weaknesses, as the report has them."""
+        return Cards.of(self.report, self.turns)
 
     @property
     def title(self) -> str:

@@ -14,11 +14,12 @@ from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.weaknesses.groups import Member, Ranking, Weakness, ranked_by
 
-#: Weaknesses that a terminal shows where nobody asks for more.
-_MOST: Final = 10
+#: Weaknesses that are shown where nobody asks for more.
+MOST: Final = 10
 #: Unchanged characters shown on each side of an edit.
 _MARGIN: Final = 40
-_RANKED: Final[dict[Ranking, str]] = {
+#: Ranking -> what weaknesses are ranked by, in words.
+RANKED: Final[dict[Ranking, str]] = {
     "expected failures": "by the failures that they cause in 1,000 user turns",
     "failing mass": "by how many of 1,000 user turns are typed as one of the violations found",
     "turns": "by the turns that they break",
@@ -55,9 +56,9 @@ def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbo
     """Add the weaknesses, worst first: the first ten, or all."""
     if not weaknesses:
         return
-    shown = weaknesses if verbose else weaknesses[:_MOST]
+    shown = weaknesses if verbose else weaknesses[:MOST]
     more = "" if len(shown) == len(weaknesses) else f"; the first {len(shown)}, -v shows all"
-    how = _RANKED[ranked_by(weaknesses)]
+    how = RANKED[ranked_by(weaknesses)]
     page.line(f"{weaknesses_text(weaknesses)}, {how}{more}", "heading")
     for number, one in enumerate(shown, 1):
         page.field(f"{number:>4}. ", f"{one.description} ({_facts(one)})", "bad")
@@ -68,6 +69,17 @@ def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbo
             page.field("        ", f"words: {', '.join(one.words)}; slots: {', '.join(one.slots)}")
             page.field("        ", f"to try: {one.to_try}", "dim")
             page.field("        ", one.id, "dim")
+
+
+def often_text(expected: float | None, mass: float | None) -> str:
+    """Say how often people meet a weakness, ``""`` where the run does not know it.
+
+    >>> often_text(3.389, None)
+    'about 3.4 of 1,000 user turns'
+    """
+    if expected is not None:
+        return f"about {expected:.2g} of 1,000 user turns"
+    return "" if mass is None else f"at least {mass:.2g} of 1,000 user turns"
 
 
 def weaknesses_text(weaknesses: Sequence[Weakness]) -> str:
@@ -99,8 +111,5 @@ def _without_texts(member: Member) -> Member:
 def _facts(weakness: Weakness) -> str:
     """Return how often it shows, in few words."""
     text = f"{counted(weakness.turns, 'turn')}, {counted(len(weakness.members), 'violation')}"
-    if weakness.expected is not None:
-        return f"about {weakness.expected:.2g} of 1,000 user turns; here {text}"
-    if weakness.mass is not None:
-        return f"at least {weakness.mass:.2g} of 1,000 user turns; here {text}"
-    return text
+    often = often_text(weakness.expected, weakness.mass)
+    return f"{often}; here {text}" if often else text

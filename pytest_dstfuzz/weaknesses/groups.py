@@ -36,8 +36,8 @@ class Member(NamedTuple):
 
     @property
     def id(self) -> str:
-        """Name of the violation: its turn and the number of its variant."""
-        return f"{self.turn.id}-v{self.variant.index}"
+        """Name of the violation."""
+        return member_id(self.turn, self.variant)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +94,11 @@ class Weakness:
         return min(self.members, key=_plainness)
 
 
+def member_id(turn: TurnResult, variant: VariantResult) -> str:
+    """Return the name of a violation: its turn and the number of its variant."""
+    return f"{turn.id}-v{variant.index}"
+
+
 def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
     """Return what a run found, worst first; the order of the results does not matter."""
     turns = list(results)
@@ -109,9 +114,15 @@ def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
 
 def ranked_by(weaknesses: Sequence[Weakness]) -> Ranking:
     """Return what `find_weaknesses` ranked by."""
-    if any(one.expected is not None for one in weaknesses):
+    return ranking((one.expected, one.mass) for one in weaknesses)
+
+
+def ranking(figures: Iterable[tuple[float | None, float | None]]) -> Ranking:
+    """Return what weaknesses are ranked by; each is given by its ``expected`` and ``mass``."""
+    known = list(figures)
+    if any(expected is not None for expected, _ in known):
         return "expected failures"
-    return "failing mass" if any(one.mass is not None for one in weaknesses) else "turns"
+    return "failing mass" if any(mass is not None for _, mass in known) else "turns"
 
 
 def _scale(turns: Sequence[TurnResult]) -> Callable[[Key, tuple[Member, ...]], Weakness]:

@@ -84,6 +84,25 @@ def test_no_text_breaks_the_tables(broken: TurnResult, text: str) -> None:
     assert not any(re.search(r"<(?!/?(del|ins|br)>)", line) for line in lines)
 
 
+def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
+    report = build(sampled)
+    lines = markdown_text(report).splitlines()
+    place = lines.index("### Weaknesses")
+    assert place < lines.index("### The plainest violations")
+    assert lines[place + 2].endswith("ranked by the failures that they cause in 1,000 user turns.")
+    assert lines[place + 6] == (
+        "| A word is mistyped, and the tracker loses a value that the utterance speaks of "
+        "| about 2 of 1,000 user turns | 2 violations in 2 turns "
+        "| i am <del>leaving</del><ins>leaivng</ins> on friday from ely "
+        "| train&#45;day&#58; friday &#45;&#62; none |".replace("&#45;", "-")
+    )
+    many = markdown_text({**report, "weaknesses": report["weaknesses"] * 12})
+    assert "the first 10 of 12." in many
+    assert many.count("| A word is mistyped") == 10
+    del report["weaknesses"]  # as in reports of earlier versions
+    assert "Weaknesses" not in markdown_text(report)
+
+
 def test_it_ends_where_the_room_does(results: list[TurnResult]) -> None:
     whole = markdown_text(build(results))
     for limit in (0, 40, 60, 300, 700, len(whole.encode()) - 1):

@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES
 from pytest_dstfuzz.config.rates import percent, points
+from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import ALL_DISTORTED, taken_out, user_turns
 from pytest_dstfuzz.report.charts import (
     PAGE,
@@ -21,7 +22,7 @@ from pytest_dstfuzz.report.charts import (
     dot_panels,
     line_charts,
 )
-from pytest_dstfuzz.report.edits import visible
+from pytest_dstfuzz.report.edits import Span, needed_context, shown_spans, visible
 from pytest_dstfuzz.report.figures import (
     EDIT_RATE_RANGES,
     Interval,
@@ -43,6 +44,7 @@ from pytest_dstfuzz.report.tally import (
 )
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
+from pytest_dstfuzz.report.weaknesses import MOST
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
@@ -63,6 +65,7 @@ def html_text(report: Mapping[str, Any]) -> str:
         .render(
             view=view,
             summary=view.summary,
+            weaknesses=view.weaknesses,
             tool=" ".join(str(tool.get(name, "")) for name in ("name", "version")).strip(),
             started=_moment(str(view.report["run"].get("started") or "")),
             how=how_text(view.settings.variant),
@@ -73,7 +76,7 @@ def html_text(report: Mapping[str, Any]) -> str:
             vetoes=_counted(vetoes(view.turns)),
             failures=_counted(failures(view.turns))[:_MOST_REASONS],
             causes=causes_text(causes(view.turns)),
-            **insides("report.js", page_data(view.turns)),
+            **insides("report.js", page_data(view.turns, view.weaknesses.cards)),
         )
     )
 
@@ -100,6 +103,8 @@ def _environment() -> Environment:
         percent=percent,
         points=points,
         points_between=_points_between,
+        said=_said,
+        most_weaknesses=MOST,
         tones={name: kind for name, (kind, _) in VERDICTS.items()},
     )
     return made
@@ -125,6 +130,19 @@ def _figures(view: View) -> dict[str, Any]:
 def heat_level(rate: float) -> int:
     """Return the shade of a failure rate: 0 where nothing failed, up to 5."""
     return sum(rate > shade for shade in _SHADES)
+
+
+def _said(card: Card) -> list[tuple[str, list[str | Span]]]:
+    """Return what is said in the plainest violation of a weakness: by whom, with its edits."""
+    earlier = [
+        (f"turn {index}", shown_spans(source, edits))
+        for index, source, edits in needed_context(card.variant)
+    ]
+    system: list[tuple[str, list[str | Span]]] = (
+        [("system", [card.turn.system])] if card.turn.system else []
+    )
+    user = shown_spans(card.turn.user, card.variant.plain.edits)
+    return [*earlier, *system, ("user", user)]
 
 
 def _address(filters: Mapping[str, str]) -> str:

@@ -12,19 +12,21 @@ from typing import Any
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import likely_text
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
 from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
+from pytest_dstfuzz.weaknesses.groups import member_id
 
 
-def page_data(turns: Sequence[TurnResult]) -> dict[str, Any]:
+def page_data(turns: Sequence[TurnResult], cards: Sequence[Card] = ()) -> dict[str, Any]:
     """Return what the page's script draws.
 
     Returns:
         ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
         ``system``, ``user``; with a violation also ``state``, and ``repeat`` where the word
         that selects the turn is not its id. ``violations``, the plainest first: see
-        `violation_record`.
+        `violation_record`. ``weaknesses``: [id, numbers in that list] of each of the ``cards``.
     """
     broken = {turn.dialogue_id for turn in turns if turn.violations}
     kept = [turn for turn in turns if turn.dialogue_id in broken]
@@ -32,9 +34,14 @@ def page_data(turns: Sequence[TurnResult]) -> dict[str, Any]:
         (number, turn, variant) for number, turn in enumerate(kept) for variant in turn.violations
     ]
     pairs.sort(key=lambda pair: (simplicity(pair[2]), pair[1].dialogue_id, pair[1].turn_index))
+    places = {member_id(turn, item): place for place, (_, turn, item) in enumerate(pairs)}
     return {
         "turns": [_turn(turn) for turn in kept],
         "violations": [violation_record(number, turn, item) for number, turn, item in pairs],
+        "weaknesses": [
+            [visible(card.id), sorted(places[name] for name in card.members if name in places)]
+            for card in cards
+        ],
     }
 
 

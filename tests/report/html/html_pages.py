@@ -11,7 +11,9 @@ from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
-from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.json_report import RunInfo, build_report, report_turns
+from pytest_dstfuzz.report.weaknesses import weaknesses_json
+from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
@@ -134,4 +136,5 @@ def repeated(report: dict[str, Any], violations: int) -> dict[str, Any]:
             turns.append({**turn, **names})
             found += sum(variant["outcome"] == "violation" for variant in turn["variants"])
         number += 1
-    return {**report, "turns": turns}
+    more = {**report, "turns": turns}
+    return {**more, "weaknesses": weaknesses_json(find_weaknesses(report_turns(more)))}

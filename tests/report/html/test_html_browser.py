@@ -76,6 +76,20 @@ def test_a_rate_of_the_heat_map_leads_to_its_violations(open_page: Opener, page_
     assert page.url.endswith("#slot=train-day")
 
 
+def test_violations_of_a_weakness_are_below_it(open_page: Opener, page_text: str) -> None:
+    page = open_page(page_text)
+    card = page.locator(".weakness")
+    assert not card.locator("details li").first.is_visible()
+    card.locator("summary").click()
+    card.locator("article ins").first.wait_for()
+    assert card.locator("details > ol > li").count() == 5
+    card.get_by_role("link", name="All 60 in the list").click()
+    assert page.url.endswith("#weakness=typo-text-lost-3bdef9")
+    assert page.input_value("[name=weakness]") == "typo-text-lost-3bdef9"
+    assert count(page) == "60 violations, showing 1 to 25"
+    assert page.evaluate("document.activeElement.id") == "violations-heading"
+
+
 def test_pages_by_keyboard(open_page: Opener, page_text: str) -> None:
     page = open_page(page_text)
     following = page.get_by_role("button", name="Next")
@@ -155,6 +169,8 @@ def test_on_paper_and_without_script(open_page: Opener, page_text: str) -> None:
     plain = open_page(page_text, java_script_enabled=False)
     assert plain.locator(".verdict strong").inner_text() == "Failed: regression"
     assert "needs JavaScript" in plain.inner_text("#violations")
+    plain.locator(".weakness summary").click()
+    assert "multiwoz21-test-SNG0073-t1-r0: 1" in plain.inner_text(".weakness details")
 
 
 def test_ten_thousand_violations_open_at_once(

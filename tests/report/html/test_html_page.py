@@ -195,6 +195,44 @@ def test_reports_of_before_have_no_expected_failures(sampled: list[TurnResult]) 
     assert "expected failures" not in markdown_text(report)
 
 
+def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
+    report = build(sampled)
+    text = html_text(report)
+    for found in (
+        '<a href="#weaknesses">1 weakness</a>',
+        "ranked by the failures that they cause in 1,000 user turns",
+        "1. A word is mistyped, and the tracker loses a value that the utterance speaks of",
+        "about 2 of 1,000 user turns",
+        "<bdi>leaving</bdi>",
+        "<bdi>leaivng</bdi>",
+        "train with typing errors in these words",
+        "<summary>2 violations in 2 turns</summary>",
+        "<li>m-test-10-t1: 1</li>",
+        "<option>typo-text-lost-3bdef9</option>",
+    ):
+        assert found in text
+    assert '"weaknesses":[["typo-text-lost-3bdef9",[0,1]]]' in text
+    (entry,) = report["weaknesses"]
+    ranked = [{**entry, "id": f"w{number}", "expected_failures": None} for number in (3, 1, 2)]
+    by_turns = html_text({**report, "weaknesses": ranked * 4})
+    assert re.findall('id="weakness-(w[0-9])"', by_turns) == ["w3", "w1", "w2"] * 4
+    assert "ranked by the turns that they break" in by_turns
+    assert "<summary>2 more</summary>" in by_turns
+
+
+def test_weaknesses_of_other_reports(results: list[TurnResult]) -> None:
+    report = build(results)
+    before = {name: value for name, value in report.items() if name != "weaknesses"}
+    held = build([turn for turn in results if not turn.violations])
+    for text in (html_text(before), html_text(held)):
+        assert 'id="weaknesses"' not in text
+    (entry,) = report["weaknesses"]
+    elsewhere = {**entry, "example": {**entry["example"], "id": "gone-v1"}}
+    for wrong in (3, [3], [{}], [elsewhere]):
+        with pytest.raises(DataError, match="'weaknesses' lack"):
+            html_text({**report, "weaknesses": wrong})
+
+
 def test_turns_without_a_violation_tell_the_conversation_alone(
     broken: TurnResult, results: list[TurnResult]
 ) -> None:
@@ -257,3 +295,6 @@ def test_many_violations_stay_small(results: list[TurnResult]) -> None:
     one = len(html_text(build(results)))
     many = len(html_text(repeated(build(results), 200)))
     assert (many - one) / 199 < 1500
+    report = repeated(build(results), 3000)
+    without = {**report, "weaknesses": []}
+    assert len(html_text(report)) < 1.1 * len(html_text(without))

@@ -11,7 +11,9 @@
   const pages = document.getElementById("pages");
   const heading = document.getElementById("violations-heading");
   const steps = document.querySelectorAll("[data-step]");
-  const FIELDS = ["q", "transformation", "domain", "slot", "cause", "order", "size"];
+  // Reports of before have no weaknesses to choose from.
+  const FIELDS = ["q", "weakness", "transformation", "domain", "slot", "cause", "order", "size"]
+    .filter((name) => form.elements[name]);
   const DEFAULTS = Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value]));
   const CAUSES = {
     turn: "caused by this turn",
@@ -19,11 +21,16 @@
     both: "caused by this and earlier turns",
     unknown: "cause not known",
   };
+  // Violations shown below a weakness.
+  const FEW = 5;
   const dialogues = new Map();
   for (const turn of data.turns) {
     if (!dialogues.has(turn.dialogue)) dialogues.set(turn.dialogue, new Map());
     const known = dialogues.get(turn.dialogue);
     if (!known.has(turn.index)) known.set(turn.index, turn);
+  }
+  for (const [weakness, members] of data.weaknesses) {
+    for (const place of members) data.violations[place].weakness = weakness;
   }
   let found = data.violations;
   let page = 1;
@@ -173,6 +180,18 @@
         ...(violation.doubts ?? []).map((text) => make("p", { class: "over", text })), rest));
   }
 
+  // The plainest violations of a weakness, and where the others are, in place of their names.
+  function unfold(details) {
+    const weakness = details.dataset.weakness;
+    const members = data.violations.filter((violation) => violation.weakness === weakness);
+    const parts = [make("ol", { class: "violations" }, ...members.slice(0, FEW).map(draw))];
+    if (members.length > FEW) {
+      const set = { href: `#${new URLSearchParams({ weakness })}`, "data-filter": "" };
+      parts.push(make("p", {}, make("a", { text: `All ${members.length} in the list`, set })));
+    }
+    details.lastElementChild.replaceWith(...parts);
+  }
+
   // -- filters and pages -------------------------------------------------------------
 
   function searched(violation) {
@@ -195,6 +214,7 @@
   function wanted(values) {
     const text = values.q.trim().toLowerCase();
     const tests = [];
+    if (values.weakness) tests.push((violation) => violation.weakness === values.weakness);
     if (values.cause) tests.push((violation) => violation.cause === values.cause);
     if (values.transformation) {
       tests.push((violation) => violation.edits.some(([name]) => name === values.transformation));
@@ -279,6 +299,10 @@
   options("transformation", data.violations.flatMap(({ edits }) => edits.map(([name]) => name)));
   options("slot", slots);
   options("domain", slots.map(domainOf).filter(Boolean));
+
+  for (const details of document.querySelectorAll("[data-weakness]")) {
+    details.addEventListener("toggle", () => unfold(details), { once: true });
+  }
 
   let waiting;
   form.addEventListener("input", () => {

@@ -1,0 +1,88 @@
+"""The weaknesses of a report that was read, as pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.report.weaknesses import RANKED, often_text
+from pytest_dstfuzz.weaknesses.groups import member_id, ranking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A weakness, and where its plainest violation is in the report.
+
+    Attributes:
+        title: what its violations have in common.
+        often: how often people meet it, ``""`` where the run does not know.
+        counts: how many violations of how many turns.
+        members: the names of its violations.
+    """
+
+    id: str
+    title: str
+    often: str
+    counts: str
+    words: tuple[str, ...]
+    slots: tuple[str, ...]
+    to_try: str
+    turn: TurnResult
+    variant: VariantResult
+    members: tuple[str, ...]
+
+    @property
+    def places(self) -> dict[str, list[str]]:
+        """Turn -> the numbers of its variants that are among the members."""
+        found: dict[str, list[str]] = {}
+        for name in self.members:
+            turn, _, variant = name.rpartition("-v")
+            found.setdefault(turn, []).append(variant)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """The weaknesses of a report, worst first; none in reports of before there were any."""
+
+    #: What they are ranked by, in words.
+    ranked: str
+    cards: tuple[Card, ...]
+
+    @classmethod
+    def of(cls, report: Mapping[str, Any], turns: Sequence[TurnResult]) -> Cards:
+        """Read the ``weaknesses`` of ``report``, whose turns are ``turns``."""
+        found = {
+            member_id(turn, variant): (turn, variant)
+            for turn in turns
+            for variant in turn.violations
+        }
+        try:
+            entries = list(report.get("weaknesses", ()))
+            figures = [(entry["expected_failures"], entry["failing_mass"]) for entry in entries]
+            return cls(
+                RANKED[ranking(figures)],
+                tuple(_card(entry, *found[entry["example"]["id"]]) for entry in entries),
+            )
+        except (KeyError, TypeError) as error:
+            raise DataError(f"this is no whole report: its 'weaknesses' lack {error}") from None
+
+
+def _card(entry: Mapping[str, Any], turn: TurnResult, variant: VariantResult) -> Card:
+    description = str(entry["description"])
+    return Card(
+        id=str(entry["id"]),
+        title=f"{description[:1].upper()}{description[1:]}",
+        often=often_text(entry["expected_failures"], entry["failing_mass"]),
+        counts=f"{counted(entry['count'], 'violation')} in {counted(entry['turns'], 'turn')}",
+        words=tuple(map(str, entry["words"])),
+        slots=tuple(map(str, entry["slots"])),
+        to_try=str(entry["to_try"]),
+        turn=turn,
+        variant=variant,
+        members=tuple(map(str, entry["members"])),
+    )
