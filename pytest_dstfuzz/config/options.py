@@ -297,6 +297,11 @@ _GATE = (
         "such as 2 (needs --dst-search=noise)",
     ),
     _of_baseline(
+        "max_new_weaknesses",
+        parsers.count(0, 1000),
+        "gate: at most so many weaknesses may be new since the baseline, such as 0",
+    ),
+    _of_baseline(
         "max_clean_drift",
         _RATE,
         "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "

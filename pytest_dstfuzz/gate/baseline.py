@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz import __version__
@@ -18,6 +19,9 @@ from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
+from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
+from pytest_dstfuzz.weaknesses.keys import read
 
 #: What decides what a clean answer looks like.
 NORMALISATION: Final = "normalisation"
@@ -60,9 +64,11 @@ class ComparedVariant(NamedTuple):
     #: Slots that changed anew, and those that had changed at an earlier turn.
     changed: tuple[str, ...] = ()
     carried: tuple[str, ...] = ()
+    #: Id of the weakness that a violation is of.
+    weakness: str = ""
 
     @classmethod
-    def of(cls, variant: VariantResult) -> ComparedVariant:
+    def of(cls, turn: TurnResult, variant: VariantResult) -> ComparedVariant:
         """Take from a result what a baseline keeps of it."""
         return cls(
             number=variant.index,
@@ -71,6 +77,7 @@ class ComparedVariant(NamedTuple):
             cause=variant.cause,
             changed=tuple(item.slot for item in variant.changed_slots if not item.carried),
             carried=tuple(item.slot for item in variant.changed_slots if item.carried),
+            weakness=read(turn, variant).key.id if variant.outcome == "violation" else "",
         )
 
 
@@ -97,9 +104,33 @@ class TurnOutcomes:
             turn=turn.turn_index,
             key=key,
             state=None if turn.clean_state is None else kept_state(turn.clean_state, hidden),
-            variants=tuple(sorted(map(ComparedVariant.of, turn.variants))),
+            variants=tuple(sorted(ComparedVariant.of(turn, one) for one in turn.variants)),
             failures=failures_of(turn),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class KnownWeakness:
+    """A weakness as a baseline keeps it, and as comparisons name it."""
+
+    id: str
+    description: str
+    #: Violations, and turns that they break.
+    count: int
+    turns: int
+    #: Of 1,000 user turns; ``None`` where no failures are expected.
+    expected_failures: float | None = None
+
+    @classmethod
+    def of(cls, weakness: Weakness) -> KnownWeakness:
+        """Take from a weakness of a run what is kept of it."""
+        count = len(weakness.members)
+        return cls(weakness.id, weakness.description, count, weakness.turns, weakness.expected)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary."""
+        plain: dict[str, Any] = to_json(self)
+        return plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +145,10 @@ class Baseline:
     groups: Mapping[str, Sequence[TurnOutcomes]]
     #: Whether it has digests in the place of slot values, as of a run with ``--dst-redact``.
     hidden: bool = False
+    #: Sorted by id; ``None`` in a baseline of a version that kept none.
+    weaknesses: tuple[KnownWeakness, ...] | None = None
+    #: See `are_shrunk`.
+    shrunk: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +252,19 @@ def make_baseline(
         ]
         for name, turns in sorted(groups.items())
     }
-    return Baseline(model, __version__, campaign, kept, hidden)
+    results = [turn for turns in groups.values() for turn in turns]
+    weaknesses = sorted(map(KnownWeakness.of, find_weaknesses(results)), key=attrgetter("id"))
+    shrunk = are_shrunk(results)
+    return Baseline(model, __version__, campaign, kept, hidden, tuple(weaknesses), shrunk)
+
+
+def are_shrunk(results: Iterable[TurnResult]) -> bool | None:
+    """Say whether smallest versions of violations were looked for: they decide the weakness.
+
+    ``None`` without a violation.
+    """
+    found = [variant.minimal is not None for turn in results for variant in turn.violations]
+    return any(found) if found else None
 
 
 def _digest(texts: Sequence[str]) -> str:

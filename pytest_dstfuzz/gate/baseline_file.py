@@ -10,6 +10,11 @@ The same campaign gives the same bytes. Its keys:
     All that decides which variants a dialogue gets; see `campaign_identity`.
 ``values``
     ``plain``, or ``digests``: the slot values are digests, as of a run with ``--dst-redact``.
+``weaknesses``
+    What the violations have in common, sorted by id: ``id``, ``description``, ``count`` of the
+    violations, ``turns`` that they break, ``expected_failures`` of 1,000 user turns or null.
+    Missing in files of earlier versions, as is ``shrunk``: whether violations were shrunk (null
+    without any), which decides the weakness that they are of.
 ``groups``
     Names of the groups of results: one, unless a suite tests several trackers or has tests
     with settings of their own.
@@ -19,7 +24,8 @@ The same campaign gives the same bytes. Its keys:
     found again by it, whatever they are called), ``state`` (the clean answer, slot -> value;
     null where the tracker failed) and ``variants``. A variant is a list: its number, a digest
     of its text in its context (12 hexadecimal digits), its outcome, and where slots changed
-    the cause or null, the slots that changed anew and those that were carried. A turn of a
+    the cause or null, the slots that changed anew and those that were carried; of a violation
+    also the id of its weakness. A turn of a
     search by density has ``failures``, too: the estimated probability that it fails.
 """
 
@@ -32,7 +38,7 @@ from typing import Any, Final, Literal
 
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned
-from pytest_dstfuzz.gate.baseline import Baseline, TurnOutcomes
+from pytest_dstfuzz.gate.baseline import Baseline, ComparedVariant, KnownWeakness, TurnOutcomes
 from pytest_dstfuzz.json_data import from_json
 
 BASELINE_VERSION: Final = 2
@@ -47,6 +53,7 @@ def baseline_text(baseline: Baseline) -> str:
         "model": baseline.model,
         "campaign": dict(baseline.campaign),
         "values": _VALUES[baseline.hidden],
+        **_weaknesses_json(baseline),
         "groups": list(baseline.groups),
     }
     lines = [f"{json.dumps(name)}: {_compact(value)}" for name, value in head.items()]
@@ -85,9 +92,22 @@ def _turn_json(group: int, turn: TurnOutcomes) -> dict[str, Any]:
         "turn": turn.turn,
         "key": turn.key,
         "state": None if turn.state is None else dict(turn.state),
-        "variants": [each if each.changed or each.carried else each[:3] for each in turn.variants],
+        "variants": [_variant_json(each) for each in turn.variants],
         **({} if turn.failures is None else {"failures": turn.failures}),
     }
+
+
+def _variant_json(variant: ComparedVariant) -> tuple[Any, ...]:
+    if variant.weakness:
+        return variant
+    return variant[:6] if variant.changed or variant.carried else variant[:3]
+
+
+def _weaknesses_json(baseline: Baseline) -> dict[str, Any]:
+    if baseline.weaknesses is None:
+        return {}
+    found = [each.to_json() for each in baseline.weaknesses]
+    return {"weaknesses": found, "shrunk": baseline.shrunk}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +125,9 @@ class _File:
     values: Literal["plain", "digests"]
     groups: list[str]
     turns: list[_TurnEntry]
+    #: Files of earlier versions have none.
+    weaknesses: list[KnownWeakness] | None = None
+    shrunk: bool | None = None
 
 
 def _baseline(content: _File) -> Baseline:
@@ -131,6 +154,8 @@ def _baseline(content: _File) -> Baseline:
         campaign=content.campaign,
         groups={name: list(turns.values()) for name, turns in groups.items()},
         hidden=content.values == "digests",
+        weaknesses=None if content.weaknesses is None else tuple(content.weaknesses),
+        shrunk=content.shrunk,
     )
 
 

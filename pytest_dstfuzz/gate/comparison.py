@@ -19,6 +19,7 @@ from pytest_dstfuzz.gate.statistics import (
     permutation_test,
 )
 from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_difference
+from pytest_dstfuzz.gate.weaknesses import compare_weaknesses, judge_new_weaknesses
 from pytest_dstfuzz.seeding import stream
 
 #: Below this share of identical variants, what is left may be no fair sample of them.
@@ -53,6 +54,9 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     others = changes(baseline.campaign, session.campaign)
     if not others and (reason := _not_comparable(pairing, str(session.campaign["search"]))):
         others = [reason]
+    weaknesses = figures["weaknesses"] = compare_weaknesses(baseline, session, pairing, others)
+    if (most_new := gates.whole.max_new_weaknesses) is not None:
+        findings.append(judge_new_weaknesses(most_new, weaknesses))
     if others:
         return Judgement((), tuple(findings), tuple(others), figures)
     margin, seed = gates.whole.max_regression, session.seed

@@ -9,6 +9,7 @@
     min-accuracy = "60%"
     max-expected-failures = 5
     max-expected-rise = 2
+    max-new-weaknesses = 0
 
     [tool.dstfuzz.gates.domain.hotel]
     max-regression = "4pp"
@@ -67,6 +68,8 @@ class Limits:
     max_expected_failures: float | None = None
     #: Their rise over the baseline's, likewise.
     max_expected_rise: float | None = None
+    #: Weaknesses that the baseline does not have, likewise.
+    max_new_weaknesses: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,11 @@ class Gates:
 
         def own(limits: Limits) -> Limits:
             return replace(
-                limits, max_regression=None, max_clean_drift=None, max_expected_rise=None
+                limits,
+                max_regression=None,
+                max_clean_drift=None,
+                max_expected_rise=None,
+                max_new_weaknesses=None,
             )
 
         return Gates(own(self.whole), {part: own(limits) for part, limits in self.parts.items()})

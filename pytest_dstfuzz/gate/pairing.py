@@ -197,7 +197,7 @@ def _named(baseline: Baseline, groups: Groups) -> Iterable[tuple[str, Sequence[T
 def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
     known = {item.number: item for item in old.variants}
     for variant in turn.variants:
-        before, after = known.get(variant.index), ComparedVariant.of(variant)
+        before, after = known.get(variant.index), ComparedVariant.of(turn, variant)
         if before is None or before.digest != after.digest:
             continue
         if before.outcome in _ANSWERED and after.outcome in _ANSWERED:

@@ -36,6 +36,7 @@ Gate = Literal[
     "min-accuracy",
     "max-expected-failures",
     "max-expected-rise",
+    "max-new-weaknesses",
     "clean-answers",
 ]
 
@@ -54,12 +55,14 @@ class LimitFinding:
     #: ``None`` = the whole session.
     part: Part | None
     gate: Gate
-    #: The limit itself, 0 to 1, or of 1,000 user turns; ``None`` where there is none to set.
+    #: The limit itself: 0 to 1, of 1,000 user turns, or a number of weaknesses; ``None`` where
+    #: there is none to set.
     limit: float | None
     verdict: Verdict
     #: One sentence, without a full stop.
     reason: str
-    #: The rate, the difference, or the failures of 1,000 turns; ``None`` where nothing was counted.
+    #: The rate, the difference, the failures of 1,000 turns, or the weaknesses; ``None`` where
+    #: nothing was counted.
     value: float | None = None
     #: Of the value.
     interval: tuple[float, float] | None = None

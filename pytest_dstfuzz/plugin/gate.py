@@ -35,6 +35,7 @@ from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.tally import changed_answers, expected_text, moved_dialogues
+from pytest_dstfuzz.report.weaknesses import moved_weaknesses
 from pytest_dstfuzz.search.registry import search_by_name
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
@@ -46,6 +47,8 @@ _STYLES: Final[Mapping[Verdict, Style]] = {
 }
 #: Dialogues of each kind, and turns whose clean answer changed, that are named.
 _MOST_NAMES: Final = 5
+#: Weaknesses, new or fixed, that are described.
+_MOST_WEAKNESSES: Final = 10
 
 
 class GateDecision(NamedTuple):
@@ -251,6 +254,11 @@ def _compared(judgement: Judgement) -> Iterator[str]:
         yield from _variants(figures)
     if expected := expected_text(figures):
         yield expected
+    moved, which = moved_weaknesses(figures)
+    yield from filter(None, [moved])
+    yield from (f"  {line}" for line in which[:_MOST_WEAKNESSES])
+    if len(which) > _MOST_WEAKNESSES:
+        yield f"  and {len(which) - _MOST_WEAKNESSES} more, in the JSON report (--dst-report)"
     for text, names in moved_dialogues(figures):
         yield f"{text}: {len(names):,} ({listed(names, _MOST_NAMES)})"
 

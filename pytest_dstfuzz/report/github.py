@@ -40,7 +40,7 @@ from pytest_dstfuzz.report.tally import (
 )
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
-from pytest_dstfuzz.report.weaknesses import MOST
+from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
 
 #: What GitHub takes as the summary of a step, in bytes.
 MOST_BYTES: Final = 1 << 20
@@ -188,6 +188,12 @@ def _comparison(view: View) -> Iterator[str]:
     )
     if expected := expected_text(found):
         yield f"{escape(f'{expected[:1].upper()}{expected[1:]}')}."
+        yield ""
+    moved, which = moved_weaknesses(found)
+    if moved:
+        yield f"{escape(f'{moved[:1].upper()}{moved[1:]}')}."
+        yield ""
+        yield from (escape(f"- {shorten(line, _LONGEST)}") for line in which[:_MOST_SHOWN])
         yield ""
     if clean := found.get("clean"):
         yield f"Clean answers changed at {len(clean['changed']):,} of {clean['turns']:,} turns."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -84,7 +84,37 @@ def often_text(expected: float | None, mass: float | None) -> str:
 
 def weaknesses_text(weaknesses: Sequence[Weakness]) -> str:
     """Return how many there are."""
-    return f"{len(weaknesses)} weakness{'' if len(weaknesses) == 1 else 'es'}"
+    return counted_weaknesses(len(weaknesses))
+
+
+def counted_weaknesses(number: int, kind: str = "") -> str:
+    """Return a number of weaknesses, of a kind where one is given."""
+    return f"{number} {kind}weakness{'' if number == 1 else 'es'}"
+
+
+def moved_weaknesses(comparison: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Say how many weaknesses are new since a baseline, and fixed; and which, one a line.
+
+    Nothing is said (``""``) where neither build has any, or of reports of earlier versions.
+    """
+    found = comparison.get("weaknesses")
+    if found is None:
+        return "", []
+    if found["reason"]:
+        return f"weaknesses not compared with the baseline: {found['reason']}", []
+    new, fixed, common = (found[name] for name in ("new", "fixed", "common"))
+    if not (new or fixed or common):
+        return "", []
+    text = f"{counted_weaknesses(len(new), 'new ')}, {len(fixed)} fixed, {len(common)} in both"
+    if found["caveat"]:
+        text += f"; what is new or fixed may not have been looked for: {found['caveat']}"
+    lines = []
+    for kind, those, where in (("new", new, ""), ("fixed", fixed, " in the baseline")):
+        for each in those:
+            sure = "" if each["looked_for"] else "perhaps "
+            many = f"{each['id']}, {counted(each['count'], 'violation')}{where}"
+            lines.append(f"{sure}{kind}: {each['description']} ({many})")
+    return text, lines
 
 
 def said(example: Member) -> str:

@@ -54,7 +54,7 @@ ALLOWED: dict[str, set[str]] = {
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"},
     "regressions": BASE | {"dialogue", "relations", "campaign"},
-    "gate": BASE | {"dialogue.dialogues", "campaign"},
+    "gate": BASE | {"dialogue.dialogues", "campaign", "weaknesses"},
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
     "testing": BASE | {"dialogue", "trackers"},
     "strategies": BASE | {"dialogue", "perturb", "trackers.tracker", "campaign"},

@@ -62,7 +62,7 @@ def test_a_turn_stands_on_each_line_in_the_order_of_the_dialogue() -> None:
     assert found == [f'{{"group":0,"dialogue":"{name}","turn":{place}' for name, place in places]
     assert '"state":{"hotel-area":"north","train-day":"B 0"}' in lines[1]
     assert '[1,"' in lines[1]
-    assert '","violation","turn",["hotel-area"],[]]' in lines[1]
+    assert '","violation","turn",["hotel-area"],[],"typo-elsewhere-lost-c484cd"]]' in lines[1]
 
 
 def test_estimates_are_kept_and_turns_without_one_are_as_they_were(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_odd_names_survive(tmp_path: Path) -> None:
 def test_a_digest_is_of_the_text_in_its_context() -> None:
     one = variant(0, "h", text="hello there")
     digests = {
-        ComparedVariant.of(other).digest
+        ComparedVariant.of(turn("D1", 0, ""), other).digest
         for other in (
             one,
             replace(one, text="hello ther"),
@@ -95,7 +95,9 @@ def test_a_digest_is_of_the_text_in_its_context() -> None:
         )
     }
     assert len(digests) == 4
-    assert ComparedVariant.of(replace(one, outcome="violation")).digest in digests
+    assert (
+        ComparedVariant.of(turn("D1", 0, ""), replace(one, outcome="violation")).digest in digests
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ VALUES = {
     "min_accuracy": "60%",
     "max_expected_failures": "7.5",
     "max_expected_rise": "2",
+    "max_new_weaknesses": "1",
     "baseline": "b",
     "max_regression": "1pp",
     "max_clean_drift": "1%",

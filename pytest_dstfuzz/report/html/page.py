@@ -44,7 +44,7 @@ from pytest_dstfuzz.report.tally import (
 )
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
-from pytest_dstfuzz.report.weaknesses import MOST
+from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
@@ -99,6 +99,7 @@ def _environment() -> Environment:
         most_places=_MOST_PLACES,
         moved=lambda before, after: points(None if before is None else after - before),
         moved_dialogues=moved_dialogues,
+        moved_weaknesses=moved_weaknesses,
         number=_number,
         percent=percent,
         points=points,

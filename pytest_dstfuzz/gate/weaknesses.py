@@ -1,0 +1,116 @@
+"""The weaknesses of two builds: which are new, which are fixed, and which were looked for in both.
+
+An id is a function of what a weakness is alone, so builds are compared by their ids. What only one
+build has may have been looked for by that build alone, where the other was asked other variants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.gate.baseline import (
+    Baseline,
+    KnownWeakness,
+    Session,
+    are_shrunk,
+    other_estimates,
+)
+from pytest_dstfuzz.gate.pairing import Pairing
+from pytest_dstfuzz.gate.verdict import Gate, LimitFinding, Verdict
+from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.weaknesses.groups import find_weaknesses
+
+#: Ids that a sentence names.
+_MOST_NAMES: Final = 5
+
+
+def compare_weaknesses(
+    baseline: Baseline, session: Session, pairing: Pairing, others: Sequence[str]
+) -> dict[str, Any]:
+    """Return ``weaknesses`` of a report's comparison.
+
+    ``others`` say why the variants of the builds are not compared, if they are not. A weakness
+    was looked for by a build that answered one of the variants which show it in the other.
+    """
+    figures: dict[str, Any] = {"reason": "", "caveat": "", "new": [], "fixed": [], "common": []}
+    if baseline.weaknesses is None:
+        reason = "the baseline is of an earlier pytest-dstfuzz, which kept none"
+        return figures | {"reason": reason}
+    now = [KnownWeakness.of(each) for each in find_weaknesses(session.results)]
+    before, after = {each.id: each for each in baseline.weaknesses}, {each.id: each for each in now}
+    otherwise = {baseline.shrunk, are_shrunk(session.results)} == {True, False}
+    proven: frozenset[str] = frozenset()
+    # What counts as a violation, and what one is read from, is the same in both builds.
+    if not otherwise and not other_estimates(baseline.campaign, session.campaign):
+        proven = frozenset(
+            weakness
+            for pair in pairing.pairs
+            for weakness in (pair.before.weakness, pair.after.weakness)
+        )
+    figures["new"] = _only(now, before, proven)
+    figures["fixed"] = _only(baseline.weaknesses, after, proven)
+    figures["common"] = [
+        {
+            "id": each.id,
+            "description": each.description,
+            "before": _figures(before[each.id]),
+            "after": _figures(each),
+        }
+        for each in now
+        if each.id in before
+    ]
+    if not all(each["looked_for"] for each in (*figures["new"], *figures["fixed"])):
+        figures["caveat"] = _caveat(pairing, others, otherwise=otherwise)
+    return figures
+
+
+def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding:
+    """Judge how many of the weaknesses that `compare_weaknesses` returned are new.
+
+    Only what the baseline was asked and did not show is certainly new: more of these than the
+    limit fail the session, more of the others leave it undecided.
+    """
+    gate: Gate = "max-new-weaknesses"
+    if found["reason"]:
+        reason = f"the weaknesses are not compared with the baseline: {found['reason']}"
+        return LimitFinding(None, gate, limit, "inconclusive", reason)
+    new = found["new"]
+    unsure = sum(not each["looked_for"] for each in new)
+    verdict: Verdict = "pass"
+    if len(new) > limit:
+        verdict = "regression" if len(new) - unsure > limit else "inconclusive"
+    names = f" ({listed([each['id'] for each in new], _MOST_NAMES)})" if new else ""
+    many = "1 weakness is" if len(new) == 1 else f"{len(new)} weaknesses are"
+    reason = f"{many} new since the baseline{names}; {limit:g} may be"
+    if unsure:
+        reason += f"; {unsure} of them may not have been looked for in it: {found['caveat']}"
+    return LimitFinding(None, gate, limit, verdict, reason, len(new))
+
+
+def _only(
+    weaknesses: Sequence[KnownWeakness], others: Collection[str], proven: Collection[str]
+) -> list[dict[str, Any]]:
+    """Return the weaknesses of one build that are not among the ``others``."""
+    return [
+        {**each.to_json(), "looked_for": each.id in proven}
+        for each in weaknesses
+        if each.id not in others
+    ]
+
+
+def _figures(weakness: KnownWeakness) -> dict[str, Any]:
+    found = weakness.to_json()
+    return {name: found[name] for name in ("count", "turns", "expected_failures")}
+
+
+def _caveat(pairing: Pairing, others: Sequence[str], *, otherwise: bool) -> str:
+    """Say why the variants of two builds are not all the same."""
+    if others:
+        return "; ".join(others)
+    if otherwise:
+        return "violations were shrunk in one of the builds alone, which groups them otherwise"
+    if pairing.share is not None and pairing.share < 1:
+        return f"{percent(pairing.share)} of the variants are the same and were answered in both"
+    return "not all turns are in both builds, under the names that they had"
