@@ -90,7 +90,11 @@ class Weakness:
 
     @property
     def example(self) -> Member:
-        """The plainest of them: least edits, own ones before those of earlier turns, short."""
+        """The plainest of them: least edits, own ones before those of earlier turns, short.
+
+        Where labels know, one whose clean answer is right goes before that: nobody minds that a
+        wrong answer changes.
+        """
         return min(self.members, key=_plainness)
 
 
@@ -150,9 +154,14 @@ def _place(member: Member) -> tuple[str, int, int, str]:
     return (member.turn.dialogue_id, member.turn.turn_index, member.variant.index, member.id)
 
 
-def _plainness(member: Member) -> tuple[int, bool, int, tuple[str, int, int, str]]:
-    plain, cause = member.variant.plain, member.variant.cause
-    return (plain.size, cause != "turn", len(plain.text), _place(member))
+def _plainness(member: Member) -> tuple[bool, int, bool, int, tuple[str, int, int, str]]:
+    plain, cause, label = member.variant.plain, member.variant.cause, member.turn.label
+    wrong = label is not None and any(
+        label.get(change.slot) != change.before
+        for change in plain.changed_slots
+        if not change.carried
+    )
+    return (wrong, plain.size, cause != "turn", len(plain.text), _place(member))
 
 
 def _most_frequent(names: Iterable[str]) -> tuple[str, ...]:

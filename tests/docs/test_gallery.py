@@ -8,14 +8,17 @@ import pytest
 from pages_of_docs import texts
 
 from pytest_dstfuzz import load_dialogues
-from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
-from tools.docs.gallery import SHOWN, marked, weaknesses
+from tools.docs.gallery import RUN, SHOWN, page
 
 SHOWN_ONE = re.compile(
-    r"^### (TRADE|SimpleTOD) .*?`\n\n.*?dialogue\s`(\w+)`,\sturn\s(\d+):\n\n```text\n(.*?)^```$",
-    re.DOTALL | re.MULTILINE,
+    r"^### (TRADE|SimpleTOD) \d+: .*\n\n.*dialogue `(\w+)`, turn (\d+):\n\n```text\n([^`]*?)^```$",
+    re.MULTILINE,
 )
 DATA = load_dialogues("sample", "test")
 DIALOGUES: dict[str, Dialogue] = {dialogue.id: dialogue for dialogue in DATA.dialogues}
@@ -35,17 +38,26 @@ def test_each_weakness_is_there(name: str) -> None:
             r"^(system:|user:|does:) +", re.sub(r"\n +", " ", text), flags=re.MULTILINE
         )[1:]
         said = list(zip(lines[::2], (line.strip() for line in lines[1::2]), strict=True))
-        *_, (_, user), (_, does) = said
-        clean = re.sub(r"\[-(.*?)-\]|\{\+.*?\+\}", r"\1", user)
-        assert " ".join(clean.split()) == " ".join(dialogue.turns[index].user.split())
-        changed = re.sub(r"\[-.*?-\]|\{\+(.*?)\+\}", r"\1", user)
-        contexts += [dialogue.context(index), dialogue.context(index, {index: changed})]
-        told.append(re.fullmatch(r"([\w -]+): (.+) -> (.+)", does))
+        users = [user for who, user in said if who == "user:"]
+        clean = [re.sub(r"\[-(.*?)-\]|\{\+.*?\+\}", r"\1", user) for user in users]
+        turns = dialogue.turns[: index + 1]
+        assert [user.split() for user in clean] == [turn.user.split() for turn in turns]
+        changed = {
+            place: re.sub(r"\[-.*?-\]|\{\+(.*?)\+\}", r"\1", user)
+            for place, user in enumerate(users)
+            if user != clean[place]
+        }
+        contexts += [dialogue.context(index), dialogue.context(index, changed)]
+        told.append(
+            [re.fullmatch(r"(.+?): (.+) -> (.+)", does) for who, does in said if who == "does:"]
+        )
     states = [prediction.state for prediction in tracker(name).predict(contexts)]
-    for match, before, after in zip(told, states[::2], states[1::2], strict=True):
-        assert match is not None
-        assert (before.get(match[1]) or "none") == match[2], match[0]
-        assert (after.get(match[1]) or "none") == match[3], match[0]
+    for changes, before, after in zip(told, states[::2], states[1::2], strict=True):
+        assert changes
+        for match in changes:
+            assert match is not None
+            assert (before.get(match[1]) or "none") == match[2], match[0]
+            assert (after.get(match[1]) or "none") == match[3], match[0]
 
 
 def tracker(name: str) -> Tracker:
@@ -53,31 +65,21 @@ def tracker(name: str) -> Tracker:
     return resolve_tracker(name.lower(), batch_size=8)
 
 
-def test_a_change_is_marked_word_by_word() -> None:
-    assert (
-        marked("with free parking.", "with free patking.") == "with free [-parking.-]{+patking.+}"
+def test_the_page_of_a_run() -> None:
+    """The command of the page, with a tracker that is quick."""
+
+    def track(context: Context) -> dict[str, str]:
+        return {"hotel-parking": "yes"} if "parking" in context.user.split() else {}
+
+    settings = Settings.of(validity="natural", search="noise", turns=120, variants=20)
+    campaign = Campaign(track, DATA, settings)
+    turns = list(campaign)
+    report = build_report(turns, campaign.summary(), settings, RunInfo.of(DATA))
+    text = page({"Parking": report})
+    assert RUN in text
+    assert re.search(r"^### Parking 1: a ", text, re.MULTILINE)
+    assert re.search(
+        r"^About [0-9.]+ of 1,000 user turns; here [0-9]+ violations? in ", text, re.MULTILINE
     )
-    assert marked("to leave after", "to leaveafter") == "to [-leave after-]{+leaveafter+}"
-    assert marked("nice", "nice please") == "nice {+please+}"
-
-
-def test_an_example_has_a_likely_edit_and_a_right_clean_answer() -> None:
-    def turn(
-        index: int, operator: str, label: str, said: tuple[str, str] = ("nice", "nyce")
-    ) -> dict[str, object]:
-        change = {"slot": "hotel-area", "before": "north", "after": None, "carried": False}
-        minimal = {"edits": [{"operator": operator}], "context_edits": [], "text": said[1]}
-        minimal["changed_slots"] = [change]
-        return {
-            "id": str(index),
-            "label": {"hotel-area": label},
-            "user": said[0],
-            "variants": [{"minimal": minimal}],
-        }
-
-    unlikely, wrong = turn(0, "look_alike", "north"), turn(1, "misspelling", "south")
-    letter = turn(3, "keyboard", "north", ("I, too", "J, too"))
-    good = turn(2, "misspelling", "north")
-    (found,) = weaknesses({"turns": [unlikely, wrong, letter, good]})
-    assert (found.kind, found.turn["id"], found.violations, found.turns) == ("lost", "2", 4, 4)
-    assert weaknesses({"turns": [unlikely, wrong, letter]}) == []
+    assert re.search(r"^user: .*\[-.*parking.*-\]", text, re.MULTILINE)
+    assert "does:   hotel-parking: yes -> none" in text

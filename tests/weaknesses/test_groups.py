@@ -16,7 +16,7 @@ from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.expected import expected_failures
 from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses, ranked_by
 from pytest_dstfuzz.weaknesses.keys import read
 
@@ -163,6 +163,20 @@ def test_the_example_is_the_plainest() -> None:
     assert by_key["typo"].words == ("leaving",)
     assert by_key["mark"].words == ("please",)
     assert by_key["typo"].slots == ("taxi-leaveat",)
+
+
+def test_the_example_was_right_before_the_edit_where_labels_know() -> None:
+    right, wrong, unknown = (
+        replace(turn(TEXT, {}, violation(TEXT, used, LOST), dialogue=name), label=label)
+        for name, used, label in (
+            ("a", (TYPO, SWAP), BeliefState({"taxi-leaveat": "12:15"})),
+            ("b", (TYPO,), BeliefState({"taxi-leaveat": "12:30"})),
+            ("c", (TYPO,), None),
+        )
+    )
+    for turns, expected in (((right, wrong), "a"), ((right, unknown), "c"), ((wrong,), "b")):
+        (found,) = find_weaknesses(turns)
+        assert found.example.turn.dialogue_id == expected
 
 
 def test_nothing_found() -> None:

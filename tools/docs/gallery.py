@@ -1,50 +1,59 @@
 """The gallery: the demo's report, and a page of weaknesses found in the shipped trackers.
 
 The report is made when the site is built. The page is committed; it is made from the JSON reports
-of two runs over all shipped dialogues, which take some minutes:
+of two runs over all shipped dialogues, `RUN` with each model and `--dst-report=FILE`, which take a
+minute or two each:
 
-    pytest --dst-model=trade --dst-turns=all --dst-search=random --dst-fail-on=gate \
-        --dst-report=trade.json
-    pytest --dst-model=simpletod --dst-turns=all --dst-search=random --dst-fail-on=gate \
-        --dst-report=simpletod.json
     python -m tools.docs.gallery trade.json simpletod.json
 """
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
 import subprocess
 import sys
 import textwrap
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from pytest_dstfuzz.report.cards import Card
+from pytest_dstfuzz.report.chances import user_turns
+from pytest_dstfuzz.report.edits import mark_edits, needed_context
+from pytest_dstfuzz.report.view import View
 from tools.docs.pages import DOCS, ROOT
 
 PAGE: Final = DOCS / "gallery" / "weaknesses.md"
 REPORT: Final = ROOT / "build" / "docs" / "report.html"
 #: How many weaknesses of each tracker are shown.
-SHOWN: Final = 8
-#: Operators whose edits people make: a look-alike letter or an emoji would say less.
-_LIKELY: Final = ("misspelling", "swap", "any", "repeat", "keyboard", "keyboard_insert", "synonym")
-_KINDS: Final = {"lost": "forgets", "other": "takes another value for", "invented": "makes up"}
+SHOWN: Final = 10
+RUN: Final = (
+    "--dst-validity=natural --dst-search=noise --dst-turns=all --dst-variants=20 --dst-fail-on=gate"
+)
 _WIDTH: Final = 92
-_HEAD: Final = """\
+_HEAD: Final = f"""\
 ---
-description: Weaknesses found in the shipped TRADE and SimpleTOD, each with its conversation.
+description: The ten first weaknesses of the shipped TRADE and SimpleTOD, with conversations.
 ---
 
 # Weaknesses found
 
-What random sampling found in the shipped trackers, on the dialogues that ship with the package.
-Each example is one edit (a typing error, a common misspelling or a synonym) at a turn whose
-unchanged version the tracker understands rightly. `[-taken out-]{+put in+}` is the edit, `does`
-what it does to the belief state. The numbers count the violations of this kind that one edit
-explains. Made by [a script](../../tools/docs/gallery.py) from the reports of two runs."""
+The ten first [weaknesses](../concepts/weaknesses.md) of the two shipped trackers, on the dialogues
+that ship with the package. Each run took variants from what people type, and the order is that of
+[expected failures](../concepts/noise.md): of 1,000 user turns, how many fail by this weakness.
+
+```shell
+pytest {RUN} \\
+    --dst-model=trade --dst-report=trade.json
+pytest {RUN} \\
+    --dst-model=simpletod --dst-report=simpletod.json
+python -m tools.docs.gallery trade.json simpletod.json
+```
+
+Each is shown by its plainest violation, one of a turn whose unchanged version the tracker answers
+rightly by the label where there is such a one. `[-taken out-]{{+put in+}}` is the edit, `does` what
+it does to the belief state. Words and slots are the most frequent. What to try is a guess from the
+pattern; no fix was tried."""
 
 
 def demo_report() -> bytes:
@@ -62,104 +71,6 @@ def demo_report() -> bytes:
     return REPORT.read_bytes()
 
 
-class Weakness(NamedTuple):
-    """One way in which a tracker breaks, and where it was seen."""
-
-    slot: str
-    kind: str
-    violations: int
-    turns: int
-    turn: Mapping[str, Any]
-    #: What the turn says with the one edit that is left.
-    text: str
-    before: str
-    after: str
-
-
-def weaknesses(report: Mapping[str, Any]) -> list[Weakness]:
-    """Return the weaknesses that most turns show, each with its own turn as an example.
-
-    A weakness is a slot that is lost, invented or given another value. Only violations count that
-    one edit of the turn itself explains; the example has an edit that people make, of a word of
-    more than one letter, and a clean answer that is right by the label.
-    """
-    groups: dict[tuple[str, str], list[tuple[Mapping[str, Any], Any, Any]]] = defaultdict(list)
-    for turn, minimal in _explained(report):
-        for change in minimal["changed_slots"]:
-            if not change["carried"]:
-                groups[change["slot"], _kind(change)].append((turn, minimal, change))
-    order = sorted(groups, key=lambda key: (-len({t["id"] for t, _, _ in groups[key]}), key))
-    found: list[Weakness] = []
-    for slot, kind in order:
-        members = groups[slot, kind]
-        turns = {turn["id"] for turn, _, _ in members}
-        used = {weakness.turn["id"] for weakness in found}
-        for turn, minimal, change in members:
-            right = (turn["label"] or {}).get(slot) == change["before"]
-            likely = minimal["edits"][0]["operator"] in _LIKELY and not re.search(
-                r"\[-\W*\w\W*-\]", marked(turn["user"], minimal["text"])
-            )
-            if likely and right and turn["id"] not in used:
-                values = (str(change[key] or "none") for key in ("before", "after"))
-                found.append(
-                    Weakness(slot, kind, len(members), len(turns), turn, minimal["text"], *values)
-                )
-                break
-        if len(found) == SHOWN:
-            break
-    return found
-
-
-def _explained(report: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Any]]:
-    for turn in report["turns"]:
-        for variant in turn["variants"]:
-            minimal = variant["minimal"]
-            if minimal and len(minimal["edits"]) == 1 and not minimal["context_edits"]:
-                yield turn, minimal
-
-
-def _kind(change: Mapping[str, Any]) -> str:
-    if change["after"] is None:
-        return "lost"
-    return "invented" if change["before"] is None else "other"
-
-
-def marked(before: str, after: str) -> str:
-    """Return a text with the words that differ written as ``[-before-]{+after+}``.
-
-    >>> marked("with free parking.", "with free patking.")
-    'with free [-parking.-]{+patking.+}'
-    """
-    old, new = (re.findall(r"\S+", text) for text in (before, after))
-    out: list[str] = []
-    for tag, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag == "equal":
-            out += old[i:j]
-        else:
-            gone = f"[-{' '.join(old[i:j])}-]" if i < j else ""
-            out.append(gone + (f"{{+{' '.join(new[k:m])}+}}" if k < m else ""))
-    return " ".join(out)
-
-
-def _conversation(report: Mapping[str, Any], weakness: Weakness) -> str:
-    turn = weakness.turn
-    before = [
-        other
-        for other in report["turns"]
-        if other["dialogue_id"] == turn["dialogue_id"] and other["turn_index"] < turn["turn_index"]
-    ]
-    said: list[tuple[str, str]] = []
-    for other in (*before, turn):
-        user = marked(other["user"], weakness.text) if other is turn else other["user"]
-        said += [("system:", other["system"]), ("user:", user)]
-    said.append(("does:", f"{weakness.slot}: {weakness.before} -> {weakness.after}"))
-    return "\n".join(
-        textwrap.fill(f"{who:<8}{text}", _WIDTH, subsequent_indent=" " * 8, break_long_words=False)
-        for who, text in said
-        if text
-    )
-
-
 def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the page of weaknesses.
 
@@ -168,22 +79,56 @@ def page(reports: Mapping[str, Mapping[str, Any]]) -> str:
     """
     out = [_HEAD]
     for name, report in reports.items():
-        figures = report["summary"]
-        low, high = figures["failure_rate_interval"]
-        out.append(
-            f"## {name}\n\n{figures['violations']} violations in {figures['turns_broken']} of "
-            f"{figures['turns_tested']} turns that have a valid variant (of {figures['turns']}); "
-            f"failure rate {figures['failure_rate']:.1%} of the valid variants (95 % interval "
-            f"{low:.1%} to {high:.1%})."
-        )
-        for found in weaknesses(report):
-            turn = found.turn
-            out.append(
-                f"### {name} {_KINDS[found.kind]} `{found.slot}`\n\n{found.violations} violations "
-                f"at {found.turns} turns. Here dialogue `{turn['dialogue_id']}`, turn "
-                f"{turn['turn_index']}:\n\n```text\n{_conversation(report, found)}\n```"
-            )
+        view = View.of(report)
+        out += [f"## {name}", _figures(view)]
+        for number, card in enumerate(view.weaknesses.cards[:SHOWN], 1):
+            out += [f"### {name} {number}: {card.title[:1].lower()}{card.title[1:]}"]
+            out += [_facts(card), f"```text\n{_conversation(view, card)}\n```"]
     return "\n\n".join(out) + "\n"
+
+
+def _figures(view: View) -> str:
+    summary, shown = view.summary, user_turns(view.summary)
+    if shown is None:
+        raise SystemExit("a report without expected failures: is it of the command on the page?")
+    return (
+        f"Expected failures: {shown.value} ({shown.detail}). {len(view.weaknesses.cards)} "
+        f"weaknesses; {summary.violations} violations in {summary.turns_broken} of "
+        f"{summary.turns_tested} turns that have a valid variant (of {summary.turns})."
+    )
+
+
+def _facts(card: Card) -> str:
+    """Return what is said of a weakness before its example."""
+    words, slots = (", ".join(f"`{name}`" for name in names) for names in (card.words, card.slots))
+    return (
+        f"{card.often[:1].upper()}{card.often[1:]}; here {card.counts}. Words: {words}; slots: "
+        f"{slots}. To try: {card.to_try}. Id: `{card.id}`. Here dialogue "
+        f"`{card.turn.dialogue_id}`, turn {card.turn.turn_index}:"
+    )
+
+
+def _conversation(view: View, card: Card) -> str:
+    """Return the dialogue up to the example, with its edits and what they do."""
+    return "\n".join(
+        textwrap.fill(f"{who:<8}{text}", _WIDTH, subsequent_indent=" " * 8, break_long_words=False)
+        for who, text in _lines(view, card)
+        if text
+    )
+
+
+def _lines(view: View, card: Card) -> Iterator[tuple[str, str]]:
+    turn, plain = card.turn, card.variant.plain
+    edits = {index: edits for index, _, edits in needed_context(card.variant)}
+    for other in view.turns:
+        if other.dialogue_id != turn.dialogue_id or other.turn_index > turn.turn_index:
+            continue
+        made = plain.edits if other is turn else edits.get(other.turn_index, ())
+        yield "system:", other.system
+        yield "user:", mark_edits(other.user, made)
+    for change in plain.changed_slots:
+        if not change.carried:
+            yield "does:", f"{change.slot}: {change.before or 'none'} -> {change.after or 'none'}"
 
 
 if __name__ == "__main__":
