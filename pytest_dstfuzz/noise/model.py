@@ -23,11 +23,12 @@ import numpy as np
 
 from pytest_dstfuzz.errors import UserError, nearest
 from pytest_dstfuzz.noise.letters import LETTER_KINDS, OTHER, Habits, letter_slips
-from pytest_dstfuzz.noise.phrases import RESPELLED, Place, places, respelled, word_slips
+from pytest_dstfuzz.noise.phrases import ANY_WORD, RESPELLED, Place, places, respelled, word_slips
 from pytest_dstfuzz.noise.sites import Change, Changes, Site, Slip, distinct
 from pytest_dstfuzz.noise.tables import ModelFile, plain, read_model_file
 from pytest_dstfuzz.noise.utterance import NoisyUtterance
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import take_apart
 
 #: The models that ship.
 SHIPPED: Final = ("typing", "casual", "speech")
@@ -50,6 +51,11 @@ class NoiseModel:
         self._scales = {True: scales, False: others}
         self._habits = Habits(file.tables.keyboard, file.tables.confusions)
         self._words = lru_cache(maxsize=1 << 13)(self._word_changes)
+        again = self.file.tables.words.get("restart", {}).get(ANY_WORD, {})
+        #: So many words at the start of an utterance are said again at most.
+        self.again = max(map(int, filter(str.isdecimal, again)), default=0)
+        # What is around a word comes again as two words that stand together do.
+        self._here = lru_cache(maxsize=1 << 14)(self._parts)
         self._known = lru_cache(maxsize=1 << 8)(self._find)
 
     @classmethod
@@ -121,17 +127,33 @@ class NoiseModel:
         found: list[Site] = []
         start = 0
         for place in places(utterance, self.file.tables):
+            left = place.parts.words[place.first - 1].text if place.first else ""
             end = len(utterance) if place.ends else place.words[-1].end
-            found.append(Site(utterance, start, end, self._parts(place, start, end, every=every)))
+            reach = end if place.first else max(end, *place.parts.ends[: self.again + 1])
+            ahead = utterance[end:reach]
+            parts = self._here(
+                left, utterance[start:end], ahead, len(place.words), place.ends, every
+            )
+            moved = tuple([(start + at, part) for at, part in parts])
+            found.append(Site(utterance, start, end, moved))
             start = end
         return NoisyUtterance(utterance, tuple(found))
 
     def _parts(
-        self, place: Place, start: int, end: int, *, every: bool
+        self, left: str, clean: str, ahead: str, count: int, ends: bool, every: bool
     ) -> tuple[tuple[int, Changes], ...]:
-        """Return the changes of the words of a place, and those of what is around them."""
-        utterance = place.utterance
-        clean = utterance[start:end]
+        """Return the changes of the words of a site, and those of what is around them.
+
+        Args:
+            left: the word before it; ``""`` at the start of the utterance.
+            clean: the text of the site.
+            ahead: at the start, what follows as far as it may be said again.
+            count: the number of its words.
+            ends: whether it is the last site.
+            every: see `of`.
+        """
+        start, text, first = len(left), left + clean + ahead, int(bool(left))
+        place = Place(text, take_apart(text), first, first + count - 1, ends)
         around = distinct(
             clean,
             (
@@ -141,21 +163,17 @@ class NoiseModel:
                 for slip in word_slips(kind, place, self.file.tables)
             ),
         )
-        words = [(word.start, self._words(word.text, every)) for word in place.words]
-        made = {
-            utterance[start:offset] + text + utterance[offset + len(word.text) : end]
-            for word, (offset, part) in zip(place.words, words, strict=True)
-            for text in (part.texts if around.texts else ())
-        }
-        if made.isdisjoint(around.texts) and len(words) == 1:
-            return tuple((at, part) for at, part in [*words, (start, around)] if part.changes)
+        words = [(word.start - start, self._words(word.text, every)) for word in place.words]
+        alone = Site(clean, 0, len(clean), tuple(words))
+        if count == 1 and not any(map(alone.weight_of, around.texts)):
+            return tuple((at, part) for at, part in [*words, (0, around)] if part.changes)
         # A slip of a word and one of what is around it, or of two words, give the same text.
         moved = [
-            change._replace(start=change.start + at - start, end=change.end + at - start)
-            for at, part in [*words, (start, around)]
+            change._replace(start=change.start + at, end=change.end + at)
+            for at, part in [*words, (0, around)]
             for change in part.changes
         ]
-        return ((start, distinct(clean, moved)),) if moved else ()
+        return ((0, distinct(clean, moved)),) if moved else ()
 
     def _word_changes(self, word: str, every: bool) -> Changes:
         """Return what happens to a word as typed, wherever it stands."""
@@ -170,4 +188,4 @@ class NoiseModel:
             for form, value in respelled(word, self.file.tables.words.get(kind, {})):
                 weight = value * scales.get(kind, 0.0)
                 changes.append(Change(kind, 0, len(word), form, weight))
-        return distinct(word, changes)
+        return distinct(word, changes, of_word=True)

@@ -24,16 +24,13 @@ class Place(NamedTuple):
     #: Indices of its first word and of the last one.
     first: int
     last: int
+    #: Whether nothing but marks comes after it.
+    ends: bool
 
     @property
     def words(self) -> tuple[Word, ...]:
         """The words of the place."""
         return self.parts.words[self.first : self.last + 1]
-
-    @property
-    def ends(self) -> bool:
-        """Whether nothing but marks comes after it."""
-        return self.last == len(self.parts.words) - 1
 
 
 class WordSlip(NamedTuple):
@@ -56,7 +53,7 @@ def places(utterance: str, tables: Tables) -> Iterator[Place]:
         if last + 1 < len(words) and parts.gaps[last + 1] == " ":
             both = f"{words[last].text} {words[last + 1].text}"
             last += apostrophe_form(both) in phrases
-        yield Place(utterance, parts, first, last)
+        yield Place(utterance, parts, first, last, last == len(words) - 1)
         first = last + 1
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.noise.tables import KINDS
@@ -49,14 +49,30 @@ class Change(NamedTuple):
         return text[: self.start] + self.after + text[self.end :]
 
 
-class Changes(NamedTuple):
-    """Changes of one text that all give different texts."""
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """Changes of one text that all give different texts; equal to themselves alone."""
 
+    #: What is changed.
+    text: str
     changes: tuple[Change, ...]
-    #: Sums of their weights, up to each.
-    sums: tuple[float, ...]
-    #: What they give.
-    texts: Mapping[str, float]
+    #: Whether they are all that happens to one word, wherever it stands.
+    of_word: bool = False
+
+    @cached_property
+    def sums(self) -> tuple[float, ...]:
+        """Sums of their weights, up to each."""
+        return tuple(accumulate(change.weight for change in self.changes))
+
+    @cached_property
+    def texts(self) -> Mapping[str, float]:
+        """What they give -> weight."""
+        return {change.put_into(self.text): change.weight for change in self.changes}
+
+    @cached_property
+    def longer(self) -> frozenset[int]:
+        """By how many characters they make the text longer."""
+        return frozenset(len(text) - len(self.text) for text in self.texts)
 
     @property
     def weight(self) -> float:
@@ -64,7 +80,15 @@ class Changes(NamedTuple):
         return self.sums[-1] if self.sums else 0.0
 
 
-def distinct(text: str, changes: Iterable[Change]) -> Changes:
+class Kept(NamedTuple):
+    """Changes given that some others do not happen."""
+
+    changes: Changes
+    #: The weights of those others.
+    lost: tuple[float, ...]
+
+
+def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> Changes:
     """Make those of one that give the same text: their weights are added.
 
     The likeliest of them says kind and place. What gives the text itself, or has no weight, is
@@ -80,7 +104,11 @@ def distinct(text: str, changes: Iterable[Change]) -> Changes:
         if made not in best or best[made].weight < change.weight:
             best[made] = change
     found = tuple(change._replace(weight=texts[made]) for made, change in best.items())
-    return Changes(found, tuple(accumulate(change.weight for change in found)), texts)
+    return Changes(text, found, of_word)
+
+
+#: With how many characters a text may begin with what a site comes out as -> how likely.
+Reading = Mapping[int, float]
 
 
 @dataclass(frozen=True)
@@ -93,7 +121,7 @@ class Site:
     end: int
     #: Where in the utterance a text begins -> changes of it, at least one; of all no two give the
     #: same.
-    _parts: tuple[tuple[int, Changes], ...]
+    parts: tuple[tuple[int, Changes], ...]
 
     #: Weight of what is not allowed, where probabilities are on that condition.
     _lost: float = 0.0
@@ -105,25 +133,14 @@ class Site:
 
     @cached_property
     def _reach(self) -> tuple[float, ...]:
-        return tuple(accumulate(part.weight for _, part in self._parts))
+        return tuple(accumulate([part.weight for _, part in self.parts]))
 
-    def given(self, allowed: Callable[[Slip], bool]) -> Site:
-        """Return the site given that it has no slip but those that are allowed."""
-        parts = []
-        lost = []
-        for offset, part in self._parts:
-            kept = []
-            for change in part.changes:
-                if allowed(self._slip(offset, change)):
-                    kept.append(change)
-                else:
-                    lost.append(change.weight)
-            if kept:
-                sums = tuple(accumulate(change.weight for change in kept))
-                parts.append((offset, Changes(tuple(kept), sums, {})))
-        return Site(
-            self.utterance, self.start, self.end, tuple(parts), self._lost + math.fsum(lost)
-        )
+    def given(self, found: Sequence[Kept]) -> Site:
+        """Return the site given that of each of its parts no changes happen but those kept."""
+        pairs = zip(self.parts, found, strict=True)
+        parts = tuple((at, kept.changes) for (at, _), kept in pairs if kept.changes.changes)
+        lost = math.fsum(chain.from_iterable([kept.lost for kept in found]))
+        return Site(self.utterance, self.start, self.end, parts, self._lost + lost)
 
     def probability_given(self, rate: float) -> float:
         """Return how likely the condition is that the site was put under; 1 without one."""
@@ -138,23 +155,24 @@ class Site:
     def slips(self) -> tuple[Slip, ...]:
         """What can happen here, in a fixed order."""
         return tuple(
-            self._slip(offset, change) for offset, part in self._parts for change in part.changes
+            self._slip(offset, change) for offset, part in self.parts for change in part.changes
         )
 
-    @cached_property
+    @property
     def texts(self) -> Mapping[str, float]:
         """What the site can come out as, but for clean -> weight."""
         return {
-            self.utterance[self.start : slip.start]
-            + slip.after
-            + self.utterance[slip.end : self.end]: slip.weight
-            for slip in self.slips
+            made.join(self._around(at, part)): weight
+            for at, part in self.parts
+            for made, weight in part.texts.items()
         }
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
         """How long it can come out."""
-        return tuple(sorted({len(self.clean), *map(len, self.texts)}))
+        clean = self.end - self.start
+        longer = frozenset({0}).union(*[part.longer for _, part in self.parts])
+        return tuple(sorted([clean + more for more in longer]))
 
     def _factor(self, rate: float) -> float:
         both = self.weight + self._lost
@@ -168,11 +186,55 @@ class Site:
         """Return how likely any slip is here, at a slip rate."""
         return self.share(rate) * self.weight
 
+    def weight_of(self, text: str) -> float:
+        """Return the weight of what makes the site a text, 0 where nothing does."""
+        for at, part in self.parts:
+            head, tail = self._around(at, part)
+            inside = len(text) - len(tail)
+            if inside >= len(head) and text.startswith(head) and text.endswith(tail):
+                weight = part.texts.get(text[len(head) : inside])
+                if weight is not None:
+                    return weight
+        return 0.0
+
+    def _around(self, at: int, part: Changes) -> tuple[str, str]:
+        """Return what of the site is before a part, and what is after it."""
+        return self.utterance[self.start : at], self.utterance[at + len(part.text) : self.end]
+
     def chance(self, text: str, rate: float) -> float:
         """Return how likely the site comes out as a text."""
         if text == self.clean:
             return 1.0 - self.probability(rate)
-        return self.share(rate) * self.texts.get(text, 0.0)
+        return self.share(rate) * self.weight_of(text)
+
+    def readings(self, text: str, rate: float) -> Reading:
+        """Return with how many characters a text may begin with what the site comes out as."""
+        reach = self.lengths[-1]
+        if text[:reach] != self.utterance[self.start : self.start + reach]:
+            return self._readings(text[:reach], rate)
+        # Nearly always: slips are few.
+        if rate not in self._clean_readings:
+            self._clean_readings[rate] = self._readings(text[:reach], rate)
+        return self._clean_readings[rate]
+
+    @cached_property
+    def _clean_readings(self) -> dict[float, Reading]:
+        return {}
+
+    def _readings(self, text: str, rate: float) -> Reading:
+        share, size = self.share(rate), self.end - self.start
+        found = {size: 1.0 - self.probability(rate)} if text.startswith(self.clean) else {}
+        for at, part in self.parts:
+            head, tail = self._around(at, part)
+            if not text.startswith(head):
+                continue
+            for more in part.longer:
+                inside = size + more - len(tail)
+                if text.startswith(tail, inside):
+                    weight = part.texts.get(text[len(head) : inside])
+                    if weight is not None:
+                        found[size + more] = share * weight
+        return {length: found[length] for length in sorted(found) if found[length]}
 
     def pick(self, number: float, rate: float) -> Slip | None:
         """Return the slip that a number from 0 to 1 draws; ``None`` where the site stays clean."""
@@ -182,7 +244,7 @@ class Site:
         place = number / share
         # The last one where rounding says that none is left.
         index = min(bisect_right(self._reach, place), len(self._reach) - 1)
-        offset, part = self._parts[index]
+        offset, part = self.parts[index]
         place -= self._reach[index - 1] if index else 0.0
         inside = min(bisect_right(part.sums, place), len(part.sums) - 1)
         return self._slip(offset, part.changes[inside])

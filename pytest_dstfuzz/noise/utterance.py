@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.noise.sites import Site, Slip
+from pytest_dstfuzz.noise.sites import Kept, Site, Slip
 from pytest_dstfuzz.perturb.types import Edit
 
 
@@ -24,16 +24,16 @@ class NoisyUtterance:
     #: In reading order; together they are all of the text. None where it has no word.
     sites: tuple[Site, ...]
 
-    def given(self, allowed: Callable[[Slip], bool]) -> NoisyUtterance:
+    def given(self, kept: Callable[[Site], Sequence[Kept]]) -> NoisyUtterance:
         """Return the utterance given that no slip happens but those that are allowed.
 
         All probabilities of what is returned are on that condition; `probability_given` says
         how likely it is.
 
         Args:
-            allowed: asked once of each slip.
+            kept: returns what is allowed of each part of a site.
         """
-        return replace(self, sites=tuple(site.given(allowed) for site in self.sites))
+        return NoisyUtterance(self.text, tuple([site.given(kept(site)) for site in self.sites]))
 
     def probability_given(self, rate: float) -> float:
         """Return how likely the condition is that the utterance was put under; 1 without one."""
@@ -66,12 +66,8 @@ class NoisyUtterance:
         for site in self.sites:
             further: defaultdict[int, float] = defaultdict(float)
             for at, probability in reached.items():
-                for length in site.lengths:
-                    if at + length > len(text):
-                        break
-                    chance = site.chance(text[at : at + length], rate)
-                    if chance:
-                        further[at + length] += probability * chance
+                for length, chance in site.readings(text[at:], rate).items():
+                    further[at + length] += probability * chance
             if not further:
                 return -math.inf
             # Kept near 1: the product over a long utterance would be too small for a float.

@@ -15,7 +15,7 @@ from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, Word, is_word_character
 
 if TYPE_CHECKING:
-    from pytest_dstfuzz.noise.sites import Slip
+    from pytest_dstfuzz.noise.sites import Changes
     from pytest_dstfuzz.noise.utterance import NoisyUtterance
 
 #: What may happen to a word. FREE: anything its class allows; TYPO: typing errors only
@@ -30,11 +30,30 @@ SHUT, OPEN, NEGATED = 0, 1, 2
 class SlipPlace(NamedTuple):
     """A slip that a person may make at a word."""
 
-    slip: Slip
+    kind: str
     #: Where it begins, counted from the start of the word; below 0 in the gap before it.
     start: int
+    #: What is there as typed, and after the slip.
+    before: str
+    after: str
     #: Words, counted from this one, that must be as typed: they slip with it.
     mates: tuple[int, ...]
+
+    def is_in(self, word: str) -> bool:
+        """Say whether it is in the word, whatever the words beside it are."""
+        return not self.mates and 0 <= self.start <= len(word) - len(self.before)
+
+
+class Slips(NamedTuple):
+    """Slips of one operator at a word."""
+
+    places: tuple[SlipPlace, ...]
+    #: Whether all of them are in the word, whatever the words beside it are.
+    inside: bool
+
+    def and_also(self, more: Slips) -> Slips:
+        """Return these and more of the same operator at the same word."""
+        return Slips((*self.places, *more.places), self.inside and more.inside)
 
 
 class Token(NamedTuple):
@@ -56,7 +75,7 @@ class Token(NamedTuple):
     distance: int = 0
     #: What the noise model knows of it, as long as it is as typed: transformation and operator ->
     #: the slips; none without a model.
-    slips: Mapping[tuple[str, str], tuple[SlipPlace, ...]] = MappingProxyType({})
+    slips: Mapping[tuple[str, str], Slips] = MappingProxyType({})
 
 
 class Draft(NamedTuple):
@@ -97,9 +116,10 @@ class Support(NamedTuple):
     #: Its probabilities are on the condition that no lock is touched.
     noisy: NoisyUtterance
     #: For each word the slips that its token of a draft can take.
-    slips: tuple[Mapping[tuple[str, str], tuple[SlipPlace, ...]], ...]
-    #: Those which the second check has to know, as it could not explain what they change.
-    explained: tuple[Slip, ...]
+    slips: tuple[Mapping[tuple[str, str], Slips], ...]
+    #: Those which the second check has to know, as it could not explain what they change: where a
+    #: text begins, and changes of it.
+    explained: tuple[tuple[int, Changes], ...]
 
 
 class Source(NamedTuple):
@@ -238,21 +258,21 @@ def slip_through(draft: Draft, index: int, place: SlipPlace, name: tuple[str, st
     It is into the words after it, which become one with it, or in what is after the last one.
     """
     tokens = draft.tokens
-    slip, old = place.slip, tokens[index]
+    old = tokens[index]
     at = draft.start(index)
-    start, end = at + place.start, at + place.start + len(slip.before)
-    edit = Edit(*name, start, end, slip.before, slip.after)
+    start, end = at + place.start, at + place.start + len(place.before)
+    edit = Edit(*name, start, end, place.before, place.after)
     quota = draft.quota - (not old.touched)
     if place.start >= len(old.text):
         cut = place.start - len(old.text)
-        tail = draft.tail[:cut] + slip.after + draft.tail[cut + len(slip.before) :]
+        tail = draft.tail[:cut] + place.after + draft.tail[cut + len(place.before) :]
         done = old._replace(typos=0, touched=True)
         return _made(draft, edit, (*tokens[:index], done), quota, tail)
     last, reach = index, at + len(old.text)
     while reach < end:
         last += 1
         reach += len(tokens[last].gap) + len(tokens[last].text)
-    text = draft.text[at:start] + slip.after + draft.text[end:reach]
+    text = draft.text[at:start] + place.after + draft.text[end:reach]
     joined = old._replace(text=text, lower=text.lower(), typos=0, touched=True)
     return _made(draft, edit, (*tokens[:index], joined, *tokens[last + 1 :]), quota)
 

@@ -174,17 +174,18 @@ def _slippable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
     for index, token in enumerate(tokens):
         if token.touched or name not in token.slips or (joins and not token.open):
             continue
-        found = [
-            place
-            for place in token.slips[name]
-            if not place.mates or all(_as_typed(tokens, index + mate) for mate in place.mates)
-        ]
-        if found:
+        places, inside = token.slips[name]
+        if not inside:
             at = draft.start(index)
             # Edits of words beside it may have taken away what a slip is about.
-            whole = tuple(p for p in found if draft.text.startswith(p.slip.before, at + p.start))
-            if whole:
-                yield index, whole
+            places = tuple(
+                place
+                for place in places
+                if all(_as_typed(tokens, index + mate) for mate in place.mates)
+                and draft.text.startswith(place.before, at + place.start)
+            )
+        if places:
+            yield index, places
 
 
 def _as_typed(tokens: Sequence[Token], index: int) -> bool:
@@ -194,21 +195,21 @@ def _as_typed(tokens: Sequence[Token], index: int) -> bool:
 def _slip(
     draft: Draft, used: UsedOperator, place: tuple[int, SlipPlace], choice: float
 ) -> EditResult:
-    index, found = place
-    slip, length = found.slip, len(draft.tokens[index].text)
-    end = found.start + len(slip.before)
-    if slip.operator == "blank":
+    index, slip = place
+    length = len(draft.tokens[index].text)
+    end = slip.start + len(slip.before)
+    if slip.kind == "blank":
         return join_words(draft, index, used.names)
     if used.operator.transformation == "word_drop":
         return _drop(draft, used, index, choice)
-    if used.operator.transformation == "word_insert" and found.start <= length:
-        if found.start == 0:
+    if used.operator.transformation == "word_insert" and slip.start <= length:
+        if slip.start == 0:
             return insert_before(touch(draft, index), index, slip.after[:-1], used.names)
-        if found.start == length and slip.kind == "doubled":
+        if slip.start == length and slip.kind == "doubled":
             return insert_after(touch(draft, index), index, slip.after[1:], used.names)
-    elif found.start >= 0 and end <= length:
-        return retype(draft, index, (found.start, end), slip.after, used.names)
-    return slip_through(draft, index, found, used.names)
+    elif slip.start >= 0 and end <= length:
+        return retype(draft, index, (slip.start, end), slip.after, used.names)
+    return slip_through(draft, index, slip, used.names)
 
 
 def _choose_typo(places: list[Typos], parameter: float) -> tuple[int, Any]:

@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import string
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.noise.letters import LETTER_KINDS
 from pytest_dstfuzz.noise.mix import load_models
 from pytest_dstfuzz.noise.model import NoiseModel
-from pytest_dstfuzz.noise.sites import Slip
-from pytest_dstfuzz.perturb.draft import FREE, KEPT, LOCKED, NEGATED, SHUT, Mask, SlipPlace, Support
+from pytest_dstfuzz.noise.sites import Change, Changes, Kept, Site
+from pytest_dstfuzz.noise.tables import KINDS
+from pytest_dstfuzz.perturb.draft import (
+    FREE,
+    KEPT,
+    LOCKED,
+    NEGATED,
+    SHUT,
+    Mask,
+    SlipPlace,
+    Slips,
+    Support,
+)
 from pytest_dstfuzz.perturb.edit_policy import EditPolicy
 from pytest_dstfuzz.perturb.scopes import DEGREES
-from pytest_dstfuzz.perturb.words import Parts, word_list
+from pytest_dstfuzz.perturb.words import Parts, Word, take_apart, word_list
 from pytest_dstfuzz.transformations import SLIP, Typo
 
 #: What keyboards of English have.
@@ -72,45 +84,90 @@ class NoiseSupport:
         in_use = [used for some in policy.operators.values() for used in some]
         self._used = frozenset(used.names for used in in_use)
         self._explained = frozenset(used.names for used in in_use if used.operator.kind == SLIP)
-        self._types = lru_cache(maxsize=1 << 17)(self._may_type)
+        self._again = noise.model.again
+        self._of_word = lru_cache(maxsize=1 << 13)(self._allowed)
+        self._of_rest = lru_cache(maxsize=1 << 14)(self._allowed)
 
     def of(self, utterance: str, parts: Parts, mask: Mask) -> Support:
         """Return what locks and operators in use leave of what people make of an utterance."""
-        keys = self._noise.keys.union(utterance)
-
-        def allowed(slip: Slip) -> bool:
-            used = (slip.transformation, slip.operator) in self._used
-            return used and keys.issuperset(slip.after) and self._unlocked(slip, parts, mask)
-
-        noisy = self._noise.model.of(utterance).given(allowed)
-        places: list[dict[tuple[str, str], list[SlipPlace]]] = [{} for _ in parts.words]
+        more = frozenset(utterance) - self._noise.keys
+        slips: list[dict[tuple[str, str], Slips]] = [{} for _ in parts.words]
         explained = []
-        for site in noisy.sites:
+
+        def kept(site: Site) -> list[Kept]:
             first = bisect_left(parts.starts, site.start)
             last = max(bisect_left(parts.starts, site.end), first + 1)
-            for slip in site.slips:
-                index = owner(slip, parts)
-                mates = [other - index for other in range(first, last) if other != index]
-                if slip.operator == "blank" and index == first:
-                    mates.append(-1)
-                start = slip.start - parts.starts[index]
-                name = slip.transformation, slip.operator
-                places[index].setdefault(name, []).append(SlipPlace(slip, start, tuple(mates)))
-                if name in self._explained or slip.kind in _PHRASES:
-                    explained.append(slip)
-        slips = tuple({name: tuple(some) for name, some in found.items()} for found in places)
-        return Support(noisy, slips, tuple(explained))
+            begin = max(first - 1, 0)
+            end = last if first else max(last, self._again)
+            left = parts.words[begin].lower if first else ""
+            found = []
+            for at, part in site.parts:
+                if part.of_word:
+                    one = Guards("", mask.roles[first:last], mask.reasons[first:last], (), more)
+                    shift, allowed = first, self._of_word(part, one)
+                else:
+                    roles, reasons = mask.roles[begin:end], mask.reasons[begin:end]
+                    several = Guards(left, roles, reasons, mask.open[begin : end + 1], more)
+                    shift, allowed = begin, self._of_rest(part, several)
+                for (index, name), some in allowed.slips:
+                    here = slips[shift + index]
+                    here[name] = here[name].and_also(some) if name in here else some
+                if allowed.explained.changes:
+                    explained.append((at, allowed.explained))
+                found.append(allowed.kept)
+            return found
 
-    def _unlocked(self, slip: Slip, parts: Parts, mask: Mask) -> bool:
-        """Say whether no lock forbids a slip."""
-        index = owner(slip, parts)
-        if slip.kind not in LETTER_KINDS:
-            return _RULES[slip.kind](_GuardedSlip(slip, index, parts, mask, self._policy))
-        if mask.roles[index] == LOCKED:
+        noisy = self._noise.model.of(utterance).given(kept)
+        return Support(noisy, tuple(slips), tuple(explained))
+
+    def _allowed(self, part: Changes, guards: Guards) -> Allowed:
+        """Return which changes of a part of an utterance no lock forbids."""
+        # The word before it ends where the part begins.
+        left = (Word(guards.left, 0, 0, guards.left),) if guards.left else ()
+        words = (*left, *take_apart(part.text).words)
+        ends = [word.end for word in words]
+        keys = self._noise.keys | guards.more
+        kept, lost, explained = [], [], []
+        found: dict[tuple[int, tuple[str, str]], list[SlipPlace]] = {}
+        for change in part.changes:
+            before = part.text[change.start : change.end]
+            at = owner(change.start, before, ends)
+            case, name = (
+                GuardedChange(change, before, at, words, guards, self._policy),
+                KINDS[change.kind],
+            )
+            known = name in self._used and keys.issuperset(change.after)
+            if not known or not self._unlocked(case):
+                lost.append(change.weight)
+                continue
+            kept.append(change)
+            mates = [other - at for other in range(len(left), len(words)) if other != at]
+            if change.kind == "blank" and at == len(left):
+                mates.append(-1)
+            start = change.start - words[at].start
+            place = SlipPlace(change.kind, start, before, change.after, tuple(mates))
+            found.setdefault((at, name), []).append(place)
+            if name in self._explained or change.kind in _PHRASES:
+                explained.append(change)
+        slips = {
+            (at, name): Slips(tuple(places), all(place.is_in(words[at].text) for place in places))
+            for (at, name), places in found.items()
+        }
+        return Allowed(
+            Kept(replace(part, changes=tuple(kept)), tuple(lost)),
+            tuple(slips.items()),
+            replace(part, changes=tuple(explained)),
+        )
+
+    def _unlocked(self, case: GuardedChange) -> bool:
+        """Say whether no lock forbids a change."""
+        change, word = case.change, case.word
+        if change.kind not in LETTER_KINDS:
+            return _RULES[change.kind](case)
+        if case.role == LOCKED:
             return False
-        word = parts.words[index]
-        place = slip.start - word.start, slip.end - word.start
-        return self._types(word.text, slip.kind, *place, slip.after)
+        place = change.start - word.start, change.end - word.start
+        return self._may_type(word.text, change.kind, *place, change.after)
 
     def _may_type(self, word: str, kind: str, start: int, end: int, after: str) -> bool:
         """Say whether a slip of letters leaves a word to be read as nothing else."""
@@ -121,111 +178,143 @@ class NoiseSupport:
         return bool(self._policy.kept(word, [Typo(start, end, (after,))]))
 
 
-def owner(slip: Slip, parts: Parts) -> int:
-    """Return the word that a slip is about: of a gap the word after it, at the end the last one."""
-    search: Callable[..., int] = bisect_right if slip.before else bisect_left
-    return min(search(parts.ends, slip.start), len(parts.words) - 1)
+def owner(start: int, before: str, ends: Sequence[int]) -> int:
+    """Return the word that a change is about, by where words end.
+
+    Of a gap it is the word after it, at the end the last one.
+    """
+    search: Callable[..., int] = bisect_right if before else bisect_left
+    return min(search(ends, start), len(ends) - 1)
 
 
-class _GuardedSlip(NamedTuple):
-    """One slip of one utterance, with what guards the words."""
+class Guards(NamedTuple):
+    """What guards the words of a part of an utterance."""
 
-    slip: Slip
-    #: Index of the word that it is about.
+    #: The word before it, in lower case; ``""`` for none, and where it does not matter.
+    left: str
+    #: As in `Mask`, from that word on.
+    roles: tuple[int, ...]
+    reasons: tuple[str, ...]
+    open: tuple[int, ...]
+    #: Characters of the utterance that are not on the keyboard.
+    more: frozenset[str]
+
+
+class Allowed(NamedTuple):
+    """What no lock forbids of the changes of a part of an utterance."""
+
+    kept: Kept
+    #: Word, counted from the first that has guards; transformation and operator; their slips.
+    slips: tuple[tuple[tuple[int, tuple[str, str]], Slips], ...]
+    #: Those that the second check has to know.
+    explained: Changes
+
+
+class GuardedChange(NamedTuple):
+    """One change of a part of an utterance, with what guards the words."""
+
+    change: Change
+    #: What is changed.
+    before: str
+    #: The word that it is about, see `owner`.
     at: int
-    parts: Parts
-    mask: Mask
+    #: Those of the part, and the one before it.
+    words: tuple[Word, ...]
+    guards: Guards
     policy: EditPolicy
+
+    @property
+    def word(self) -> Word:
+        """The word that it is about."""
+        return self.words[self.at]
 
     @property
     def role(self) -> int:
         """What may happen to that word."""
-        return self.mask.roles[self.at]
+        return self.guards.roles[self.at]
 
     @property
-    def guard(self) -> frozenset[str]:
+    def brought(self) -> frozenset[str]:
         """The locks that what is written brings with it."""
-        guard_of, text = self.policy.guard_of, self.slip.after
+        guard_of, text = self.policy.guard_of, self.change.after
         return frozenset(guard_of(word) for word in (text, *word_list(text)))
 
     def is_same(self, count: int = 1) -> bool:
         """Say whether words may be written another way, with the same letters or a clitic."""
-        end = self.at + count
-        guards = zip(self.mask.roles[self.at : end], self.mask.reasons[self.at : end], strict=True)
-        return all(role != LOCKED or reason in _SPELLABLE for role, reason in guards)
+        here = slice(self.at, self.at + count)
+        pairs = zip(self.guards.roles[here], self.guards.reasons[here], strict=True)
+        return all(role != LOCKED or reason in _SPELLABLE for role, reason in pairs)
 
 
-def _misspells(case: _GuardedSlip) -> bool:
-    word = case.parts.words[case.at].lower
-    return case.role != LOCKED and case.policy.respells(word, case.slip.after.lower())
+def _misspells(case: GuardedChange) -> bool:
+    word, new = case.word.lower, case.change.after.lower()
+    return case.role != LOCKED and case.policy.respells(word, new)
 
 
-def _joins(case: _GuardedSlip) -> bool:
-    roles = case.mask.roles[case.at - 1 : case.at + 1]
-    if LOCKED in roles or not case.mask.open[case.at]:
+def _joins(case: GuardedChange) -> bool:
+    roles = case.guards.roles[case.at - 1 : case.at + 1]
+    if LOCKED in roles or not case.guards.open[case.at]:
         return False
-    left, right = case.parts.words[case.at - 1 : case.at + 1]
+    left, right = case.words[case.at - 1 : case.at + 1]
     return case.policy.harmless(left.lower + right.lower)
 
 
-def _rewrites(case: _GuardedSlip) -> bool:
+def _rewrites(case: GuardedChange) -> bool:
     """Write a word as in messages, or two as one: nothing that has a lock comes of it."""
-    return case.role != LOCKED and case.guard == _UNGUARDED
+    return case.role != LOCKED and case.brought == _UNGUARDED
 
 
-def _contracts(case: _GuardedSlip) -> bool:
+def _contracts(case: GuardedChange) -> bool:
     """Write two words as one; the first stays as it is but in `gonna` and its like."""
-    slip, words = case.slip, word_list(case.slip.before)
-    if slip.after.lower().startswith((f"{words[0]}'", f"{words[0]}’")):
-        return case.is_same(len(words)) and case.guard <= _SPELLABLE
-    roles = case.mask.roles[case.at : case.at + len(words)]
-    return LOCKED not in roles and case.guard == _UNGUARDED
+    words = word_list(case.before)
+    if case.change.after.lower().startswith((f"{words[0]}'", f"{words[0]}’")):
+        return case.is_same(len(words)) and case.brought <= _SPELLABLE
+    roles = case.guards.roles[case.at : case.at + len(words)]
+    return LOCKED not in roles and case.brought == _UNGUARDED
 
 
-def _sounds(case: _GuardedSlip) -> bool:
-    return case.role == FREE and case.guard == _UNGUARDED
+def _sounds(case: GuardedChange) -> bool:
+    return case.role == FREE and case.brought == _UNGUARDED
 
 
-def _changes_case(case: _GuardedSlip) -> bool:
+def _changes_case(case: GuardedChange) -> bool:
     return case.is_same()
 
 
-def _drops_apostrophe(case: _GuardedSlip) -> bool:
-    return case.is_same() and case.guard <= _SPELLABLE
+def _drops_apostrophe(case: GuardedChange) -> bool:
+    return case.is_same() and case.brought <= _SPELLABLE
 
 
-def _is_harmless(case: _GuardedSlip) -> bool:  # noqa: ARG001 - asked like the others
+def _is_harmless(case: GuardedChange) -> bool:  # noqa: ARG001 - asked like the others
     """Leave a final full stop out: whatever is before it stays as it is."""
     return True
 
 
-def _repeats(case: _GuardedSlip) -> bool:
+def _repeats(case: GuardedChange) -> bool:
     """Say one word, or the first ones, twice: each of them may be."""
-    slip, index = case.slip, case.at
-    count = len(word_list(slip.after))
-    opening = case.mask.open[index + 1 if slip.kind == "doubled" else index]
-    if opening == SHUT or not {FREE, KEPT}.issuperset(case.mask.roles[index : index + count]):
+    guards, index = case.guards, case.at
+    words = word_list(case.change.after)
+    opening = guards.open[index + 1 if case.change.kind == "doubled" else index]
+    if opening == SHUT or not {FREE, KEPT}.issuperset(guards.roles[index : index + len(words)]):
         return False
-    words = case.parts.words[index : index + count]
-    return opening != NEGATED or all(word.lower not in DEGREES for word in words)
+    return opening != NEGATED or DEGREES.isdisjoint(words)
 
 
-def _drops(case: _GuardedSlip) -> bool:
-    word = case.parts.words[case.at].lower
-    if case.role != FREE or len(case.parts.words) < 2:
+def _drops(case: GuardedChange) -> bool:
+    if case.role != FREE or len(case.words) < 2:
         return False
-    return any(goes(word) for goes in case.policy.judged["drop"])
+    return any(goes(case.word.lower) for goes in case.policy.judged["drop"])
 
 
-def _inserts(case: _GuardedSlip) -> bool:
-    at_end = case.slip.start >= case.parts.ends[case.at]
-    word = case.slip.after.strip().lower()
+def _inserts(case: GuardedChange) -> bool:
+    at_end = case.change.start >= case.word.end
+    word = case.change.after.strip().lower()
     known = word in case.policy.fillers or word in case.policy.emoji
-    return known and case.mask.open[case.at + at_end] != SHUT
+    return known and case.guards.open[case.at + at_end] != SHUT
 
 
 #: Kind of slips of words, or of what is between them -> whether no lock forbids one.
-_RULES: Final[Mapping[str, Callable[[_GuardedSlip], bool]]] = {
+_RULES: Final[Mapping[str, Callable[[GuardedChange], bool]]] = {
     "blank": _joins,
     "misspelling": _misspells,
     "apostrophe": _drops_apostrophe,

@@ -190,12 +190,19 @@ class StrictCheck:
 
 def _slipped(source: Source, hunk: Hunk, text: str) -> bool:
     """Say whether a hunk is a slip that touches no lock, as the noise model says."""
-    old, new = source.text, text[hunk.new_start : hunk.new_end]
-    return source.support is not None and any(
-        hunk.start <= slip.start
-        and slip.end <= hunk.end
-        and old[hunk.start : slip.start] + slip.after + old[slip.end : hunk.end] == new
-        for slip in source.support.explained
+    if source.support is None:
+        return False
+    new = text[hunk.new_start : hunk.new_end]
+    return any(
+        hunk.start <= at + change.start
+        and at + change.end <= hunk.end
+        and source.text[hunk.start : at + change.start]
+        + change.after
+        + source.text[at + change.end : hunk.end]
+        == new
+        for at, part in source.support.explained
+        if at <= hunk.end and hunk.start <= at + len(part.text)
+        for change in part.changes
     )
 
 

@@ -6,6 +6,8 @@ import itertools
 import math
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.noise.model import SHIPPED, NoiseModel
-from pytest_dstfuzz.noise.sites import MOST, Site, Slip
+from pytest_dstfuzz.noise.sites import MOST, Change, Changes, Kept, Site, Slip
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.seeding import stream
 
@@ -193,16 +195,26 @@ def test_the_same_in_another_process(model: NoiseModel):
     assert printed == f"{model.fingerprint} {model.draw(REQUEST, stream(5, 'x'), 0.9)}\n"
 
 
+def kept_of(allowed: Callable[[Change, int], bool], site: Site) -> list[Kept]:
+    """Return what is allowed of the parts of a site."""
+    found = []
+    for at, part in site.parts:
+        kept = tuple(change for change in part.changes if allowed(change, at))
+        lost = tuple(change.weight for change in part.changes if not allowed(change, at))
+        found.append(Kept(Changes(part.text, kept), lost))
+    return found
+
+
 @settings(max_examples=100, deadline=None)
 @given(NAMES, UTTERANCES, st.floats(0.0, 1.0), st.integers(0, 3), st.integers(0, 10**6))
 def test_given_that_no_lock_is_touched(
     name: str, utterance: str, rate: float, parity: int, seed: int
 ):
-    def allowed(slip: Slip) -> bool:
-        return (slip.start + len(slip.after)) % 4 != parity
+    def allowed(slip: Slip | Change, at: int = 0) -> bool:
+        return (at + slip.start + len(slip.after)) % 4 != parity
 
     all_of_it = MODELS[name].of(utterance)
-    rest = all_of_it.given(allowed)
+    rest = all_of_it.given(partial(kept_of, allowed))
     share = rest.probability_given(rate)
     assert 0.0 < share <= 1.0
     assert all_of_it.probability_given(rate) == 1.0
@@ -217,5 +229,5 @@ def test_given_that_no_lock_is_touched(
     edits = rest.draw(stream(seed, "given"), rate)
     assert rest.log_probability(apply_edits(utterance, edits), rate) > -math.inf
     # Twice is once with both conditions.
-    twice = rest.given(lambda slip: slip.kind != "missing")
+    twice = rest.given(partial(kept_of, lambda change, _: change.kind != "missing"))
     assert twice.probability_given(rate) <= share
