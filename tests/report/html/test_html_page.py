@@ -14,13 +14,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from html_pages import NASTY, build, judgement, nasty_report, nasty_turn, repeated
+from html_pages import INFO, NASTY, build, judgement, nasty_report, nasty_turn, repeated
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("jinja2")
 
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import DataError, MissingExtraError
 from pytest_dstfuzz.report.github import markdown_text
@@ -28,6 +29,10 @@ from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.html.page import heat_level, html_text
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import script_json
+from pytest_dstfuzz.report.json_report import build_report
+from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.weaknesses import without_texts
+from pytest_dstfuzz.weaknesses.groups import find_weaknesses
 
 
 class Parsed(HTMLParser):
@@ -231,6 +236,17 @@ def test_weaknesses_of_other_reports(results: list[TurnResult]) -> None:
     for wrong in (3, [3], [{}], [elsewhere]):
         with pytest.raises(DataError, match="'weaknesses' lack"):
             html_text({**report, "weaknesses": wrong})
+
+
+def test_weaknesses_of_private_dialogues(results: list[TurnResult]) -> None:
+    found = without_texts(find_weaknesses(results))
+    hidden = list(map(redacted, results))
+    report = build_report(hidden, summarise(hidden), Settings(), INFO, weaknesses=found)
+    for text in (html_text(report), markdown_text(report)):
+        assert "mistyped" in text
+        assert not re.search("leaving|leaivng|friday", text)
+    assert "<dt>words</dt>" not in html_text(report)
+    assert "<dt>slots</dt><dd>train-day</dd>" in html_text(report)
 
 
 def test_turns_without_a_violation_tell_the_conversation_alone(
