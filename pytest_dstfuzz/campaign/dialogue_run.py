@@ -289,6 +289,7 @@ def _skipped(rules: CampaignSpec, dialogue: Dialogue, index: int, calls: int) ->
         turn_index=index,
         system=turn.system,
         user=turn.user,
+        earlier_system=tuple(earlier.system for earlier in dialogue.turns[:index]),
         clean_state=None,
         outcome="skipped",
         variants=(),

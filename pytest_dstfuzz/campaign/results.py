@@ -35,7 +35,7 @@ Cause = Literal["turn", "context", "both"]
 #: Keys that reports of earlier versions lack.
 _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
-    | {"log_probability", "weight", "noise"}
+    | {"log_probability", "weight", "noise", "earlier_system"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -186,6 +186,8 @@ class TurnResult:
     turn_index: int
     system: str
     user: str
+    #: What the system said before, turn by turn.
+    earlier_system: tuple[str, ...] = ()
     #: The label, where the data has one.
     label: BeliefState | None = None
     clean_state: BeliefState | None

@@ -19,7 +19,8 @@ KEPT_BACK: Final = "kept back (redact)"
 _SEEN = re.compile(r"\S")
 #: Fields of results, of their edits and of their changes that hold what was said or answered.
 _SAID: Final = frozenset(
-    {"system", "user", "text", "context", "label", "clean_state", "state", "before", "after"}
+    {"system", "earlier_system", "user", "text", "context", "label", "clean_state", "state"}
+    | {"before", "after"}
 )
 
 

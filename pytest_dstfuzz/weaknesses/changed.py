@@ -1,129 +1,182 @@
-"""What the tracker did: the pattern of the change, the kind of slot, where its value was said."""
+"""What happened to a slot: the kind of its values, where they were said, what the edit hit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.campaign.results import ChangedSlot
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
+from pytest_dstfuzz.dialogue.multiwoz import CUE_WORDS
+from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.value_index import canonical
-from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.perturb.words import listed, word_list
+from pytest_dstfuzz.weaknesses.edited import Edited, blamed
+from pytest_dstfuzz.weaknesses.mentions import Said, content, spelled
 
-#: Pattern of a change -> what it is. Of several slots, the first pattern here names the change.
-PATTERNS: Final = {
-    "copied": "takes what was typed by mistake for a value",
-    "moved": "puts the value of one slot into another",
-    "replaced": "replaces a value",
-    "lost": "loses a value",
-    "filled": "makes a value up",
-}
-_ORDER: Final = {pattern: number for number, pattern in enumerate(PATTERNS)}
 _TIME: Final = re.compile(r"\d{1,2}[:.]\d\d")
-_NAMES: Final = re.compile(r"[^\W_]+")
+#: What slots are called that are the two ends of a journey.
+_ENDS: Final = listed("departure destination origin source from to pickup dropoff")
+#: Words of the longest value that is not taken for a name.
+_SHORT: Final = 2
+#: Words between a cue and the value that it is for; fewer for one such as `after`.
+_NEAR, _NEXT = 4, 2
+#: How near a word is to the name of a slot that it may stand for: `wifi` to `internet`.
+_ALIKE: Final = 0.88
 
 
-class MainChange(NamedTuple):
-    """The change of one slot."""
+class Scene(NamedTuple):
+    """A violation and the dialogue that it stands in."""
 
-    slot: str
-    pattern: str  #: One of `PATTERNS`.
-    values: str  #: Kind of its values, see `values_of`.
-    #: Whether the utterance with the edits says its value, as far as words tell.
-    said: bool
+    edited: Edited
+    here: Said  #: The utterance of the edits, as it was before them.
+    user: Said  #: All that the user said, that utterance as well.
+    system: Said
+    state: Mapping[str, str]  #: The answer to the clean turn.
+    changed: tuple[ChangedSlot, ...]
+
+    @classmethod
+    def of(cls, turn: TurnResult, variant: VariantResult) -> Scene:
+        """Return what is known about a violation of a turn."""
+        edited, plain = blamed(turn, variant), variant.plain
+        edits = {earlier.turn_index: earlier.edits for earlier in plain.context_edits}
+        user = [undo_edits(text, edits.get(n, ())) for n, text in enumerate(plain.context)]
+        return cls(
+            edited,
+            Said([edited.clean]),
+            Said([*user, turn.user]),
+            Said([*turn.earlier_system, turn.system]),
+            turn.clean_state or {},
+            plain.changed_slots,
+        )
 
 
-def main_change(
-    changed: Iterable[ChangedSlot],
-    state: Mapping[str, str],
-    utterance: str,
-    edited: Collection[str],
-    brought: Collection[str],
-) -> MainChange:
-    """Return the change that says most about what happened.
+class Traits(NamedTuple):
+    """What tells the change of one slot from others."""
 
-    What had changed at an earlier turn counts where nothing else did. A slot that an edited word
-    names goes first, then the order of `PATTERNS`.
+    family: str  #: One of ``any``, ``yes-no``, ``number``, ``end``, ``name`` and ``choice``.
+    happened: str  #: One of ``lost``, ``put in`` and ``replaced``.
+    here: bool  #: Whether the utterance of the edits says the value, the old one or the new one.
+    user: bool  #: Likewise the user at any time.
+    system: bool  #: Likewise the system; of a value replaced, both of them.
+    cue: bool  #: Whether the edit hit a word that says what the value is for.
+    domain_word: bool  #: Whether the edit hit the name of the slot's domain.
+    copied: bool  #: Whether the new value has a word that only the edit brought.
+    runs_on: bool  #: Whether a value goes on with the name of another slot.
+    crossed: bool  #: Whether its value went to another domain, or came from there.
+    sibling: bool  #: Whether another slot of the domain has, or had, the new value.
+    elsewhere: bool  #: Whether another domain has the old value, or the new one.
+    same: bool  #: Whether the utterance of the edits points to a value: ``the same``.
 
-    Args:
-        changed: the slots that changed, one at least.
-        state: the answer to the clean turn.
-        utterance: the clean utterance of the edits.
-        edited: its words that were edited.
-        brought: words that only the edits brought.
+
+def traits_of(change: ChangedSlot, scene: Scene) -> Traits:
+    """Return what tells the change of a slot from others."""
+    before, after = change.before, change.after
+    values = [value for value in (before, after) if value is not None]
+    domain = domain_of(change.slot)
+    others = [one for one in scene.changed if one is not change]
+    held = [(slot, value) for slot, value in scene.state.items() if slot != change.slot]
+    had = [*held, *((one.slot, one.before) for one in others)]
+    known = [(scene.system.says(value), scene.user.says(value)) for value in values]
+    happened = "lost" if after is None else "put in" if before is None else "replaced"
+    family = family_of(change)
+    return Traits(
+        family=family,
+        happened=happened,
+        here=any(map(scene.here.says, values)),
+        user=any(user for _, user in known),
+        system=all(system for system, _ in known),
+        cue=_hits_cue(change, family, values, scene),
+        domain_word=domain in scene.edited.words,
+        copied=not scene.edited.brought.isdisjoint(word_list(after or "")),
+        runs_on=any(_runs_on(value, scene) for value in values),
+        crossed=happened != "replaced"
+        and any(
+            domain_of(one.slot) != domain and (one.after, one.before) == (before, after)
+            for one in others
+        ),
+        sibling=after is not None
+        and any(value == after and domain_of(slot) == domain for slot, value in had),
+        elsewhere=any(value in values and domain_of(slot) != domain for slot, value in held),
+        same="same" in word_list(scene.edited.clean),
+    )
+
+
+def domain_of(slot: str) -> str:
+    """Return what a slot is about, ``""`` where its name does not tell.
+
+    >>> domain_of("hotel-book stay"), domain_of("size")
+    ('hotel', '')
     """
-    everything = tuple(changed)
-    anew = [one for one in everything if not one.carried] or everything
-    gone = {one.before for one in anew}
-    found = []
-    for one in anew:
-        held = {value for slot, value in state.items() if slot != one.slot} | gone
-        pattern, values = _pattern(one, held, brought), values_of(one)
-        change = MainChange(one.slot, pattern, values, _is_said(one, values, utterance))
-        named = not set(_NAMES.findall(one.slot.lower())).isdisjoint(edited)
-        found.append((not named, _ORDER[pattern], change))
-    return min(found)[-1]
+    return slot.partition("-")[0] if "-" in slot else ""
 
 
-def values_of(change: ChangedSlot) -> str:
-    """Return the kind of the values that a slot had and has.
+def names_of(slot: str) -> list[str]:
+    """Return the words for what a slot holds.
 
-    >>> values_of(ChangedSlot("train-leaveat", "12:15", None))
-    'time'
-    >>> values_of(ChangedSlot("hotel-area", "dontcare", "north"))
-    'dontcare'
-    >>> values_of(ChangedSlot("hotel-name", None, "worth house"))
-    'text'
+    >>> names_of("hotel-book stay"), names_of("drop_off")
+    (['book', 'stay'], ['drop', 'off'])
+    """
+    return word_list(re.sub(r"[-_.]", " ", slot.partition("-")[2] or slot))
+
+
+def family_of(change: ChangedSlot) -> str:
+    """Return the kind of slot, as its name and its values tell.
+
+    >>> family_of(ChangedSlot("train-leaveat", "12:15", None))
+    'number'
+    >>> family_of(ChangedSlot("hotel-area", "dontcare", "north"))
+    'any'
+    >>> family_of(ChangedSlot("hotel-name", None, "worth house"))
+    'name'
     """
     values = [value.lower() for value in (change.before, change.after) if value]
+    names = names_of(change.slot)
     if DONTCARE in values:
-        return DONTCARE
-    if all(value in ("yes", "no") for value in values):
+        return "any"
+    if all(value in ("yes", "no", "true", "false") for value in values):
         return "yes-no"
-    if any(map(_TIME.fullmatch, values)):
-        return "time"
-    if all(map(str.isdecimal, values)):
+    if any(_TIME.fullmatch(value) or value.isdecimal() for value in values):
         return "number"
-    return "day" if any(value in _lists().weekdays for value in values) else "text"
+    if not _ENDS.isdisjoint(names):
+        return "end"
+    long = any(len(word_list(value)) > _SHORT for value in values)
+    return "name" if long or "name" in names else "choice"
 
 
-def _pattern(change: ChangedSlot, held: Collection[str | None], brought: Collection[str]) -> str:
-    if change.after is None:
-        return "lost"
-    if not set(word_list(change.after)).isdisjoint(brought):
-        return "copied"
-    if change.after in held:
-        return "moved"
-    return "filled" if change.before is None else "replaced"
-
-
-class _Lists(NamedTuple):
-    numbers: frozenset[str]
-    weekdays: frozenset[str]
-    idle: frozenset[str]
+def _hits_cue(change: ChangedSlot, family: str, values: Sequence[str], scene: Scene) -> bool:
+    """Say whether an edited word names the slot, or says beside its value what that is for."""
+    lexicon, clean = load_lexicon(), word_list(scene.edited.clean)
+    names = set(map(canonical, names_of(change.slot)))
+    said = {word for value in values if scene.here.says(value) for word in content(value)}
+    at = [place for place, word in enumerate(clean) if spelled(word) in said]
+    for word in scene.edited.words:
+        if canonical(word) in names:
+            return True
+        if family == "yes-no":
+            near = [name for name, cosine in lexicon.neighbours(word) if cosine > _ALIKE]
+            if not names.isdisjoint(map(canonical, near)):
+                return True
+        elif word in _cues():
+            reach = _NEXT if word in lexicon.stop_words else _NEAR
+            places = [place for place, other in enumerate(clean) if other == word]
+            if any(0 < abs(one - other) <= reach for one in at for other in places):
+                return True
+    return False
 
 
 @cache
-def _lists() -> _Lists:
-    lexicon = load_lexicon()
-    idle = frozenset(map(canonical, lexicon.stop_words)) | {""}
-    return _Lists(frozenset(lexicon.number_words), frozenset(lexicon.weekdays), idle)
+def _cues() -> frozenset[str]:
+    """Return the single words that say what a value is for, of travel and of other requests."""
+    return frozenset(cue for cue in (*load_lexicon().cues, *CUE_WORDS) if " " not in cue)
 
 
-def _is_said(change: ChangedSlot, values: str, utterance: str) -> bool:
-    words, lists = word_list(utterance), _lists()
-    if values in ("time", "number"):
-        return any(word in lists.numbers or any(map(str.isdigit, word)) for word in words)
-    if values == "day":
-        return not lists.weekdays.isdisjoint(words)
-    if values != "text":
-        return True
-    texts = " ".join(value for value in (change.before, change.after) if value)
-    return (
-        not set(map(canonical, word_list(texts)))
-        .difference(lists.idle)
-        .isdisjoint(map(canonical, words))
-    )
+def _runs_on(value: str, scene: Scene) -> bool:
+    """Say whether a value that nobody said has the name of a slot in its midst."""
+    slots = [*scene.state, *(one.slot for one in scene.changed)]
+    labels = {names[-1] for slot in slots if (names := names_of(slot))}
+    within = not labels.isdisjoint(word_list(value)[1:-1])
+    return within and not scene.user.says(value) and not scene.system.says(value)

@@ -1,67 +1,96 @@
-"""Triage in words: what people type, what the tracker does then, and what to try against it."""
+"""Triage in words: what the tracker does, and what to try against it."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE
-from pytest_dstfuzz.weaknesses.changed import PATTERNS
-from pytest_dstfuzz.weaknesses.edited import CLASSES
 from pytest_dstfuzz.weaknesses.keys import Key
+from pytest_dstfuzz.weaknesses.mechanisms import OTHER
 
-#: Kind of values -> the slot that has such.
-_SLOTS: Final = {
-    "yes-no": "a yes or no",
-    "dontcare": "a slot for which any value will do",
-    "time": "a time",
-    "number": "a number",
-}
-_TRY_FOR_EDIT: Final = {
-    "word-out": "train with words such as articles left out",
-    "word-twice": "train with words said twice, or take such doubles out of the input",
-    "word-in": "train with fillers put in, or take them out of the input",
-    "other-word": "train with more ways to say it",
-    "short-form": "write short forms out in the input, or train with them",
-    "mark": "train with marks and apostrophes left out, or bring the input into one form",
-    "look-alike": "bring the input into one form of letters (Unicode NFKD, without accents)",
-    "case": "bring the input into one case, or train with others",
-    "typo": "train with typing errors in these words, or correct spelling in the input",
-}
-_TRY_FOR_CHANGE: Final = {
-    "copied": (
-        "let only known values, or words of a sort that the slot takes, be copied; train with "
-        "typing errors in words that are no value"
+
+class _Words(NamedTuple):
+    does: str
+    to_try: str
+
+
+_WORDS: Final = {
+    "value-runs-on": _Words(
+        "a value runs on into the name and the value of another slot",
+        "let a name be no longer than one that is known, or end where the next slot begins",
     ),
-    "filled": (
-        "train with typing errors in turns that say nothing of the slot; look at how sure the "
-        "tracker is when it fills it"
+    "domain-lost": _Words(
+        "what the user says of one domain is lost with the word for it, or goes to another domain",
+        "train with slips in the words for domains, or correct spelling there",
     ),
+    "cue-word": _Words(
+        "the word for a value is damaged, and the value is lost or goes to a sibling slot",
+        "train with slips in these words, or correct spelling in the input",
+    ),
+    "any-value": _Words(
+        "a slot for which any value will do is filled one time and left open the other",
+        "train with more ways to say that it does not matter, and with slips in them; keep such an "
+        "answer until the user names a value",
+    ),
+    "slip-copied": _Words(
+        "a slip is taken for a value, letter by letter",
+        "let only known values, or words of a sort that the slot takes, be copied; train with slips"
+        " in words that are no value",
+    ),
+    "ends-confused": _Words(
+        "the two ends of a journey are mixed up, or one of them is another place",
+        "train with journeys whose ends are said in turns of their own; let one end never be the "
+        "other",
+    ),
+    "shared-value": _Words(
+        "a value that another domain has too (the same area, the booked day) is lost or another",
+        "train with more ways to point to another domain, or fill such slots by a rule",
+    ),
+    "number-changed": _Words(
+        "a time or a number becomes another",
+        "copy times and numbers from the dialogue and do not generate them; keep one until the user"
+        " says another",
+    ),
+    "name-changed": _Words(
+        "a name becomes another, or one that nobody said is made up",
+        "let only names that were said or are known be written",
+    ),
+    "choice-changed": _Words(
+        "one value becomes another of the slot",
+        "train with turns that name several values, or take one back",
+    ),
+    "value-spread": _Words(
+        "a value that was said for one slot is put into another one too",
+        "train with turns of one domain that say nothing of others; look at how sure the tracker is"
+        " when it fills the second slot",
+    ),
+    "stated-lost": _Words(
+        "a value that the user said is lost, although the words for it stand as they were",
+        "train with slips in words that say nothing of the slot",
+    ),
+    "made-up": _Words(
+        "a value that nobody said is there one time and not the other",
+        "train without labels that the dialogue does not tell; look at how sure the tracker is "
+        "when it fills the slot",
+    ),
+    "offer-wavers": _Words(
+        "a value that the system offered, or that was only asked about, is taken one time and not "
+        "the other",
+        "settle which offers count as taken, and label them alike; train with slips in turns that "
+        "ask or thank",
+    ),
+    OTHER: _Words("the tracker answers otherwise", "see what the relation asks for"),
 }
-_TRY_ELSEWHERE: Final = (
-    "keep what was said earlier unless the turn speaks of it; train with typing errors in turns "
-    "that do not"
-)
 
 
 def description(key: Key) -> str:
     """Say what violations of a key have in common.
 
-    >>> description(Key(edit="typo", values="time"))
-    'a word is mistyped, and the tracker changes a time'
-    >>> description(Key(edit="typo", place="elsewhere", change="lost"))
-    'a word is mistyped, and the tracker loses a value that the utterance does not speak of'
+    >>> description(Key("number-changed"))
+    'a time or a number becomes another'
     """
-    where = f"{CLASSES[key.edit]}, and the tracker" if key.edit else "the tracker"
-    if key.values in _SLOTS:
-        return f"{where} {'loses' if key.values == DONTCARE else 'changes'} {_SLOTS[key.values]}"
-    what = f"{where} {PATTERNS.get(key.change, 'changes its answer')}"
-    if key.place:
-        return f"{what} that the utterance does not speak of"
-    return f"{what} that the utterance speaks of" if key.values else what
+    return _WORDS[key.mechanism].does
 
 
 def to_try(key: Key) -> str:
     """Return what may help: a guess from the pattern, never a finding about the cause."""
-    if key.place:
-        return _TRY_ELSEWHERE
-    return _TRY_FOR_CHANGE.get(key.change) or _TRY_FOR_EDIT[key.edit]
+    return _WORDS[key.mechanism].to_try

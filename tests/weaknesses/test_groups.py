@@ -18,12 +18,13 @@ from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses, ranked_by
-from pytest_dstfuzz.weaknesses.keys import read
+from pytest_dstfuzz.weaknesses.keys import Key, read
 
 TEXT = "I need a taxi from the station, leaving after 12:15 please."
 TYPO = edit(TEXT, "char_replace/swap", "leaving", "leaivng")
 SWAP = edit(TEXT, "char_replace/swap", "after", "atfer")
 DROP = edit(TEXT, "word_drop/stop_word", "a ", "")
+MARK = edit(TEXT, "char_drop/full_stop", ".", "")
 LOST = {"taxi-leaveat": ("12:15", None)}
 NOISE = TurnNoise("typing", 0.02, 0.1, 0.0, sampled=False)
 
@@ -102,7 +103,7 @@ def test_without_a_noise_model_the_turns_broken_rank() -> None:
         dialogue="c",
     )
     found = find_weaknesses([twice, *once])
-    assert [one.key.edit for one in found] == ["word-out", "typo"]
+    assert [one.key.mechanism for one in found] == ["stated-lost", "cue-word"]
     assert [(one.turns, len(one.members)) for one in found] == [(2, 2), (1, 3)]
     assert ranked_by(found) == "turns"
     assert {one.expected for one in found} == {one.mass for one in found} == {None}
@@ -123,7 +124,7 @@ def test_with_a_noise_model_ranks_what_people_type() -> None:
     found = find_weaknesses(results)
     assert ranked_by(found) == "failing mass"
     assert [one.mass for one in found] == pytest.approx([11 / 3, 2 / 3])
-    assert [one.key.edit for one in found] == ["typo", "word-out"]
+    assert [one.key.mechanism for one in found] == ["cue-word", "stated-lost"]
 
 
 def sampled() -> Iterator[TurnResult]:
@@ -145,12 +146,15 @@ def test_expected_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
     assert figure is not None
     assert ranked_by(found) == "expected failures"
     assert math.fsum(one.expected or 0.0 for one in found) == pytest.approx(figure.per_1000)
-    assert [(one.key.edit, one.mass) for one in found] == [("typo", None), ("word-out", None)]
+    assert [(one.key.id, one.mass) for one in found] == [
+        (Key("cue-word").id, None),
+        (Key("stated-lost").id, None),
+    ]
     assert [one.expected for one in found] == pytest.approx([30.0, 20.0])
 
 
 def test_the_example_is_the_plainest() -> None:
-    more = violation(TEXT, [TYPO, edit(TEXT, "char_drop/full_stop", ".", "")], LOST)
+    more = violation(TEXT, [TYPO, MARK], LOST)
     short = "a taxi leaving at 12:15"
     plain = edit(short, "char_replace/swap", "leaving", "leaivng")
     results = [
@@ -158,11 +162,10 @@ def test_the_example_is_the_plainest() -> None:
         turn(short, {}, violation(short, [plain], LOST), dialogue="b"),
         turn(TEXT, {}, more, dialogue="c"),
     ]
-    by_key = {one.key.edit: one for one in find_weaknesses(results)}
-    assert by_key["typo"].example.turn.dialogue_id == "b"
-    assert by_key["typo"].words == ("leaving",)
-    assert by_key["mark"].words == ("please",)
-    assert by_key["typo"].slots == ("taxi-leaveat",)
+    (found,) = find_weaknesses(results)
+    assert found.example.turn.dialogue_id == "b"
+    assert found.words == ("leaving", "please")
+    assert found.slots == ("taxi-leaveat",)
 
 
 def test_the_example_was_right_before_the_edit_where_labels_know() -> None:

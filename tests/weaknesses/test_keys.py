@@ -3,98 +3,153 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 from violations import Changes, edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import ContextEdits
-from pytest_dstfuzz.weaknesses.keys import Key, read
+from pytest_dstfuzz.weaknesses.keys import Key, Reading, read
+from pytest_dstfuzz.weaknesses.mechanisms import OTHER, RULES
 from pytest_dstfuzz.weaknesses.triage import description, to_try
 
 TAXI = "I need a taxi from the station, leaving after 12:15 please."
 STATE = {"taxi-leaveat": "12:15", "taxi-departure": "the station", "hotel-area": "north"}
-TYPO = ("char_replace/swap", "leaving", "leaivng")
+PLEASE = ("char_replace/swap", "please", "plaese")
+LEAVING = ("char_replace/swap", "leaving", "leaivng")
 LOST: Changes = {"taxi-leaveat": ("12:15", None)}
+PIZZA = "please a large pizza with olives at 7pm"
 
 
-def key(
+def reading(
     change: Changes,
     *typed: tuple[str, str, str],
     text: str = TAXI,
     state: Mapping[str, str] | None = None,
-) -> Key:
-    """Return the key of a violation of one turn."""
-    edits = [edit(text, *one) for one in typed or (TYPO,)]
-    variant = violation(text, edits, change)
-    return read(turn(text, STATE if state is None else state, variant), variant).key
+    system: Sequence[str] = ("",),
+    earlier: Sequence[str] = (),
+) -> Reading:
+    """Return what is read of a violation of one turn, the last of a dialogue."""
+    edits = [edit(text, *one) for one in typed or (PLEASE,)]
+    variant = violation(text, edits, change, context=tuple(earlier))
+    result = turn(text, STATE if state is None else state, variant)
+    *before, last = system
+    return read(replace(result, system=last, earlier_system=tuple(before)), variant)
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (LOST, Key("typo", "time")),
-        ({"taxi-leaveat": ("12:15", "09:15")}, Key("typo", "time")),
-        ({"hotel-parking": ("yes", None)}, Key("typo", "yes-no")),
-        ({"hotel-area": ("dontcare", None)}, Key("typo", "dontcare")),
-        ({"taxi-departure": ("the station", None)}, Key("typo", "text", "", "lost")),
-        ({"taxi-departure": ("the station", "ely")}, Key("typo", "text", "", "replaced")),
-        ({"taxi-destination": (None, "the station")}, Key("typo", "text", "", "moved")),
-        ({"hotel-area": ("north", None)}, Key("typo", "", "elsewhere", "lost")),
-        ({"hotel-area": ("north", "south")}, Key("typo", "", "elsewhere", "replaced")),
-        ({"hotel-name": (None, "worth house")}, Key("typo", "", "", "filled")),
-        ({"taxi-departure": ("the station", "leaivng")}, Key("", "", "", "copied")),
-        ({}, Key("typo")),
+        ({"hotel-name": (None, "the lodge area north")}, "value-runs-on"),
+        ({"hotel-area": ("north", None), "attraction-area": (None, "north")}, "domain-lost"),
+        ({"hotel-parking": (None, "12:15"), "taxi-arriveby": (None, "12:15")}, "cue-word"),
+        ({"taxi-destination": ("dontcare", None)}, "any-value"),
+        ({"taxi-destination": (None, "plaese road")}, "slip-copied"),
+        ({"taxi-destination": (None, "the station")}, "ends-confused"),
+        ({"taxi-departure": ("the station", "ely")}, "ends-confused"),
+        ({"train-area": ("north", None)}, "shared-value"),
+        ({"taxi-leaveat": ("12:15", "09:15")}, "number-changed"),
+        ({"hotel-name": ("worth house", "lodge")}, "name-changed"),
+        ({"hotel-name": (None, "some lodge")}, "name-changed"),
+        ({"hotel-type": ("motel", "hostel")}, "choice-changed"),
+        ({"train-leaveat": (None, "12:15")}, "value-spread"),
+        (LOST, "stated-lost"),
+        ({"hotel-type": (None, "motel")}, "made-up"),
+        ({"hotel-stars": ("4", None)}, "made-up"),
+        ({"hotel-parking": ("yes", None)}, "offer-wavers"),
+        ({}, OTHER),
     ],
 )
-def test_typing_errors_go_by_what_the_answer_did(change: Changes, expected: Key) -> None:
-    assert key(change) == expected
+def test_a_slip_beside_the_point_goes_by_what_the_answer_did(
+    change: Changes, expected: str
+) -> None:
+    assert reading(change).key == Key(expected)
 
 
 @pytest.mark.parametrize(
-    ("typed", "expected"),
+    ("change", "typed", "text"),
     [
-        (("word_drop/stop_word", "a ", ""), "word-out"),
-        (("word_insert/repeat", "taxi", "taxi taxi"), "word-twice"),
-        (("word_insert/filler", "a taxi", "a well taxi"), "word-in"),
-        (("word_replace/synonym", "taxi", "cab"), "other-word"),
-        (("word_replace/texting", "please", "pls"), "short-form"),
-        (("word_replace/misspelling", "leaving", "leaveing"), "typo"),
-        (("char_drop/full_stop", ".", ""), "mark"),
-        (("char_replace/case", "I", "i"), "case"),
-        (("char_replace/look_alike", "leaving", "leävıng"), "look-alike"),
-        (("char_insert/punctuation", "please", "please,"), "mark"),
-        (("char_insert/punctuation", "leas", "le.as"), "typo"),
-        (("char_drop/blank", "taxi from", "taxifrom"), "typo"),
-        (("own_thing/own", "taxi", "tixa"), "typo"),
+        (LOST, LEAVING, TAXI),
+        (LOST, ("char_replace/swap", "after", "atfer"), TAXI),
+        (LOST, ("word_drop/stop_word", "after ", ""), TAXI),
+        (LOST, ("char_drop/blank", "leaving after", "leavingafter"), TAXI),
+        (LOST, ("char_replace/look_alike", "leaving", "leävıng"), TAXI),
+        ({"taxi-leaveat": ("12:15", "09:15")}, LEAVING, TAXI),
+        ({"hotel-stay": (None, "3")}, ("word_replace/texting", "nights", "nites"), "for 3 nights"),
+        ({"hotel-parking": ("yes", None)}, ("char_drop/any", "parking", "paking"), "with parking"),
+        ({"hotel-internet": (None, "yes")}, ("char_drop/any", "wifi", "wif"), "I need wifi"),
+        ({"size": ("large", None)}, ("char_drop/any", "size", "siz"), "a large size please"),
+        ({"pickup-time": ("19:00", None)}, ("char_drop/any", "at ", "a "), PIZZA),
+        ({"topping": ("olives", None)}, ("char_drop/any", "with", "wth"), PIZZA),
     ],
 )
-def test_other_edits_are_a_weakness_of_their_own(
-    typed: tuple[str, str, str], expected: str
+def test_the_word_for_a_value_is_damaged(
+    change: Changes, typed: tuple[str, str, str], text: str
 ) -> None:
-    found = key(LOST, typed)
-    assert found == (Key("typo", "time") if expected == "typo" else Key(expected))
-    # What kind of slot it is does not matter then.
-    assert key({"hotel-parking": ("yes", None)}, typed).edit == found.edit
+    assert reading(change, typed, text=text, state={}).key == Key("cue-word")
 
 
-def test_a_word_more_or_less_says_more_than_a_letter() -> None:
-    assert key(LOST, TYPO, ("word_drop/stop_word", "a ", "")) == Key("word-out")
+@pytest.mark.parametrize("slot", ["hotel-area", "hotel-type"])
+def test_the_word_for_a_domain_is_damaged(slot: str) -> None:
+    text, typed = "is there a hotel in the north", ("char_drop/any", "hotel", "hotl")
+    found = reading({slot: ("north", None)}, typed, text=text, state={})
+    assert found.key == Key("domain-lost")
 
 
-def test_the_slot_that_the_edited_word_names_goes_first() -> None:
-    text = "a hotel with parking in the north"
-    typed = ("char_drop/any", "parking", "paking")
-    both = {"hotel-area": ("north", "south"), "hotel-parking": ("yes", None)}
-    assert key(both, typed, text=text, state={}) == Key("typo", "yes-no")
-    alone = {"hotel-area": ("north", "south")}
-    assert key(alone, typed, text=text, state={}) == Key("typo", "text", "", "replaced")
+@pytest.mark.parametrize(
+    ("system", "earlier", "expected"),
+    [
+        (("", "How about the lodge in the north?"), (), "offer-wavers"),
+        (("The lodge is north.", "Shall I book it?"), (), "offer-wavers"),
+        (("", "Shall I book it?"), ("somewhere in the north",), "value-spread"),
+        (("The lodge is north.", "Yes."), ("one in the north",), "offer-wavers"),
+        (("", ""), (), "made-up"),
+    ],
+)
+def test_who_said_a_value_tells_mechanisms_apart(
+    system: Sequence[str], earlier: Sequence[str], expected: str
+) -> None:
+    change: Changes = {"hotel-area": (None, "north")}
+    found = reading(change, text="yes please", state={}, system=system, earlier=earlier)
+    assert found.key == Key(expected)
+
+
+def test_two_names_that_were_offered_are_an_offer() -> None:
+    change: Changes = {"hotel-name": ("lodge", "worth house")}
+    offers = ("I have the lodge and the worth house.",)
+    assert reading(change, text="ok please", system=offers).key == Key("offer-wavers")
+    named = reading(change, text="ok please", system=offers, earlier=("is the lodge nice",))
+    assert named.key == Key("name-changed")
+
+
+def test_a_bot_of_one_domain_has_no_other_domains() -> None:
+    typed = ("char_drop/any", "please", "pleas")
+    for change, expected in (
+        ({"size": ("large", None)}, "stated-lost"),
+        ({"topping": ("olives", None)}, "stated-lost"),
+        ({"size": ("large", None), "topping": (None, "large")}, "cue-word"),
+        ({"crust": (None, "thin")}, "made-up"),
+        ({"size": ("large", "small")}, "choice-changed"),
+        ({"time": ("19:00", "17:00")}, "number-changed"),
+        ({"topping": ("olives", "pleas")}, "slip-copied"),
+    ):
+        changes: Changes = dict(change)
+        state = {slot: pair[0] for slot, pair in changes.items() if pair[0]}
+        assert reading(changes, typed, text=PIZZA, state=state).key == Key(expected)
+
+
+def test_the_more_telling_change_names_the_violation() -> None:
+    both: Changes = {"hotel-parking": ("yes", None), **LOST}
+    found = reading(both, LEAVING)
+    assert (found.key, found.slot) == (Key("cue-word"), "taxi-leaveat")
+    assert reading(dict(reversed(both.items())), LEAVING) == found
+    assert found.words == ("leaving",)
 
 
 def test_edits_of_an_earlier_turn_are_read_where_they_stand() -> None:
     earlier, text = TAXI, "thank you"
-    typed = edit(earlier, *TYPO)
+    typed = edit(earlier, *LEAVING)
     variant = violation(
         text,
         [],
@@ -104,41 +159,36 @@ def test_edits_of_an_earlier_turn_are_read_where_they_stand() -> None:
         cause="context",
     )
     found = read(turn(text, STATE, variant), variant)
-    assert (found.key, found.words) == (Key("typo", "time"), ("leaving",))
+    assert (found.key, found.words) == (Key("cue-word"), ("leaving",))
     # Had they been in this turn, which says no time, it would be another one.
-    assert key(LOST, ("char_drop/any", "thank", "thnk"), text=text).place == "elsewhere"
+    later = reading(LOST, ("char_drop/any", "thank", "thnk"), text=text, earlier=(TAXI,))
+    assert later.key == Key("stated-lost")
 
 
-def test_a_change_that_was_there_before_counts_only_alone() -> None:
-    found = violation(TAXI, [edit(TAXI, *TYPO)], {"hotel-parking": ("yes", None), **LOST})
+def test_a_change_goes_on_as_the_same_weakness_at_later_turns() -> None:
+    found = violation(TAXI, [edit(TAXI, *LEAVING)], {"hotel-parking": ("yes", None), **LOST})
     parking, time = found.changed_slots
-    assert read(turn(TAXI, STATE), found).key == Key("typo", "yes-no")
-    carried = replace(parking, carried=True)
-    for changed, values in ((carried, time), "time"), ((carried,), "yes-no"):
+    for changed in ((parking, time), (parking, replace(time, carried=True))):
         variant = replace(found, changed_slots=changed)
-        assert read(turn(TAXI, STATE), variant).key == Key("typo", values)
+        assert read(turn(TAXI, STATE), variant).key == Key("cue-word")
 
 
 def test_ids_are_of_the_key_alone_and_readable() -> None:
-    found = Key("typo", "text", "", "lost")
-    digest = hashlib.sha256(b"typo\ntext\n\nlost").hexdigest()
-    assert found.id == f"typo-text-lost-{digest[:6]}"
-    assert found.id != Key("typo", "", "text", "lost").id
+    digest = hashlib.sha256(b"made-up").hexdigest()
+    assert Key("made-up").id == f"made-up-{digest[:6]}"
+    assert len({Key(name).id for name in (*RULES, OTHER)}) == len(RULES) + 1
 
 
-@pytest.mark.parametrize("text", ["", "...", "🙂"])
-def test_an_utterance_without_words_has_a_key_too(text: str) -> None:
-    variant = violation(text, [], {"hotel-area": ("north", None)})
-    assert read(turn(text, STATE, variant), variant).key == Key("typo", "", "elsewhere", "lost")
+@pytest.mark.parametrize("text", ["", "...", "🙂", "the"])
+@pytest.mark.parametrize("value", ["north", "", "the", "..."])
+def test_every_utterance_and_value_has_a_key(text: str, value: str) -> None:
+    variant = violation(text, [], {"hotel-area": (value, None)})
+    assert read(turn(text, STATE, variant), variant).key.mechanism in RULES
 
 
-def test_triage_says_what_to_try_and_never_what_the_cause_is() -> None:
-    for found in (
-        key(LOST),
-        key({"hotel-area": ("north", None)}),
-        Key("word-out"),
-        Key(change="copied"),
-    ):
-        text = f"{description(found)}; {to_try(found)}"
-        assert "cause" not in text
-        assert "tracker" in text
+@pytest.mark.parametrize("name", [*RULES, OTHER])
+def test_triage_says_what_to_try_and_never_what_the_cause_is(name: str) -> None:
+    found = Key(name)
+    assert description(found)
+    assert to_try(found)
+    assert "cause" not in f"{description(found)}; {to_try(found)}"

@@ -1,0 +1,82 @@
+"""Where in a dialogue a value is said, however it is spelled: as words, digits or a time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Final
+
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.value_index import canonical
+from pytest_dstfuzz.perturb.words import word_list
+
+_CLOCK: Final = re.compile(r"(\d{1,2})[:.](\d\d)")
+_HOUR: Final = re.compile(r"(\d{1,2})(am|pm)")
+_NUMBERS: Final = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve"),
+)
+
+
+class Said:
+    """What somebody said, in a form in which values are found in it."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        """Take texts apart, in their order."""
+        words = [spelled(word) for text in texts for word in word_list(text)]
+        self._words = [word for word in words if word not in _idle()]
+
+    def says(self, value: str | None) -> bool:
+        """Say whether a value stands there, articles and the like left aside.
+
+        >>> Said(["a table for four at 8:15 at the nightclub"]).says("08:15")
+        True
+        >>> Said(["a table for four at 8:15 at the nightclub"]).says("night club")
+        True
+        >>> Said(["a table for four at 8:15 at the nightclub"]).says("5")
+        False
+        """
+        wanted = "".join(content(value or ""))
+        return bool(wanted) and any(
+            _begins(self._words[place:], wanted) for place in range(len(self._words))
+        )
+
+
+def spelled(word: str) -> str:
+    """Return the form in which a lower-cased word is compared: digits for times and numbers.
+
+    >>> [spelled(word) for word in ("8:15", "7pm", "two", "hotels")]
+    ['08:15', '19:00', '2', 'hotel']
+    """
+    if clock := _CLOCK.fullmatch(word):
+        return f"{int(clock[1]):02}:{clock[2]}"
+    if hour := _HOUR.fullmatch(word):
+        return f"{int(hour[1]) % 12 + 12 * (hour[2] == 'pm'):02}:00"
+    return _digits().get(word) or canonical(word)
+
+
+def content(value: str) -> list[str]:
+    """Return the words of a value that tell it from others."""
+    return [word for word in map(spelled, word_list(value)) if word not in _idle()]
+
+
+def _begins(words: Sequence[str], wanted: str) -> bool:
+    found = ""
+    for word in words:
+        found += word
+        if len(found) >= len(wanted):
+            break
+    return found == wanted
+
+
+@cache
+def _idle() -> frozenset[str]:
+    return frozenset(map(canonical, load_lexicon().stop_words)) | {""}
+
+
+@cache
+def _digits() -> dict[str, str]:
+    # `one` mostly points at something: `the one in the north`.
+    pointing = load_lexicon().references
+    return {word: str(n) for n, word in enumerate(_NUMBERS) if word not in pointing}
