@@ -25,14 +25,14 @@ from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH
 from pytest_dstfuzz.report.schema import problems
 
-TYPO, OUT = "typo-elsewhere-lost-c484cd", "word-out-48d222"
-#: What each letter of a dialogue is: a variant that held, a mistyped word, one left out.
-KINDS = {"h": ("h", "char_drop"), "t": ("v", "char_drop"), "o": ("v", "word_drop")}
+MADE_UP, NAME = "made-up-da5342", "name-changed-194e28"
+#: What each letter of a dialogue is: a variant that held, an area lost, a name lost.
+KINDS = {"h": ("h", "hotel-area"), "a": ("v", "hotel-area"), "n": ("v", "hotel-name")}
 
 
 def made(number: int, letter: str, text: str) -> VariantResult:
-    outcome, transformation = KINDS[letter]
-    return variant(number, outcome, transformation=transformation, text=f"{text}{number}")
+    outcome, slot = KINDS[letter]
+    return variant(number, outcome, slot=slot, text=f"{text}{number}")
 
 
 def run(*dialogues: str, text: str = "variant ") -> dict[str, list[TurnResult]]:
@@ -71,25 +71,25 @@ def finding(judgement: Judgement) -> tuple[str, float | None, str]:
 
 
 def test_what_is_new_and_what_is_fixed_are_named() -> None:
-    found = figures(compared(saved(run("hht", "hht")), run("hoh", "hhh")))
+    found = figures(compared(saved(run("hha", "hha")), run("hnh", "hhh")))
     (new,), (fixed,) = found["new"], found["fixed"]
     assert new == {
-        "id": OUT,
-        "description": "a word is left out, and the tracker changes its answer",
+        "id": NAME,
+        "description": "a name becomes another, or one that nobody said is made up",
         "count": 1,
         "turns": 1,
         "expected_failures": None,
         "looked_for": True,
     }
-    assert (fixed["id"], fixed["count"], fixed["looked_for"]) == (TYPO, 2, True)
+    assert (fixed["id"], fixed["count"], fixed["looked_for"]) == (MADE_UP, 2, True)
     assert (found["common"], found["reason"], found["caveat"]) == ([], "", "")
 
 
 def test_a_weakness_of_both_builds_has_the_figures_of_both() -> None:
-    found = figures(compared(saved(run("htt", "hht")), run("hht", "hhh")))
+    found = figures(compared(saved(run("haa", "hha")), run("hha", "hhh")))
     (both,) = found["common"]
     assert (found["new"], found["fixed"]) == ([], [])
-    assert both["id"] == TYPO
+    assert both["id"] == MADE_UP
     assert both["before"] == {"count": 3, "turns": 2, "expected_failures": None}
     assert both["after"] == {"count": 1, "turns": 1, "expected_failures": None}
 
@@ -99,7 +99,7 @@ def test_one_violation_that_is_another_weakness_now_was_looked_for() -> None:
     old = run("hhh", "hhh")
     old["only"][0] = turn("D000", 0, [variant(0, "h"), variant(1, "v"), variant(2, "h")])
     new = run("hhh", "hhh")
-    other = variant(1, "v", transformation="word_drop")
+    other = variant(1, "v", slot="hotel-name")
     new["only"][0] = turn("D000", 0, [variant(0, "h"), other, variant(2, "h")])
     found = figures(compared(saved(old), new))
     assert [each["looked_for"] for each in (*found["new"], *found["fixed"])] == [True, True]
@@ -109,15 +109,16 @@ def test_one_violation_that_is_another_weakness_now_was_looked_for() -> None:
     ("limit", "verdict"), [(0, "regression"), (1, "regression"), (2, "pass"), (9, "pass")]
 )
 def test_a_limit_is_of_how_many_are_new(limit: int, verdict: str) -> None:
-    judgement = compared(saved(run("hhh", "hhh")), run("oht", "hhh"), limit)
+    judgement = compared(saved(run("hhh", "hhh")), run("nha", "hhh"), limit)
     assert finding(judgement)[:2] == (verdict, 2)
-    assert f"2 weaknesses are new since the baseline ({OUT}, {TYPO}); {limit} may be" in finding(
-        judgement
-    )[2].replace(f"{TYPO}, {OUT}", f"{OUT}, {TYPO}")
+    assert (
+        f"2 weaknesses are new since the baseline ({NAME}, {MADE_UP}); {limit} may be"
+        in finding(judgement)[2].replace(f"{MADE_UP}, {NAME}", f"{NAME}, {MADE_UP}")
+    )
 
 
 def test_other_variants_leave_undecided_what_the_baseline_may_not_have_looked_for() -> None:
-    old, new = saved(run("hht", "hht")), run("hot", "hhh", text="other ")
+    old, new = saved(run("hha", "hha")), run("hna", "hhh", text="other ")
     judgement = compared(old, new, 0, seed=1)
     found = figures(judgement)
     assert [each["looked_for"] for each in found["new"]] == [False]
@@ -125,36 +126,36 @@ def test_other_variants_leave_undecided_what_the_baseline_may_not_have_looked_fo
     verdict, value, reason = finding(judgement)
     assert (verdict, value) == ("inconclusive", 1)
     assert reason == (
-        f"1 weakness is new since the baseline ({OUT}); 0 may be; 1 of them may not have been "
+        f"1 weakness is new since the baseline ({NAME}); 0 may be; 1 of them may not have been "
         "looked for in it: seed: 0 in the baseline, 1 now"
     )
     assert finding(compared(old, new, 1, seed=1))[0] == "pass"
 
 
 def test_texts_that_another_seed_also_drew_were_looked_for() -> None:
-    judgement = compared(saved(run("hhh", "hhh")), run("hoh", "hhh"), 0, seed=1)
+    judgement = compared(saved(run("hhh", "hhh")), run("hnh", "hhh"), 0, seed=1)
     assert finding(judgement)[0] == "regression"
     assert judgement.not_compared == ("seed: 0 in the baseline, 1 now",)
 
 
 def test_under_another_rule_nothing_was_looked_for() -> None:
-    judgement = compared(saved(run("hhh", "hhh")), run("hoh", "hhh"), 0, relation="mine")
+    judgement = compared(saved(run("hhh", "hhh")), run("hnh", "hhh"), 0, relation="mine")
     assert finding(judgement)[0] == "inconclusive"
     assert figures(judgement)["caveat"] == "relation: none in the baseline, mine now"
 
 
 def test_dialogues_that_only_the_run_has_prove_nothing() -> None:
-    judgement = compared(saved(run("hht", "hht")), run("hht", "hht", "hho"), 0)
+    judgement = compared(saved(run("hha", "hha")), run("hha", "hha", "hhn"), 0)
     assert finding(judgement)[0] == "inconclusive"
     assert figures(judgement)["caveat"] == (
         "not all turns are in both builds, under the names that they had"
     )
-    fixed = figures(compared(saved(run("hht", "hht", "hho")), run("hht", "hht")))["fixed"]
-    assert [(each["id"], each["looked_for"]) for each in fixed] == [(OUT, False)]
+    fixed = figures(compared(saved(run("hha", "hha", "hhn")), run("hha", "hha")))["fixed"]
+    assert [(each["id"], each["looked_for"]) for each in fixed] == [(NAME, False)]
 
 
 def test_violations_that_only_one_build_shrank_are_grouped_otherwise() -> None:
-    new = run("hot", "hhh")
+    new = run("hna", "hhh")
     smaller = tuple(
         replace(one, minimal=Minimal(one.text, one.context, one.edits, (), one.changed_slots))
         if one.outcome == "violation"
@@ -162,20 +163,20 @@ def test_violations_that_only_one_build_shrank_are_grouped_otherwise() -> None:
         for one in new["only"][0].variants
     )
     new["only"][0] = replace(new["only"][0], variants=smaller)
-    judgement = compared(saved(run("hht", "hhh")), new, 0)
+    judgement = compared(saved(run("hha", "hhh")), new, 0)
     assert finding(judgement)[0] == "inconclusive"
     assert figures(judgement)["caveat"].startswith("violations were shrunk in one of the builds")
 
 
 def test_a_baseline_of_an_earlier_version_is_read_and_has_no_weaknesses(tmp_path: Path) -> None:
     path = tmp_path / "base.json"
-    kept = json.loads(baseline_text(saved(run("hht", "hht"))))
-    assert [each["id"] for each in kept["weaknesses"]] == [TYPO]
+    kept = json.loads(baseline_text(saved(run("hha", "hha"))))
+    assert [each["id"] for each in kept["weaknesses"]] == [MADE_UP]
     del kept["weaknesses"], kept["shrunk"]
     for each in kept["turns"]:
         each["variants"] = [item[:6] for item in each["variants"]]
     path.write_text(json.dumps(kept), encoding="utf-8")
-    judgement = compared(read_baseline(path), run("hho", "hht"), 0)
+    judgement = compared(read_baseline(path), run("hhn", "hha"), 0)
     found = figures(judgement)
     assert (found["new"], found["fixed"], found["common"]) == ([], [], [])
     assert finding(judgement) == (
@@ -190,7 +191,7 @@ def test_a_baseline_of_an_earlier_version_is_read_and_has_no_weaknesses(tmp_path
 
 def test_a_file_gives_back_its_weaknesses_and_a_broken_one_is_named(tmp_path: Path) -> None:
     path = tmp_path / "base.json"
-    one = saved(run("hto", "hht"))
+    one = saved(run("han", "hha"))
     path.write_text(baseline_text(one), encoding="utf-8")
     assert read_baseline(path).weaknesses == one.weaknesses
     path.write_text(baseline_text(one).replace('"count":2', '"count":"x"'), encoding="utf-8")

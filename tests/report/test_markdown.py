@@ -91,7 +91,7 @@ def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
     assert place < lines.index("### The plainest violations")
     assert lines[place + 2].endswith("ranked by the failures that they cause in 1,000 user turns.")
     assert lines[place + 6] == (
-        "| A word is mistyped, and the tracker loses a value that the utterance speaks of "
+        "| The word for a value is damaged, and the value is lost or goes to a sibling slot "
         "| about 2 of 1,000 user turns | 2 violations in 2 turns "
         "| i am <del>leaving</del><ins>leaivng</ins> on friday from ely "
         "| train&#45;day&#58; friday &#45;&#62; none |".replace("&#45;", "-")

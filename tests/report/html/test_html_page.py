@@ -206,17 +206,17 @@ def test_a_card_for_each_weakness(sampled: list[TurnResult]) -> None:
     for found in (
         '<a href="#weaknesses">1 weakness</a>',
         "ranked by the failures that they cause in 1,000 user turns",
-        "1. A word is mistyped, and the tracker loses a value that the utterance speaks of",
+        "1. The word for a value is damaged, and the value is lost or goes to a sibling slot",
         "about 2 of 1,000 user turns",
         "<bdi>leaving</bdi>",
         "<bdi>leaivng</bdi>",
-        "train with typing errors in these words",
+        "train with slips in these words",
         "<summary>2 violations in 2 turns</summary>",
         "<li>m-test-10-t1: 1</li>",
-        "<option>typo-text-lost-3bdef9</option>",
+        "<option>cue-word-41bf47</option>",
     ):
         assert found in text
-    assert '"weaknesses":[["typo-text-lost-3bdef9",[0,1]]]' in text
+    assert '"weaknesses":[["cue-word-41bf47",[0,1]]]' in text
     (entry,) = report["weaknesses"]
     ranked = [{**entry, "id": f"w{number}", "expected_failures": None} for number in (3, 1, 2)]
     by_turns = html_text({**report, "weaknesses": ranked * 4})
