@@ -15,7 +15,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.value_index import canonical
 from pytest_dstfuzz.perturb.words import listed, word_list
 from pytest_dstfuzz.weaknesses.edited import Edited, blamed
-from pytest_dstfuzz.weaknesses.mentions import Said, content, spelled
+from pytest_dstfuzz.weaknesses.mentions import Mentions, content, spelled
 
 _TIME: Final = re.compile(r"\d{1,2}[:.]\d\d")
 #: What slots are called that are the two ends of a journey.
@@ -32,9 +32,9 @@ class Scene(NamedTuple):
     """A violation and the dialogue that it stands in."""
 
     edited: Edited
-    here: Said  #: The utterance of the edits, as it was before them.
-    user: Said  #: All that the user said, that utterance as well.
-    system: Said
+    here: Mentions  #: The utterance of the edits, as it was before them.
+    user: Mentions  #: All that the user said, that utterance as well.
+    system: Mentions
     state: Mapping[str, str]  #: The answer to the clean turn.
     changed: tuple[ChangedSlot, ...]
 
@@ -46,9 +46,9 @@ class Scene(NamedTuple):
         user = [undo_edits(text, edits.get(n, ())) for n, text in enumerate(plain.context)]
         return cls(
             edited,
-            Said([edited.clean]),
-            Said([*user, turn.user]),
-            Said([*turn.earlier_system, turn.system]),
+            Mentions([edited.clean]),
+            Mentions([*user, turn.user]),
+            Mentions([*turn.earlier_system, turn.system]),
             turn.clean_state or {},
             plain.changed_slots,
         )

@@ -19,7 +19,7 @@ _NUMBERS: Final = (
 )
 
 
-class Said:
+class Mentions:
     """What somebody said, in a form in which values are found in it."""
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -30,11 +30,11 @@ class Said:
     def says(self, value: str | None) -> bool:
         """Say whether a value stands there, articles and the like left aside.
 
-        >>> Said(["a table for four at 8:15 at the nightclub"]).says("08:15")
+        >>> Mentions(["a table for four at 8:15 at the nightclub"]).says("08:15")
         True
-        >>> Said(["a table for four at 8:15 at the nightclub"]).says("night club")
+        >>> Mentions(["a table for four at 8:15 at the nightclub"]).says("night club")
         True
-        >>> Said(["a table for four at 8:15 at the nightclub"]).says("5")
+        >>> Mentions(["a table for four at 8:15 at the nightclub"]).says("5")
         False
         """
         wanted = "".join(content(value or ""))
