@@ -98,7 +98,7 @@ def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
     )
     many = markdown_text({**report, "weaknesses": report["weaknesses"] * 12})
     assert "the first 10 of 12." in many
-    assert many.count("| A word is mistyped") == 10
+    assert many.count("| The word for a value") == 10
     del report["weaknesses"]  # as in reports of earlier versions
     assert "Weaknesses" not in markdown_text(report)
 
