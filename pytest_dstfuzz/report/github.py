@@ -219,7 +219,8 @@ def _weaknesses(view: View) -> Iterator[str]:
     yield "| weakness | how often | here | plainest example | changed |"
     yield "| --- | --- | --- | --- | --- |"
     for card in found.cards[:MOST]:
-        texts = [escape(shorten(text, _LONGEST)) for text in (card.title, card.often, card.counts)]
+        named = f"{card.title} ({card.id})"
+        texts = [escape(shorten(text, _LONGEST)) for text in (named, card.often, card.counts)]
         yield f"| {' | '.join([*texts, *_shown(card.turn, card.variant)])} |"
     yield ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -90,11 +91,11 @@ def test_weaknesses_come_before_violations(sampled: list[TurnResult]) -> None:
     place = lines.index("### Weaknesses")
     assert place < lines.index("### The plainest violations")
     assert lines[place + 2].endswith("ranked by the failures that they cause in 1,000 user turns.")
-    assert lines[place + 6] == (
+    assert html.unescape(lines[place + 6]) == (
         "| The word for a value is damaged, and the value is lost or goes to a sibling slot "
-        "| about 2 of 1,000 user turns | 2 violations in 2 turns "
+        "(cue-word-41bf47) | about 2 of 1,000 user turns | 2 violations in 2 turns "
         "| i am <del>leaving</del><ins>leaivng</ins> on friday from ely "
-        "| train&#45;day&#58; friday &#45;&#62; none |".replace("&#45;", "-")
+        "| train-day: friday -> none |"
     )
     many = markdown_text({**report, "weaknesses": report["weaknesses"] * 12})
     assert "the first 10 of 12." in many
