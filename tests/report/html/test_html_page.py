@@ -243,7 +243,7 @@ def test_weaknesses_of_private_dialogues(results: list[TurnResult]) -> None:
     hidden = list(map(redacted, results))
     report = build_report(hidden, summarise(hidden), Settings(), INFO, weaknesses=found)
     for text in (html_text(report), markdown_text(report)):
-        assert "mistyped" in text
+        assert found[0].description[1:].partition(",")[0] in text
         assert not re.search("leaving|leaivng|friday", text)
     assert "<dt>words</dt>" not in html_text(report)
     assert "<dt>slots</dt><dd>train-day</dd>" in html_text(report)
