@@ -74,6 +74,16 @@ def test_a_sheet_has_one_violation_a_dialogue_and_nothing_of_our_groups(
     assert sorted(path.name for path in folders[0].iterdir()) == ["INSTRUCTIONS.md", "sheet.jsonl"]
 
 
+def test_another_sheet_can_have_other_dialogues(folders: tuple[Path, Path], tmp_path: Path) -> None:
+    seen = sheet.dialogues_of(folders[1] / "ids.tsv")
+    assert len(seen) == 9
+    arguments = ["--data", "sample", "--model", f"{__name__}:track", "--each", "9"]
+    arguments += ["--variants", "3", "--output", str(tmp_path), "--key", str(tmp_path)]
+    assert sheet.main([*arguments, "--without", str(folders[1] / "ids.tsv")]) == 0
+    assert sheet.dialogues_of(tmp_path / "ids.tsv").isdisjoint(seen)
+    assert sheet.main([*arguments, "--without", str(tmp_path / "sheet.jsonl")]) == 2
+
+
 def test_groups_are_compared_over_all_rows_and_by_tracker(
     folders: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

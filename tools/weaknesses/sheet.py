@@ -6,12 +6,14 @@ same violations as results, and ``ids.tsv``, which alone is for the repository: 
 sentences of the data.
 
 Dialogues come in an order that the seed gives, and of each that breaks one violation is drawn,
-until there are as many of each tracker as are asked for. Nobody sees them before.
+until there are as many of each tracker as are asked for. Nobody sees them before. A second sheet
+has no dialogue of a first one that `--without` names, whose labels the grouping was chosen on.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -24,7 +26,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.report.edits import earlier_edits, mark_edits
@@ -74,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--variants", type=int, default=4, help="of each turn")
     parser.add_argument("--validity", default="natural")
     parser.add_argument("--seed", type=int, default=0, help="of dialogues, variants and the draw")
+    parser.add_argument("--without", type=Path, help="ids.tsv of a sheet with other dialogues")
     parser.add_argument("--output", type=Path, required=True, help="folder of the sheet")
     parser.add_argument("--key", type=Path, required=True, help="folder of the key")
     options = parser.parse_args(arguments)
@@ -88,6 +91,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def make(options: argparse.Namespace) -> None:
     """Write the sheet and its key."""
     data = load_dialogues(options.data, options.split)
+    if options.without is not None:
+        seen = dialogues_of(options.without)
+        kept = tuple(one for one in data.dialogues if one.id not in seen)
+        data = replace(data, dialogues=kept)
     found: list[tuple[str, TurnResult]] = []
     for model in options.model:
         settings = Settings.of(
@@ -112,10 +119,20 @@ def make(options: argparse.Namespace) -> None:
     ]
     write_text(options.output / "sheet.jsonl", "".join(f"{line}\n" for line in lines))
     write_text(options.output / "INSTRUCTIONS.md", INSTRUCTIONS)
-    kept = [{"row": n, "tracker": m, "turn": t.to_json()} for n, (m, t) in enumerate(rows, 1)]
-    write_text(options.key / "violations.json", json.dumps(kept))
+    results = [{"row": n, "tracker": m, "turn": t.to_json()} for n, (m, t) in enumerate(rows, 1)]
+    write_text(options.key / "violations.json", json.dumps(results))
     ids = [f"{n}\t{m}\t{t.id}\t{t.variants[0].index}\n" for n, (m, t) in enumerate(rows, 1)]
     write_text(options.key / "ids.tsv", "".join(["row\ttracker\tturn\tvariant\n", *ids]))
+
+
+def dialogues_of(ids: Path) -> frozenset[str]:
+    """Return the dialogues that the violations of an ``ids.tsv`` are of."""
+    try:
+        with ids.open(encoding="utf-8", newline="") as lines:
+            turns = [row["turn"] for row in csv.DictReader(lines, delimiter="\t")]
+    except (OSError, KeyError, ValueError) as error:
+        raise DataError(f"{ids} is no list of ids: {error}") from None
+    return frozenset(turn.rpartition("-t")[0].rpartition("-")[2] for turn in turns)
 
 
 def draw(tracker: Tracker, data: DialogueSet, settings: Settings, wanted: int) -> list[TurnResult]:
