@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_dstfuzz.cli.command import Command, print_page, terminal_page
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.printable import counted, printable
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.regressions.corpus import Corpus
@@ -25,11 +25,12 @@ _STATES = ("open", "accepted")
 def _list_options(parser: Parser) -> None:
     _ids(parser, "*")
     parser.option("--status", choices=_STATES, help="only those that are open, or accepted")
+    parser.option("--weakness", metavar="ID", help="only those of this weakness, or its start")
     _folder(parser)
 
 
 def _accept_options(parser: Parser) -> None:
-    parser.add_argument("id", metavar="ID", help="of the violation, or its start")
+    parser.add_argument("id", metavar="ID", help="of the violation or of a weakness, or its start")
     parser.option("--reason", metavar="TEXT", required=True, help="why it may stay")
     _folder(parser)
 
@@ -63,11 +64,28 @@ def _folder(parser: Parser) -> None:
 
 def _accept(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.regressions.corpus import accepted, update_corpus  # noqa: PLC0415
+    from pytest_dstfuzz.regressions.corpus import (  # noqa: PLC0415
+        accepted,
+        accepted_weakness,
+        full_id,
+        update_corpus,
+    )
 
-    for path, names in _find_ids(_read_corpora(given.regressions), [given.id]).items():
-        update_corpus(path, partial(accepted, name=names[0], reason=given.reason))
-        print(printable(f"accepted {names[0]} in {path}"))
+    corpora = _read_corpora(given.regressions)
+    weaknesses = _weaknesses(corpora)
+    violations = {name for corpus in corpora.values() for name in corpus}
+    name = full_id({*violations, *weaknesses}, given.id)
+    if name not in weaknesses:
+        for path in _find_ids(corpora, [name]):
+            update_corpus(path, partial(accepted, name=name, reason=given.reason))
+            print(printable(f"accepted {name} in {path}"))
+        return
+    for path in weaknesses[name]:
+        _, after = update_corpus(
+            path, partial(accepted_weakness, weakness=name, reason=given.reason)
+        )
+        count = sum(entry.weakness == name for entry in after.values())
+        print(printable(f"accepted the weakness {name} in {path}: {counted(count, 'violation')}"))
 
 
 def _retire(given: Namespace) -> None:
@@ -118,8 +136,15 @@ def _add(output: Path, chosen: Sequence[Regression]) -> None:
 
 
 def _list(given: Namespace) -> None:
+    from pytest_dstfuzz.regressions.corpus import full_id  # noqa: PLC0415 - as above
+
     page = terminal_page()
     corpora = _read_corpora(given.regressions)
+    weakness = (
+        None
+        if given.weakness is None
+        else full_id(_weaknesses(corpora), given.weakness, "weakness")
+    )
     wanted = (
         _find_ids(corpora, given.ids)
         if given.ids
@@ -127,13 +152,48 @@ def _list(given: Namespace) -> None:
     )
     for path, names in wanted.items():
         entries = [corpora[path][name] for name in names]
+        if weakness is not None:
+            entries = [entry for entry in entries if entry.weakness == weakness]
         shown = [entry for entry in entries if given.status in (None, entry.status)]
         page.gap()
-        accepted = sum(entry.status == "accepted" for entry in entries)
-        page.line(f"{path}: {len(entries) - accepted} open, {accepted} accepted")
-        for entry in shown:
-            _show(page, entry, whole=bool(given.ids))
+        page.line(f"{path}: {_states(entries)}")
+        for name, group in _by_weakness(shown):
+            page.gap()
+            page.line(f"{_described(name)} ({_states(group)})", "heading")
+            for entry in group:
+                _show(page, entry, whole=bool(given.ids))
     print_page(page)
+
+
+def _states(entries: Sequence[Regression]) -> str:
+    accepted = sum(entry.status == "accepted" for entry in entries)
+    return f"{len(entries) - accepted} open, {accepted} accepted"
+
+
+def _by_weakness(entries: Sequence[Regression]) -> list[tuple[str, list[Regression]]]:
+    """Return violations by the ids of their weaknesses, those that have none at the end."""
+    groups: dict[str, list[Regression]] = {}
+    for entry in entries:
+        groups.setdefault(entry.weakness, []).append(entry)
+    return sorted(groups.items(), key=lambda item: (not item[0], item[0]))
+
+
+def _described(weakness: str) -> str:
+    """Return the id of a weakness and what it is, as far as that is known."""
+    from pytest_dstfuzz.weaknesses.keys import key_of_id  # noqa: PLC0415 - needs numpy
+    from pytest_dstfuzz.weaknesses.triage import description  # noqa: PLC0415 - as above
+
+    key = key_of_id(weakness)
+    return f"{weakness}: {description(key)}" if key else weakness or "of a weakness not known"
+
+
+def _weaknesses(corpora: Mapping[Path, Corpus]) -> dict[str, list[Path]]:
+    """Return the weaknesses of which violations are remembered, and in which files."""
+    found: dict[str, list[Path]] = {}
+    for path, corpus in corpora.items():
+        for name in {entry.weakness for entry in corpus.values() if entry.weakness}:
+            found.setdefault(name, []).append(path)
+    return found
 
 
 def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
@@ -184,16 +244,18 @@ COMMANDS = (
         """\
   dstfuzz regressions                                    all of them, a line each
   dstfuzz regressions --status open                      those that fail the build
+  dstfuzz regressions --weakness cue-word                those of one weakness
   dstfuzz regressions 3f2a                               what was said at one, and what changed""",
         _list_options,
         _list,
     ),
     Command(
         "accept",
-        "keep a remembered violation from failing the build, for a reason",
+        "keep a remembered violation, or a weakness, from failing the build, for a reason",
         "the regressions are as they were",
         """\
-  dstfuzz accept 3f2a9c0b1d --reason 'nobody types this to our bot'""",
+  dstfuzz accept 3f2a9c0b1d --reason 'nobody types this to our bot'
+  dstfuzz accept offer-wavers --reason 'we confirm'      all of a weakness, found later as well""",
         _accept_options,
         _accept,
     ),

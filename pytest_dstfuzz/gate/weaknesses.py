@@ -21,6 +21,7 @@ from pytest_dstfuzz.gate.pairing import Pairing
 from pytest_dstfuzz.gate.verdict import Gate, LimitFinding, Verdict
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
+from pytest_dstfuzz.weaknesses.keys import key_of_id
 
 #: Ids that a sentence names.
 _MOST_NAMES: Final = 5
@@ -37,6 +38,9 @@ def compare_weaknesses(
     figures: dict[str, Any] = {"reason": "", "caveat": "", "new": [], "fixed": [], "common": []}
     if baseline.weaknesses is None:
         reason = "the baseline is of an earlier pytest-dstfuzz, which kept none"
+        return figures | {"reason": reason}
+    if any(key_of_id(each.id) is None for each in baseline.weaknesses):
+        reason = "the baseline is of another pytest-dstfuzz, which grouped violations otherwise"
         return figures | {"reason": reason}
     now = [KnownWeakness.of(each) for each in find_weaknesses(session.results)]
     before, after = {each.id: each for each in baseline.weaknesses}, {each.id: each for each in now}

@@ -24,10 +24,12 @@ from pytest_dstfuzz.plugin.selection import uses_fixtures
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.corpus import (
     FOLDER,
+    MOST_OF_ONE,
     Corpus,
     corpus_path,
     one,
     read_corpus,
+    reasons_by_weakness,
     remembered,
     update_corpus,
 )
@@ -126,7 +128,11 @@ class RegressionCorpus:
     def why_accepted(self, result: TurnResult, relation: str) -> str:
         """Return why all violations of a turn may stay, ``""`` where one of them may not."""
         reasons: dict[str, None] = {}
+        whole = reasons_by_weakness(self.corpus)
         for entry in self._found(result, relation):
+            if entry.weakness in whole:
+                reasons[whole[entry.weakness]] = None
+                continue
             known = self.corpus.get(entry.id)
             # What was accepted is that these slots change, and no others.
             if known is None or known.status != "accepted" or entry.slots - known.slots:
@@ -161,7 +167,8 @@ class RegressionCorpus:
                 for c in entry.changed
             ]
             known = {"status": entry.status, "reason": show(entry.reason), "turn": entry.turn}
-            found.append({"id": name, **known, "changed": changed, "outcome": outcome})
+            more = {"changed": changed, "outcome": outcome, "weakness": entry.weakness}
+            found.append({"id": name, **known, **more})
         return found
 
     def _said_of(self, name: str, outcome: str) -> StyledLine:
@@ -176,14 +183,16 @@ class RegressionCorpus:
         """Add what was found to the file as it is now: others may have changed it meanwhile."""
         results = self._results.with_relations(self._context.data)
         found = [entry for relation, one in results for entry in self._found(one, relation)]
-        new = 0
+        new = left = 0
         try:
             if found:
                 before, after = update_corpus(self.path, lambda known: remembered(known, found))
                 new = len(after) - len(before)
+                left = len({entry.id for entry in found}.difference(after))
         except UserError as error:
             return StyledLine(f"failed: nothing was remembered: {error}", "bad")
-        return StyledLine(f"{new} new violations were remembered in {self.path}")
+        more = f"; {left} more are of weaknesses of which {MOST_OF_ONE} are" if left else ""
+        return StyledLine(f"{new} new violations were remembered in {self.path}{more}")
 
     def _found(self, result: TurnResult, relation: str) -> Iterator[Regression]:
         dialogue = self._dialogues[result.dialogue_id]
@@ -236,6 +245,8 @@ class DstRegression:
             lines += ["", f"  accepted: {why} (without --dst-replay it fails no build)"]
         else:
             lines += ["", f"  to accept it: dstfuzz accept {self.entry.id} --reason '...'"]
+            if weakness := self.entry.weakness:
+                lines.append(f"  or its weakness: dstfuzz accept {weakness} --reason '...'")
         return printable("\n".join(lines))
 
 

@@ -7,16 +7,17 @@ file, merges what it has to say, and writes it.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.files import locked, read_text, write_text
 from pytest_dstfuzz.json_data import parse_json
-from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.printable import counted, listed
 from pytest_dstfuzz.regressions.regression import Regression
 
 #: Where corpora are, seen from the root of a project.
@@ -26,6 +27,9 @@ FOLDER: Final = Path(".dstfuzz", "regressions")
 _MERGE_MARKS: Final = ("<<<<<<< ", "||||||| ", "=======", ">>>>>>> ")
 #: Ids that a message lists.
 _MOST_NAMES: Final = 10
+
+#: Violations of one weakness that are remembered: the plainest. One hole is not to fill the file.
+MOST_OF_ONE: Final = 5
 
 #: Id -> violation, sorted by id.
 Corpus = Mapping[str, Regression]
@@ -77,23 +81,66 @@ def remembered(corpus: Corpus, found: Iterable[Regression]) -> Corpus:
     """Return a corpus with what was found now.
 
     What is in it already stays as it is; an open violation that changes other slots now, as
-    after a slot was renamed, is also about these.
+    after a slot was renamed, is also about these. Of one weakness only `MOST_OF_ONE` are added,
+    less those that are in it; what was accepted by itself does not count.
     """
-    merged = dict(_merged([*corpus.values(), *(found := list(found))]))
-    for entry in found:
-        known = merged[entry.id]
-        if known.status == "open" and entry.slots - known.slots:
-            new = [change for change in entry.changed if change.slot not in known.slots]
-            merged[entry.id] = replace(known, changed=(*known.changed, *new))
-    return merged
+    merged = dict(corpus)
+    counts = Counter(
+        entry.weakness
+        for entry in corpus.values()
+        if entry.status == "open" or entry.scope == "weakness"
+    )
+    for entry in sorted(found, key=_plainness):
+        if (known := merged.get(entry.id)) is not None:
+            merged[entry.id] = _seen_again(known, entry)
+        elif not entry.weakness or counts[entry.weakness] < MOST_OF_ONE:
+            merged[entry.id] = entry
+            counts[entry.weakness] += 1
+    return _merged(merged.values())
+
+
+def _seen_again(known: Regression, entry: Regression) -> Regression:
+    known = replace(known, weakness=known.weakness or entry.weakness)
+    if known.status == "accepted" or not entry.slots - known.slots:
+        return known
+    new = [change for change in entry.changed if change.slot not in known.slots]
+    return replace(known, changed=(*known.changed, *new))
+
+
+def _plainness(entry: Regression) -> tuple[int, int, str]:
+    """Order violations: the fewest edits first, then the shortest utterance."""
+    return (len(entry.edits), len(entry.exchanges[-1].seen), entry.id)
 
 
 def accepted(corpus: Corpus, name: str, reason: str) -> Corpus:
     """Return a corpus in which a violation is accepted."""
-    if not reason.strip():
-        raise UserError("accepting a violation takes a reason: --reason 'why it may stay'")
+    _check_reason(reason)
     entry = replace(one(corpus, name), status="accepted", reason=reason.strip())
     return {**corpus, entry.id: entry}
+
+
+def accepted_weakness(corpus: Corpus, weakness: str, reason: str) -> Corpus:
+    """Return a corpus in which a weakness is accepted: its violations, those to come as well."""
+    _check_reason(reason)
+    known: dict[str, Any] = {"status": "accepted", "reason": reason.strip(), "scope": "weakness"}
+    return {
+        name: replace(entry, **known) if entry.weakness == weakness else entry
+        for name, entry in corpus.items()
+    }
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise UserError("accepting a violation takes a reason: --reason 'why it may stay'")
+
+
+def reasons_by_weakness(corpus: Corpus) -> dict[str, str]:
+    """Return the weaknesses that are accepted as a whole, and why each may stay."""
+    return {
+        entry.weakness: entry.reason
+        for entry in corpus.values()
+        if entry.weakness and entry.status == "accepted" and entry.scope == "weakness"
+    }
 
 
 def without(corpus: Corpus, names: Iterable[str]) -> Corpus:
@@ -107,31 +154,46 @@ def one(corpus: Corpus, name: str) -> Regression:
     return corpus[full_id(corpus, name)]
 
 
-def full_id(known: Iterable[str], start: str) -> str:
-    """Return the one id that begins with ``start``."""
+def full_id(known: Iterable[str], start: str, kind: str = "regression") -> str:
+    """Return the one id that begins with ``start``; messages call what it is of ``kind``."""
     names = sorted(known)
     found = [name for name in names if start and name.startswith(start)]
     if len(found) > 1 and start not in found:
         raise UserError(
-            f"{start!r} is the start of {len(found)} regressions, give more of it: "
+            f"{start!r} is the start of {counted(len(found), kind)}, give more of it: "
             f"{listed(found, _MOST_NAMES)}"
         )
     if not found:
         if len(names) <= _MOST_NAMES:
-            raise unknown_name("regression", start, names)
+            raise unknown_name(kind, start, names)
         guess = nearest(start, names)
         hint = f" Did you mean {guess!r}?" if guess else ""
         valid = listed(names, _MOST_NAMES)
         raise UserError(
-            f"unknown regression {start!r}.{hint} Valid: {valid} (dstfuzz regressions lists them)."
+            f"unknown {kind} {start!r}.{hint} Valid: {valid} (dstfuzz regressions lists them)."
         )
     return found[0]
 
 
 def _merged(found: Iterable[Regression]) -> Corpus:
-    """Return each violation once, by id: the first of equals, but one that is accepted wins."""
+    """Return each violation once, by id: the first of equals, but one that is accepted wins.
+
+    What is open of a weakness that is accepted as a whole is accepted with it.
+    """
     kept: dict[str, Regression] = {}
     for entry in found:
-        if entry.id not in kept or (entry.status, kept[entry.id].status) == ("accepted", "open"):
+        if entry.id not in kept or _extent(entry) > _extent(kept[entry.id]):
             kept[entry.id] = entry
+    for weakness, reason in reasons_by_weakness(kept).items():
+        opened = [entry for entry in kept.values() if _extent(entry) == 0]
+        kept |= accepted_weakness(
+            {entry.id: entry for entry in opened if entry.weakness == weakness}, weakness, reason
+        )
     return dict(sorted(kept.items(), key=itemgetter(0)))
+
+
+def _extent(entry: Regression) -> int:
+    """How much is accepted: nothing, a violation, or its weakness."""
+    if entry.status == "open":
+        return 0
+    return 2 if entry.scope == "weakness" else 1

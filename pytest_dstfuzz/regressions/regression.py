@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
@@ -14,9 +14,13 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Ex
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.relations.relation import Relation, relation_by_name
+from pytest_dstfuzz.weaknesses.keys import read
+from pytest_dstfuzz.weaknesses.retold import Heard, weakness_of
 
 #: ``accepted``: it is known, and fails no build.
 Status = Literal["open", "accepted"]
+#: What was accepted: this violation alone, or all of its weakness.
+Scope = Literal["violation", "weakness"]
 #: What became of it: ``failed`` = the tracker gave no prediction, ``unasked`` = the budget ended.
 Replayed = Literal["broken", "fixed", "failed", "unasked"]
 _DIGITS = 10
@@ -55,6 +59,9 @@ class Regression:
     reason: str = ""
     #: What slots and values of the states were brought to.
     normalisation: str = "plain"
+    #: Id of its weakness; ``""`` where that is not known, as of some lines of earlier versions.
+    weakness: str = ""
+    scope: Scope = "violation"
 
     @classmethod
     def of(
@@ -86,6 +93,7 @@ class Regression:
             ),
             label=turn.label,
             normalisation=normalisation,
+            weakness=read(turn, variant).key.id,
         )
 
     @property
@@ -134,6 +142,8 @@ class Regression:
             "id": self.id,
             "status": self.status,
             "reason": self.reason,
+            **({"scope": self.scope} if self.scope != "violation" else {}),
+            "weakness": self.weakness,
             "turn": self.turn,
             "relation": self.relation,
             "normalisation": self.normalisation,
@@ -177,7 +187,11 @@ class Regression:
             status="accepted" if line.status == "accepted" else "open",
             reason=line.reason,
             normalisation=line.normalisation,
+            scope=line.scope,
         )
+        said = [Heard(*one) for one in found.exchanges]
+        weakness = line.weakness or weakness_of(len(line.edits), said, line.changed)
+        found = replace(found, weakness=weakness)
         if found.id != line.id:
             raise ValueError(f"the texts are not those of {line.id!r}: they make {found.id!r}")
         return found
@@ -198,9 +212,11 @@ class _Line:
     id: str
     status: str
     reason: str
+    scope: Scope = "violation"
+    #: Files of earlier versions do not say it, nor the normalisation.
+    weakness: str = ""
     turn: str
     relation: str
-    #: Files of earlier versions do not say it.
     normalisation: str = "plain"
     changed: tuple[ChangedSlot, ...]
     edits: tuple[str, ...]

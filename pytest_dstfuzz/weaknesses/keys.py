@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.weaknesses.changed import Scene, traits_of
-from pytest_dstfuzz.weaknesses.mechanisms import mechanism_of
+from pytest_dstfuzz.weaknesses.mechanisms import OTHER, RULES, mechanism_of
 
 _DIGITS: Final = 6
 
@@ -42,7 +42,20 @@ class Reading(NamedTuple):
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
     """Return key, words and slot of a violation; they depend on it alone."""
-    scene = Scene.of(turn, variant)
+    return read_scene(Scene.of(turn, variant))
+
+
+def read_scene(scene: Scene) -> Reading:
+    """Return the same of what is known about a violation."""
     name, number = mechanism_of([traits_of(change, scene) for change in scene.changed])
     slot = scene.changed[number].slot if scene.changed else ""
     return Reading(Key(name), scene.edited.words, slot)
+
+
+def key_of_id(name: str) -> Key | None:
+    """Return the key whose id this is; ``None`` where no violation of this version has the id.
+
+    >>> key_of_id("cue-word-41bf47")
+    Key(mechanism='cue-word')
+    """
+    return next((key for key in map(Key, (*RULES, OTHER)) if key.id == name), None)

@@ -53,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"perturb.value_index", "campaign"},
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"},
-    "regressions": BASE | {"dialogue", "relations", "campaign"},
+    "regressions": BASE | {"dialogue", "relations", "campaign", "weaknesses"},
     "gate": BASE | {"dialogue.dialogues", "campaign", "weaknesses"},
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
     "testing": BASE | {"dialogue", "trackers"},
@@ -77,7 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"weaknesses", "gate", "regressions", "testing"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"research", "training", "audit", "regressions", "noise"},
+    | {"research", "training", "audit", "regressions", "noise", "weaknesses"},
 }
 
 #: The one way from a campaign to the agent, which runs without torch.

@@ -189,6 +189,15 @@ def test_a_baseline_of_an_earlier_version_is_read_and_has_no_weaknesses(tmp_path
     )
 
 
+def test_a_baseline_that_groups_otherwise_is_not_compared() -> None:
+    old = saved(run("hha", "hha"))
+    assert old.weaknesses is not None
+    other = replace(old, weaknesses=(replace(old.weaknesses[0], id="typo-time-bee1b3"),))
+    judgement = compared(other, run("hha", "hha"), 0)
+    assert finding(judgement)[0] == "inconclusive"
+    assert figures(judgement)["reason"].endswith("which grouped violations otherwise")
+
+
 def test_a_file_gives_back_its_weaknesses_and_a_broken_one_is_named(tmp_path: Path) -> None:
     path = tmp_path / "base.json"
     one = saved(run("han", "hha"))
