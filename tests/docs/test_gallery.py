@@ -14,6 +14,8 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.tracker import Tracker
+from pytest_dstfuzz.weaknesses.keys import key_of_id
+from pytest_dstfuzz.weaknesses.triage import description
 from tools.docs.gallery import RUN, SHOWN, page
 
 SHOWN_ONE = re.compile(
@@ -63,6 +65,16 @@ def test_each_weakness_is_there(name: str) -> None:
 def tracker(name: str) -> Tracker:
     """The shipped tracker of that name."""
     return resolve_tracker(name.lower(), batch_size=8)
+
+
+def test_the_page_has_the_words_of_this_version() -> None:
+    page_text = texts()["gallery/weaknesses.md"]
+    shown = re.findall(r"^### \w+ \d+: (.*)\n\n.* Id: `([\w-]+)`\.", page_text, re.MULTILINE)
+    assert len(shown) == 2 * SHOWN
+    for title, name in shown:
+        key = key_of_id(name)
+        assert key is not None, f"{name} is gone: make the page again"
+        assert title == description(key)
 
 
 def test_the_page_of_a_run() -> None:
