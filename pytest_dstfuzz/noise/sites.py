@@ -70,9 +70,9 @@ class Changes:
         return {change.put_into(self.text): change.weight for change in self.changes}
 
     @cached_property
-    def longer(self) -> frozenset[int]:
-        """By how many characters they make the text longer."""
-        return frozenset(len(text) - len(self.text) for text in self.texts)
+    def longer(self) -> tuple[int, ...]:
+        """By how many characters they make the text longer, sorted."""
+        return tuple(sorted({len(text) - len(self.text) for text in self.texts}))
 
     @property
     def weight(self) -> float:
@@ -107,10 +107,6 @@ def distinct(text: str, changes: Iterable[Change], *, of_word: bool = False) -> 
     return Changes(text, found, of_word)
 
 
-#: With how many characters a text may begin with what a site comes out as -> how likely.
-Reading = Mapping[int, float]
-
-
 @dataclass(frozen=True)
 class Site:
     """A part of an utterance that takes at most one slip."""
@@ -129,11 +125,10 @@ class Site:
     @cached_property
     def weight(self) -> float:
         """Expected slips at slip rate 1; without those that are not allowed."""
-        return self._reach[-1] if self._reach else 0.0
-
-    @cached_property
-    def _reach(self) -> tuple[float, ...]:
-        return tuple(accumulate([part.weight for _, part in self.parts]))
+        total = 0.0
+        for _, part in self.parts:
+            total += part.weight
+        return total
 
     def given(self, found: Sequence[Kept]) -> Site:
         """Return the site given that of each of its parts no changes happen but those kept."""
@@ -166,13 +161,6 @@ class Site:
             for at, part in self.parts
             for made, weight in part.texts.items()
         }
-
-    @cached_property
-    def lengths(self) -> tuple[int, ...]:
-        """How long it can come out."""
-        clean = self.end - self.start
-        longer = frozenset({0}).union(*[part.longer for _, part in self.parts])
-        return tuple(sorted([clean + more for more in longer]))
 
     def _factor(self, rate: float) -> float:
         both = self.weight + self._lost
@@ -207,23 +195,16 @@ class Site:
             return 1.0 - self.probability(rate)
         return self.share(rate) * self.weight_of(text)
 
-    def readings(self, text: str, rate: float) -> Reading:
-        """Return with how many characters a text may begin with what the site comes out as."""
-        reach = self.lengths[-1]
-        if text[:reach] != self.utterance[self.start : self.start + reach]:
-            return self._readings(text[:reach], rate)
-        # Nearly always: slips are few.
-        if rate not in self._clean_readings:
-            self._clean_readings[rate] = self._readings(text[:reach], rate)
-        return self._clean_readings[rate]
-
     @cached_property
-    def _clean_readings(self) -> dict[float, Reading]:
-        return {}
+    def longest(self) -> int:
+        """How long it can come out."""
+        longer = [part.longer[-1] for _, part in self.parts]
+        return self.end - self.start + max([0, *longer])
 
-    def _readings(self, text: str, rate: float) -> Reading:
+    def readings(self, text: str, rate: float) -> Mapping[int, float]:
+        """Return with how many characters a text may begin with the site -> how likely."""
         share, size = self.share(rate), self.end - self.start
-        found = {size: 1.0 - self.probability(rate)} if text.startswith(self.clean) else {}
+        found = {size: 1.0 - share * self.weight} if text.startswith(self.clean) else {}
         for at, part in self.parts:
             head, tail = self._around(at, part)
             if not text.startswith(head):
@@ -243,9 +224,10 @@ class Site:
             return None
         place = number / share
         # The last one where rounding says that none is left.
-        index = min(bisect_right(self._reach, place), len(self._reach) - 1)
+        reach = tuple(accumulate([part.weight for _, part in self.parts]))
+        index = min(bisect_right(reach, place), len(reach) - 1)
         offset, part = self.parts[index]
-        place -= self._reach[index - 1] if index else 0.0
+        place -= reach[index - 1] if index else 0.0
         inside = min(bisect_right(part.sums, place), len(part.sums) - 1)
         return self._slip(offset, part.changes[inside])
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -63,11 +63,12 @@ class NoisyUtterance:
             return 0.0 if text == self.text else -math.inf
         reached = {0: 1.0}
         log_scale = 0.0
-        for site in self.sites:
-            further: defaultdict[int, float] = defaultdict(float)
+        for number, site in enumerate(self.sites):
+            further: dict[int, float] = {}
             for at, probability in reached.items():
-                for length, chance in site.readings(text[at:], rate).items():
-                    further[at + length] += probability * chance
+                readings = self._readings(number, text[at : at + site.longest], rate)
+                for length, chance in readings.items():
+                    further[at + length] = further.get(at + length, 0.0) + probability * chance
             if not further:
                 return -math.inf
             # Kept near 1: the product over a long utterance would be too small for a float.
@@ -76,6 +77,11 @@ class NoisyUtterance:
             reached = {at: probability / top for at, probability in further.items()}
         found = reached.get(len(text), 0.0)
         return math.log(found) + log_scale if found else -math.inf
+
+    @cached_property
+    def _readings(self) -> Callable[[int, str, float], Mapping[int, float]]:
+        """Read the text from a site on; of most sites it is the same in all variants."""
+        return lru_cache(maxsize=1 << 9)(lambda number, *ahead: self.sites[number].readings(*ahead))
 
     def draw(self, generator: np.random.Generator, rate: float) -> tuple[Edit, ...]:
         """Draw what a person makes of it at a slip rate; no edits where nothing slips.

@@ -89,6 +89,8 @@ class Draft(NamedTuple):
     open_end: int
     #: Words that may still be touched; edits of touched words are free.
     quota: int
+    #: Operators that any of its tokens had slips of when it was clean.
+    slipping: frozenset[tuple[str, str]] = frozenset()
 
     def opening(self, index: int) -> int:
         """Return what may be put before the word ``index``, at the end for their number."""
@@ -153,7 +155,7 @@ def _made(
     """Return the draft in which ``edit`` led to other tokens."""
     text = draft.text[: edit.start] + edit.after + draft.text[edit.end :]
     tail = draft.tail if tail is None else tail
-    return EditResult(Draft(text, tokens, tail, draft.open_end, quota), edit)
+    return EditResult(Draft(text, tokens, tail, draft.open_end, quota, draft.slipping), edit)
 
 
 def pick(parameter: float, count: int) -> int:

@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import PROFILES, VALIDITIES, VariantSettings
@@ -204,7 +204,10 @@ class Perturber:
             return Source(utterance, parts, mask, draft, different, limit)
         support = self._support.of(utterance, parts, mask)
         pairs = zip(draft.tokens, support.slips, strict=True)
-        draft = draft._replace(tokens=tuple(token._replace(slips=found) for token, found in pairs))
+        draft = draft._replace(
+            tokens=tuple([token._replace(slips=found) for token, found in pairs]),
+            slipping=frozenset(chain.from_iterable(support.slips)),
+        )
         return Source(utterance, parts, mask, draft, different, limit, support)
 
     def apply(self, source: Source, action: Action) -> Variant:

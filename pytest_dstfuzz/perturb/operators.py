@@ -169,13 +169,14 @@ def _slippable(draft: Draft, used: UsedOperator) -> Iterator[Typos]:
     """Yield the words at which the noise model has slips of an operator, with those slips."""
     tokens, name = draft.tokens, used.names
     joins = used.operator.kind == "join"
-    if draft.quota < 1 + joins:
+    if name not in draft.slipping or draft.quota < 1 + joins:
         return
     for index, token in enumerate(tokens):
-        if token.touched or name not in token.slips or (joins and not token.open):
+        slips = token.slips.get(name)
+        if slips is None or token.touched or (joins and not token.open):
             continue
-        places, inside = token.slips[name]
-        if not inside:
+        places = slips.places
+        if not slips.inside:
             at = draft.start(index)
             # Edits of words beside it may have taken away what a slip is about.
             places = tuple(
