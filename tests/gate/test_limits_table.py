@@ -60,6 +60,15 @@ def test_expected_failures_are_a_number_of_1000_turns(
     assert not rise.without_baseline.given
 
 
+def test_new_weaknesses_are_a_whole_number_of_a_session_with_a_baseline(tmp_path: Path) -> None:
+    gates = read(tmp_path, "[tool.dstfuzz.gates]\nmax-new-weaknesses = 2\n")
+    assert gates.whole == Limits(max_new_weaknesses=2)
+    assert gates.of_violations
+    assert not gates.without_baseline.given
+    with pytest.raises(UserError, match=r"new-weaknesses: .* must be a whole number"):
+        read(tmp_path, "[tool.dstfuzz.gates]\nmax-new-weaknesses = '1.5'\n")
+
+
 @pytest.mark.parametrize("text", ["", "[tool.other]\nx = 1\n", "[tool.dstfuzz.gates]\n"])
 def test_without_limits_there_is_no_gate(tmp_path: Path, text: str) -> None:
     assert not read(tmp_path, text).given

@@ -17,8 +17,10 @@ from pytest_dstfuzz import files
 from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.regressions.corpus import (
+    MOST_OF_ONE,
     Corpus,
     accepted,
+    accepted_weakness,
     corpus_text,
     full_id,
     read_corpus,
@@ -75,6 +77,28 @@ def test_an_open_violation_is_about_every_slot_that_it_was_seen_to_change() -> N
     # To change a slot more is not what was accepted.
     known = accepted({first.id: first}, first.id, "known")
     assert remembered(known, [other]) == known
+
+
+def test_of_one_weakness_the_plainest_are_added_and_what_is_there_stays() -> None:
+    weak = [replace(entry("x" * size), weakness="w") for size in range(9, 0, -1)]
+    kept = remembered({}, weak)
+    assert sorted(len(one.exchanges[0].seen) for one in kept.values()) == [1, 2, 3, 4, 5]
+    assert remembered(remembered({}, weak[:6]), weak) == remembered({}, weak[:6])
+    # Of others there is room, and so there is where some were accepted by themselves.
+    other = replace(entry("y"), weakness="v")
+    assert len(remembered(kept, [other, entry("z")])) == MOST_OF_ONE + 2
+    known = accepted(kept, next(iter(kept)), "known")
+    assert len(remembered(known, weak)) == MOST_OF_ONE + 1
+
+
+def test_what_is_found_of_an_accepted_weakness_is_accepted() -> None:
+    first, second = (replace(entry(seen), weakness="w") for seen in "ab")
+    known = accepted_weakness(remembered({}, [first]), "w", " why ")
+    found = remembered(known, [second, replace(entry("c"), weakness="v")])
+    states = {one.exchanges[0].seen: (one.status, one.reason) for one in found.values()}
+    assert states == {"a": ("accepted", "why"), "b": ("accepted", "why"), "c": ("open", "")}
+    with pytest.raises(UserError, match="takes a reason"):
+        accepted_weakness(known, "w", " ")
 
 
 @given(st.lists(ENTRIES, max_size=8), st.randoms(use_true_random=False))
