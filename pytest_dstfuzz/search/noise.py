@@ -118,20 +118,22 @@ class Outcomes:
         In reading order, those with several slips last. The sum of their weights is, on average,
         the probability that the utterance is distorted.
         """
-        sizes = inclusion(self.chances, size)
-        if not sizes.any():
-            return ()
-        reach = np.cumsum(sizes)
-        points = rng.random() + np.arange(size)
-        hits = np.searchsorted(reach, points[points < reach[-1]], side="right")
         found = []
-        for hit in hits.tolist():
-            if hit < len(self._slips):
-                edits: tuple[Edit, ...] = (self._slips[hit].edit,)
+        for place, weight in self.draw_places(size, rng):
+            if place < len(self._slips):
+                edits: tuple[Edit, ...] = (self._slips[place].edit,)
             else:
                 edits = self._noisy.draw_several(rng, self._rate)
-            found.append(Drawn(edits, float(self.chances[hit] / sizes[hit])))
+            found.append(Drawn(edits, weight))
         return tuple(found)
+
+    def draw_places(self, size: int, rng: np.random.Generator) -> list[tuple[int, float]]:
+        """Draw a sample as places in `chances`, each with its weight."""
+        sizes = inclusion(self.chances, size)
+        reach = np.cumsum(sizes)
+        points = rng.random() + np.arange(size)
+        hits = np.searchsorted(reach, points[points < reach[-1]], side="right").tolist()
+        return [(hit, float(self.chances[hit] / sizes[hit])) for hit in hits]
 
 
 def inclusion(chances: Floats, size: int) -> Floats:

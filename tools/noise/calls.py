@@ -1,112 +1,168 @@
-"""What the search ``noise`` saves: its intervals beside those of plain sampling, by calls.
+"""What the search ``noise`` saves: calls for an interval as narrow as that of plain sampling.
 
 ::
 
-    python -m tools.noise.calls --model trade --data ../shared/data/multiwoz21 --dialogues 60
+    python -m tools.noise.calls --model trade --data ../shared/data/multiwoz21 --dialogues 30
 
-Plain sampling draws what people make of a turn, most often nothing, and asks the tracker where
-something slips. Both searches are campaigns on the same dialogues, judged by the same code.
+Plain sampling draws what people make of a turn, most often nothing, and asks the tracker about each
+different text that comes out. To compare the two without chance, every outcome with one slip is
+asked once, and ten with several: what either search would find, and how much it varies, follows.
+The width of the interval goes with the standard error over dialogues: that of the dialogues
+themselves, which no number of calls makes less, and that of the draws within the turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from statistics import fmean
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.expected import counted, expected_failures
-from pytest_dstfuzz.config.settings import build_settings
+import numpy as np
+import numpy.typing as npt
+
+from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
+from pytest_dstfuzz.campaign.engine import predictor_for
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import DstFuzzError
-from pytest_dstfuzz.search.noise import NoiseSearch
-from pytest_dstfuzz.search.protocol import (
-    NO_ACTION,
-    Feedback,
-    Proposal,
-    Search,
-    SearchTask,
-    TurnSearch,
-)
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.search.noise import Outcomes
 from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.tracker import Prediction
 
-#: Draws of a turn: of the search noise, and of plain sampling.
+Floats = npt.NDArray[np.float64]
+#: Most variants of a turn for the one, draws for the other.
 SAMPLES: Final = (3, 5, 8, 12)
-PLAIN: Final = (20, 40, 80, 160, 320)
+DRAWS: Final = 4_096
+#: Outcomes with several slips that are asked, and samples of the search to see how they vary.
+SEVERAL: Final = 10
+REPEATS: Final = 100
 
 
-class PlainSearch(Search):
-    """Draws what people make of a turn, clean or not; each draw stands for as much as any other."""
+class Known(NamedTuple):
+    """A turn of which it is known what fails."""
 
-    name = "plain"
-    by_density = True
+    dialogue: str
+    outcomes: Outcomes
+    #: Of each outcome with one slip whether it fails; of several slips, how often.
+    fails: Floats
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def turn(self, task: SearchTask) -> PlainTurn:
-        """Begin a turn."""
-        return PlainTurn(self, task)
-
-
-class PlainTurn(TurnSearch):
-    """The attempts of `PlainSearch` at one turn."""
-
-    def __init__(self, search: PlainSearch, task: SearchTask) -> None:
-        self.search = search
-        self.task = task
-
-    def propose(self, number: int, draw: int, seen: Sequence[Feedback]) -> Proposal:  # noqa: ARG002 - nothing is drawn again
-        """Return what one person makes of the turn."""
-        task, support = self.task, self.task.source.support
-        rng = task.stream(self.search.name, self.search.seed, number)
-        edits = support.noisy.draw(rng, task.perturber.noise.rate) if support else ()
-        return Proposal(task.perturber.remake(task.source, edits), NO_ACTION, 1 / task.variants)
+    @property
+    def chance(self) -> float:
+        """How likely the turn fails."""
+        return float(self.outcomes.chances @ self.fails)
 
 
-class Row(NamedTuple):
-    """Figures of a search at so many draws, over seeds."""
+class Precision(NamedTuple):
+    """How narrow an estimate is."""
 
-    search: str
-    variants: int
-    #: Contexts asked for a turn, but for the clean ones.
+    #: Contexts asked a turn, but for the clean ones.
     calls: float
-    per_1000: tuple[float, ...]
-    width: float
+    #: Variance of the mean over turns, of the draws within them.
+    within: float
 
 
-def rows(given: argparse.Namespace) -> Iterator[Row]:
-    """Run the campaigns."""
-    data = load_dialogues(given.data, given.split)
-    places = stream(given.seed, "dialogues").permutation(len(data.dialogues))[: given.dialogues]
-    data = replace(data, dialogues=tuple(data.dialogues[place] for place in sorted(places)))
-    for kind, sizes in ((NoiseSearch, SAMPLES), (PlainSearch, PLAIN)):
-        for size in sizes:
-            calls, found, widths = [], [], []
-            for seed in range(given.seeds):
-                settings = build_settings(
-                    {
-                        "validity": "natural",
-                        "attack": "non-cumulative",
-                        "variants": size,
-                        "seed": seed,
-                        "shrink": False,
-                        "turns": None,
-                    }
-                )
-                search = NoiseSearch(seed, 1) if kind is NoiseSearch else PlainSearch(seed)
-                results = Campaign(given.model, data, settings, search=search)
-                turns = [turn for turn in results if counted(turn)]
-                figures = expected_failures(turns)
-                if figures is None or figures.per_1000 is None or figures.interval is None:
-                    continue
-                calls.append(sum(turn.calls - 1 for turn in turns) / len(turns))
-                found.append(figures.per_1000)
-                widths.append(figures.interval[1] - figures.interval[0])
-            yield Row(kind.name, size, fmean(calls), tuple(found), fmean(widths))
+def known_turns(model: str, data: DialogueSet) -> Iterator[Known]:
+    """Ask a tracker about what can be made of each turn."""
+    settings = Settings.of(model=model, validity="natural", attack="non-cumulative", search="noise")
+    spec = CampaignSpec.of(settings.variant, data, load_lexicon())
+    predictor = predictor_for(settings, data, tracker_for(settings, data))
+    perturber = spec.perturber
+    for dialogue in data.dialogues:
+        contexts = [dialogue.context(index) for index in range(len(dialogue.turns))]
+        clean = predictor.predict(contexts)
+        for turn, context in zip(dialogue.turns, contexts, strict=True):
+            answer = clean[context]
+            source = perturber.prepare(turn.user, lock_values(data, turn, answer), turn.system)
+            if source.support is None or not isinstance(answer, Prediction):
+                continue
+            noisy, rate = source.support.noisy, perturber.noise.rate
+            outcomes = Outcomes(noisy, rate)
+            edits: list[tuple[Edit, ...]] = [(slip.edit,) for slip, _ in noisy.single(rate)]
+            if outcomes.chances[-1]:
+                rng = stream(0, "several", dialogue.id, turn.index)
+                edits += [noisy.draw_several(rng, rate) for _ in range(SEVERAL)]
+            made = [perturber.remake(source, some) for some in edits]
+            asked: list[Context | None] = [
+                dialogue.context(turn.index, {turn.index: variant.text}) if variant.valid else None
+                for variant in made
+            ]
+            answers = predictor.predict({one: None for one in asked if one is not None})
+            found = [one is not None and _differs(answers[one], answer) for one in asked]
+            alone = len(outcomes.chances) - 1
+            rest = found[alone:]
+            several = sum(rest) / len(rest) if rest else 0.0
+            fails = np.array([*map(float, found[:alone]), several])
+            yield Known(dialogue.id, outcomes, fails)
+
+
+def _differs(answer: object, clean: Prediction) -> bool:
+    return isinstance(answer, Prediction) and answer.state != clean.state
+
+
+def of_dialogues(turns: Sequence[Known]) -> float:
+    """Return the variance of the mean over turns that comes from the choice of dialogues."""
+    sums: dict[str, list[float]] = {}
+    for turn in turns:
+        sums.setdefault(turn.dialogue, []).append(turn.chance)
+    parts = np.array([[math.fsum(chances), len(chances)] for chances in sums.values()])
+    rate = parts[:, 0].sum() / parts[:, 1].sum()
+    influences = (parts[:, 0] - rate * parts[:, 1]) / parts[:, 1].sum()
+    return float(len(parts) / (len(parts) - 1) * (influences**2).sum())
+
+
+def plain(turns: Sequence[Known], draws: int) -> Precision:
+    """Return how narrow so many plain draws of each turn are."""
+    chances = np.array([turn.chance for turn in turns])
+    calls = 0.0
+    for turn in turns:
+        single, several = turn.outcomes.chances[:-1], turn.outcomes.chances[-1]
+        calls += float((1.0 - (1.0 - single) ** draws).sum()) + draws * float(several)
+    within = float((chances * (1.0 - chances)).sum()) / draws
+    return Precision(calls / len(turns), within / len(turns) ** 2)
+
+
+def sampled(turns: Sequence[Known], variants: int) -> Precision:
+    """Return how narrow the search ``noise`` is with at most so many variants of a turn."""
+    calls, within = 0.0, 0.0
+    for place, turn in enumerate(turns):
+        rng = stream(0, "sampled", place, variants)
+        size = turn.outcomes.size(variants)
+        found = np.zeros(REPEATS)
+        for number in range(REPEATS):
+            drawn = turn.outcomes.draw_places(size, rng)
+            fails = turn.fails[[place for place, _ in drawn]]
+            last = [place == len(turn.fails) - 1 for place, _ in drawn]
+            fails = np.where(last, rng.random(len(drawn)) < fails, fails)
+            found[number] = fails @ [weight for _, weight in drawn]
+            calls += len(drawn) / REPEATS
+        within += float(found.var(ddof=1))
+    return Precision(calls / len(turns), within / len(turns) ** 2)
+
+
+def lines(turns: Sequence[Known]) -> Iterable[str]:
+    """Yield the lines of the table."""
+    between = of_dialogues(turns)
+    rate = 1000 * sum(turn.chance for turn in turns) / len(turns)
+    yield f"{len(turns)} turns; {rate:.2f} of 1,000 fail."
+    yield ""
+    yield "| most variants | calls a turn | standard error | plain draws | calls a turn | share |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for variants in SAMPLES:
+        found = sampled(turns, variants)
+        draws = next(n for n in range(1, DRAWS) if plain(turns, n).within <= found.within)
+        other = plain(turns, draws)
+        error = 1000 * math.sqrt(between + found.within)
+        yield (
+            f"| {variants} | {found.calls:.2f} | {error:.2f} | {draws} | {other.calls:.2f} "
+            f"| {100 * found.calls / other.calls:.0f} % |"
+        )
 
 
 def main() -> int:
@@ -115,18 +171,18 @@ def main() -> int:
     parser.add_argument("--model", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--split", default="test")
-    parser.add_argument("--dialogues", type=int, default=60)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--dialogues", type=int, default=30)
     parser.add_argument("--seed", type=int, default=0, help="of the choice of dialogues")
-    print(
-        "| search | draws | calls a turn | of 1,000 turns, by seed | mean width of the interval |"
-    )
-    print("| --- | --- | --- | --- | --- |")
+    given = parser.parse_args()
     try:
-        for row in rows(parser.parse_args()):
-            by_seed = ", ".join(f"{value:.2f}" for value in row.per_1000)
-            cells = (row.search, row.variants, f"{row.calls:.2f}", by_seed, f"{row.width:.2f}")
-            print(f"| {' | '.join(map(str, cells))} |", flush=True)
+        data = load_dialogues(given.data, given.split)
+        places = stream(given.seed, "dialogues").permutation(len(data.dialogues))
+        chosen = sorted(places[: given.dialogues].tolist())
+        turns: list[Known] = []
+        for number, place in enumerate(chosen, 1):
+            turns += known_turns(given.model, replace(data, dialogues=(data.dialogues[place],)))
+            print(f"{number} of {len(chosen)} dialogues", file=sys.stderr, flush=True)
+        print("\n".join(lines(turns)))
     except DstFuzzError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
