@@ -137,7 +137,7 @@ class VariantResult:
     #: ``None`` in profiles without one, and for what it cannot make.
     log_probability: float | None = None
     #: Of a search with a density: how much of all that people may make of the turn it stands for,
-    #: as a probability; above 1 where it is drawn less often than people make it.
+    #: as a probability.
     weight: float | None = None
     #: Passed the validity profile and was run; false for a duplicate.
     valid: bool

@@ -25,6 +25,16 @@ def test_a_report_does_not_depend_on_the_workers(
     assert report(suite, *options) == report(suite)
 
 
+def test_nor_does_that_of_what_people_make_of_the_turns(suite: pytest.Pytester) -> None:
+    natural = (
+        *("--dst-validity=natural", "--dst-search=noise", "--dst-slip-rate=20%"),
+        "--dst-attack=cumulative",
+    )
+    alone = report(suite, *natural)
+    assert report(suite, *natural, "-n", "2") == alone
+    assert any('"failing_mass": null' in line for line in alone)
+
+
 def test_a_report_does_not_depend_on_the_order(suite: pytest.Pytester) -> None:
     first = report(suite)
     suite.makeconftest(
