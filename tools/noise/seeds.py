@@ -1,0 +1,87 @@
+"""Whether one tracker is told apart from itself: expected failures under several seeds.
+
+::
+
+    python -m tools.noise.seeds --model trade --data ../shared/data/multiwoz21 --turns 2000
+
+Runs the search ``noise`` on the same turns once for each seed and compares every two runs as a gate
+compares two builds. Writes Markdown to standard output.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.expected import TURNS, counted, turn_failures
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.errors import DstFuzzError
+from pytest_dstfuzz.gate.statistics import Paired, interval
+from pytest_dstfuzz.seeding import stream
+
+
+def compared(before: Sequence[TurnResult], after: Sequence[TurnResult]) -> Paired:
+    """Pair two runs on the same turns by dialogue."""
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for old, new in zip(before, after, strict=True):
+        if counted(old) and counted(new):
+            rows.setdefault(old.dialogue_id, []).append((turn_failures(old), turn_failures(new)))
+    return Paired.of_rows(
+        (sum(old for old, _ in each), sum(new for _, new in each), len(each))
+        for each in rows.values()
+    )
+
+
+def lines(given: argparse.Namespace) -> Iterator[str]:
+    """Run the campaigns and yield the lines of the table."""
+    data = load_dialogues(given.data, given.split)
+    order = stream(0, "dialogues").permutation(len(data.dialogues)).tolist()
+    chosen, turns = [], 0
+    while turns < given.turns and order:
+        chosen.append(order.pop(0))
+        turns += len(data.dialogues[chosen[-1]].turns)
+    data = replace(data, dialogues=tuple(data.dialogues[place] for place in sorted(chosen)))
+    runs = []
+    for seed in range(given.seeds):
+        settings = Settings.of(
+            validity="natural", search="noise", seed=seed, turns=None, shrink=False
+        )
+        runs.append(tuple(Campaign(given.model, data, settings)))
+        print(f"seed {seed}: {len(runs[-1])} turns", file=sys.stderr, flush=True)
+    yield "| seeds | of 1,000 turns | difference | 95 % interval | told apart |"
+    yield "| --- | --- | --- | --- | --- |"
+    for one, two in combinations(range(given.seeds), 2):
+        paired = compared(runs[one], runs[two])
+        whole = float(paired.variants.sum())
+        low, high = interval(paired, stream(0, "seeds", one, two)) or (-1.0, 1.0)
+        figures = [TURNS * float(side.sum()) / whole for side in (paired.before, paired.after)]
+        both = f"{figures[0]:.2f}, {figures[1]:.2f} | {TURNS * paired.difference:+.2f}"
+        bounds = f"{TURNS * low:+.2f} to {TURNS * high:+.2f}"
+        yield f"| {one}, {two} | {both} | {bounds} | {'yes' if low * high > 0 else 'no'} |"
+
+
+def main() -> int:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--turns", type=int, default=2000)
+    parser.add_argument("--seeds", type=int, default=3)
+    try:
+        for line in lines(parser.parse_args()):
+            print(line, flush=True)
+    except DstFuzzError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
