@@ -66,6 +66,8 @@ class Precision(NamedTuple):
     calls: float
     #: Variance of the mean over turns, of the draws within them.
     within: float
+    #: Contexts asked a turn where the same text is asked again each time it is drawn.
+    drawn: float = 0.0
 
 
 def known_turns(model: str, data: DialogueSet) -> Iterator[Known]:
@@ -125,7 +127,8 @@ def plain(turns: Sequence[Known], draws: int) -> Precision:
         single, several = turn.outcomes.chances[:-1], turn.outcomes.chances[-1]
         calls += float((1.0 - (1.0 - single) ** draws).sum()) + draws * float(several)
     within = float((chances * (1.0 - chances)).sum()) / draws
-    return Precision(calls / len(turns), within / len(turns) ** 2)
+    drawn = draws * math.fsum(float(turn.outcomes.chances.sum()) for turn in turns) / len(turns)
+    return Precision(calls / len(turns), within / len(turns) ** 2, drawn)
 
 
 def sampled(turns: Sequence[Known], variants: int) -> Precision:
@@ -152,16 +155,17 @@ def lines(turns: Sequence[Known]) -> Iterable[str]:
     rate = 1000 * sum(turn.chance for turn in turns) / len(turns)
     yield f"{len(turns)} turns; {rate:.2f} of 1,000 fail."
     yield ""
-    yield "| most variants | calls a turn | standard error | plain draws | calls a turn | share |"
-    yield "| --- | --- | --- | --- | --- | --- |"
+    yield "| most variants | calls a turn | error | plain draws | calls | different | share |"
+    yield "| --- | --- | --- | --- | --- | --- | --- |"
     for variants in SAMPLES:
         found = sampled(turns, variants)
         draws = next(n for n in range(1, DRAWS) if plain(turns, n).within <= found.within)
         other = plain(turns, draws)
         error = 1000 * math.sqrt(between + found.within)
         yield (
-            f"| {variants} | {found.calls:.2f} | {error:.2f} | {draws} | {other.calls:.2f} "
-            f"| {100 * found.calls / other.calls:.0f} % |"
+            f"| {variants} | {found.calls:.2f} | {error:.2f} | {draws} | {other.drawn:.2f} "
+            f"| {other.calls:.2f} | {100 * found.calls / other.drawn:.0f} %, "
+            f"{100 * found.calls / other.calls:.0f} % |"
         )
 
 
