@@ -15,6 +15,8 @@ from pytest_dstfuzz.report.page import Style, TerminalPage
 EXPECTED: Final = "expected failures"
 #: Above this share a text is so frequent that "1 of n" says too little.
 _FREQUENT: Final = 0.4
+#: Below so many of 1,000, "1 of n" says more.
+_FEW: Final = 0.01
 #: Nobody counts so many turns.
 _MOST: Final = 1e9
 #: What a failure rate is not where variants are drawn by what people do.
@@ -109,13 +111,25 @@ def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
 
 
 def _at_least(mass: FailingMass) -> UserTurns:
-    value = f"at least {per_1000(mass.per_1000_at_least)} of {TURNS:,} user turns"
+    value = f"at least {_of_turns(mass.per_1000_at_least)} user turns"
     found = "the violation" if mass.variants == 1 else f"one of the {mass.variants:,} violations"
     detail = (
         f"are typed as {found} found, {_model(mass.slip_rate, mass.noise)}; a lower bound, not a "
         "rate"
     )
     return UserTurns(value, detail, f"{value} {detail}")
+
+
+def _of_turns(number: float) -> str:
+    """Return so many of 1,000, or 1 of many more where they are few."""
+    if 0 < number < _FEW:
+        return f"1 of {_round(TURNS / number):,.0f}"
+    return f"{per_1000(number)} of {TURNS:,}"
+
+
+def _round(number: float) -> float:
+    """Return a number with two digits."""
+    return float(f"{number:.1e}")
 
 
 def _model(slip_rate: float | None, noise: str) -> str:
@@ -131,4 +145,4 @@ def _odds(probability: float) -> str:
         return f"about {100 * probability:.0f} of 100 such turns are"
     if probability * _MOST < 1:
         return f"fewer than 1 of {_MOST:,.0f} such turns is"
-    return f"about 1 of {float(f'{1 / probability:.1e}'):,.0f} such turns is"
+    return f"about 1 of {_round(1 / probability):,.0f} such turns is"

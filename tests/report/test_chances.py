@@ -99,6 +99,23 @@ def test_few_dialogues_and_no_failure(sampled: list[TurnResult]) -> None:
     assert "2.0 of 1,000 user turns (no interval: it takes 6 dialogues), at" in text
 
 
+def test_a_bound_that_is_small_is_one_of_many(found: list[TurnResult]) -> None:
+    rare = [
+        replace(
+            turn,
+            variants=tuple(
+                replace(one, log_probability=-15.0) if one.log_probability else one
+                for one in turn.variants
+            ),
+        )
+        for turn in found
+    ]
+    shown = user_turns(summarise(rare))
+    assert shown is not None
+    # exp(15) * 20 / 2, to two digits.
+    assert shown.value == "at least 1 of 33,000,000 user turns"
+
+
 def test_a_search_without_a_density_has_a_lower_bound(found: list[TurnResult]) -> None:
     # Two texts that exp(-5) of the users type, in 20 turns.
     bound = 1000 * 2 * math.exp(-5) / 20
