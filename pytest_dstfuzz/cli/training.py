@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz.cli.command import Command
-from pytest_dstfuzz.config import ADAPTER, canonical_split
+from pytest_dstfuzz.config import ADAPTER, VALIDITIES, canonical_split
 from pytest_dstfuzz.config.command_line import Parser, adapter_options
 from pytest_dstfuzz.config.parsers import choice, integer, positive
 from pytest_dstfuzz.config.rates import percent
@@ -25,7 +25,7 @@ ORDERS = ("distance", "reading")
 REWARDS = ("broken", "gini")
 DIALOGUES = ("right", "all")
 _SHARED = (
-    *("model", "checkpoint", "data", "slots", "validity", "attack", "seed", "device"),
+    *("model", "checkpoint", "data", "slots", "attack", "seed", "device"),
     "batch_size",
 )
 #: Experiment -> what it does. The module of `pytest_dstfuzz.research` of that name has a ``main``
@@ -183,6 +183,13 @@ def _agent_options(parser: Parser) -> None:
     parser.option("--output", type=Path, required=True, metavar="DIR", help="folder for the policy")
     value = parser.value
     value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val,test)")
+    profile = choice("validity profile", VALIDITIES)
+    value(
+        "--validity",
+        profile,
+        "PROFILE",
+        help="validity profile to learn in: strict (default), natural or edit-rate",
+    )
     value(
         "--order",
         choice("order of positions", ORDERS),

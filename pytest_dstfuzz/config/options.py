@@ -130,9 +130,9 @@ _VARIANT = (
         _NAME,
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
         "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
-        "your own, noise (what people type, for expected failures; needs validity=natural), or a "
-        "search of a package or of your suite (default: their own agents for the shipped two in "
-        "strict, random for all else)",
+        "your own, noise (what people type, for expected failures; under validity=natural), or a "
+        "search of a package or of your suite (default: random; under validity=strict the shipped "
+        "two have agents of their own)",
     ),
     _decides(
         "attack",
@@ -143,8 +143,8 @@ _VARIANT = (
     _decides(
         "validity",
         Value(parsers.choice("validity profile", VALIDITIES), "PROFILE"),
-        "strict (edit rates and locks on meaning; default), natural (those, and only slips that "
-        "people make, by the noise model) or edit-rate (edit rates alone)",
+        "natural (edit rates, locks on meaning, and only slips that people make, by the noise "
+        "model; default), strict (edit rates and locks) or edit-rate (edit rates alone)",
     ),
     _decides(
         "noise",

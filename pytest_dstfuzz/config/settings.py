@@ -79,7 +79,7 @@ class VariantSettings:
     without: tuple[str, ...] = ()
     search: str = "random"
     attack: str = "hybrid"
-    validity: str = "strict"
+    validity: str = "natural"
     #: Noise models, each with a weight where it is written ``NAME=WEIGHT``.
     noise: tuple[str, ...] = ("typing", "casual")
     #: Slips per word; ``None`` = what the models say.

@@ -27,7 +27,7 @@ from pytest_dstfuzz.perturb.typos import typo_limit
 from pytest_dstfuzz.perturb.validity import StrictCheck
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.selection import Selection, select
-from pytest_dstfuzz.transformations import of_word_level
+from pytest_dstfuzz.transformations import TRANSFORMATIONS, of_word_level
 
 #: What a position parameter may count through.
 ORDERS: Final = ("reading", "distance")
@@ -48,7 +48,7 @@ class Perturber:
         self,
         lexicon: Lexicon,
         *,
-        validity: str = "strict",
+        validity: str,
         max_edit_rate: float = 0.25,
         locks: Sequence[str] = (),
         ontology: Ontology | None = None,
@@ -81,8 +81,8 @@ class Perturber:
                 slot value first and in words that say what it is for before others.
 
         Raises:
-            UserError: an unknown profile, order or transformation, a rate outside [0, 1],
-                or a lock that is no regular expression.
+            UserError: an unknown profile, order or transformation, a rate outside [0, 1], a broken
+                lock, or a name in ``only`` of which the models of ``natural`` make no slip.
         """
         if order not in ORDERS:
             raise unknown_name("order of positions", order, ORDERS)
@@ -100,9 +100,9 @@ class Perturber:
         self._guards = guards
         self._nearest_first = order == "distance"
         self._lexicon = lexicon
-        self._models = tuple(noise)
-        self._slip_rate = slip_rate
+        self._models, self._slip_rate = tuple(noise), slip_rate
         self._use(select(tuple(only) or self.profile.operators, tuple(without)))
+        self._refuse_unknown(only if self.profile.noise else ())
 
     @classmethod
     def of(
@@ -159,6 +159,22 @@ class Perturber:
             UserError: there is no such model, or a file is no sound one.
         """
         return NoiseInUse.of(self._models, self._slip_rate)
+
+    def _refuse_unknown(self, only: Sequence[str]) -> None:
+        """Refuse what a run names and its noise model never makes: no variant would come of it."""
+        lacking = []
+        for name in only:
+            chosen = select((name,))
+            pairs = zip(chosen.names, chosen.operators, strict=True)
+            if self.noise.makes.isdisjoint((item, part) for item, parts in pairs for part in parts):
+                lacking.append(name)
+        for name in lacking:
+            # `all` is six names, and a model need not make slips of all six.
+            if name not in TRANSFORMATIONS or len(lacking) == len(only):
+                raise UserError(
+                    f"the profile {self.validity} makes nothing of {name!r}: it is no slip of the "
+                    f"noise models in use ({', '.join(self._models)}). --dst-validity=strict has it"
+                )
 
     @cached_property
     def shipped(self) -> Perturber:

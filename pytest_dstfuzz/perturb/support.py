@@ -69,6 +69,11 @@ class NoiseInUse:
         return cls(load_models(names), rate)
 
     @property
+    def makes(self) -> frozenset[tuple[str, str]]:
+        """The transformations and operators that the slips of the model are of."""
+        return frozenset(KINDS[kind.name] for kind in self.model.file.kinds if kind.name in KINDS)
+
+    @property
     def identity(self) -> str:
         """What tells the model apart from others, wherever the files of it lie."""
         return f"{self.model.name} ({self.model.fingerprint[:12]})"

@@ -346,7 +346,7 @@ from planted import PlantedBot, data_of, dialogues
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-settings = Settings.of(search={f"agent:{saved}"!r}, variants=3)
+settings = Settings.of(search={f"agent:{saved}"!r}, validity="strict", variants=3)
 data, bot = data_of(dialogues(3)), PlantedBot()
 plan = [(dialogue, 0) for dialogue in data.dialogues]
 campaign = CampaignEngine(settings, data, bot, load_lexicon(), plan=plan)

@@ -233,7 +233,7 @@ def test_traces_add_up() -> None:
 def test_they_depend_on_the_dialogue_and_the_prediction_alone() -> None:
     clean = Prediction(BeliefState({"hotel-area": "north"}), {"hotel-area": 0.2, "a-b": 0.1})
     same = Prediction(BeliefState({"hotel-area": "north"}), {"a-b": 0.1, "hotel-area": 0.2})
-    other = Perturber(load_lexicon(), ontology=ONTOLOGY, order="distance")
+    other = Perturber(load_lexicon(), validity="strict", ontology=ONTOLOGY, order="distance")
     source = other.prepare(TEXT, (), "")
     twin = TurnView(source, other.menus(source), same, "", 0)
     view = view_of(clean=clean)

@@ -28,7 +28,9 @@ def found(data: DialogueSet, search: str, seed: int) -> float:
 
     One dialogue is one turn of some 30 words, and there is one attempt at it.
     """
-    settings = Settings.of(search=search, seed=seed, variants=1, transformations=1, redraws=8)
+    settings = Settings.of(
+        validity="strict", search=search, seed=seed, variants=1, transformations=1, redraws=8
+    )
     plan = [(dialogue, 0) for dialogue in data.dialogues]
     results = list(CampaignEngine(settings, data, PlantedBot(), load_lexicon(), plan=plan).run())
     return sum(bool(result.violations) for result in results) / len(results)

@@ -40,7 +40,9 @@ DIALOGUE = talks(1)[0]
 
 @lru_cache
 def perturber_of(only: tuple[str, ...] = ()) -> Perturber:
-    return Perturber(load_lexicon(), ontology=ONTOLOGY, order="distance", only=only)
+    return Perturber(
+        load_lexicon(), validity="strict", ontology=ONTOLOGY, order="distance", only=only
+    )
 
 
 def policy_of(seed: int = 0, hidden: int = 24) -> Policy:

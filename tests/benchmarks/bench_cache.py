@@ -46,7 +46,7 @@ def environment(folder: Path, seconds: float) -> dict[str, str]:
 
 def test_keeping_costs_little_and_saves_the_tracker_s_time(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    settings, lexicon = Settings.of(model="trade", turns=120), load_lexicon()
+    settings, lexicon = Settings.of(model="trade", validity="strict", turns=120), load_lexicon()
     trade = tracker_for(settings, DATA)
     plan = sample_turns(DATA, settings.data.turns, settings.variant.seed)
 

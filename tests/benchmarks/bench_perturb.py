@@ -61,10 +61,16 @@ def times_as_fast(ours: list[float], theirs: list[float]) -> float:
 class Bench:
     """The shipped turns, prepared, and actions for them."""
 
-    def __init__(self, data: DialogueSet, only: list[str], k: int, **more: str) -> None:
+    def __init__(
+        self, data: DialogueSet, only: list[str], k: int, validity: str = "strict"
+    ) -> None:
         self.turns: list[Turn] = [turn for dialogue in data.dialogues for turn in dialogue.turns]
         self.perturber = Perturber(
-            load_lexicon(), ontology=data.ontology, cue_words=data.cue_words, only=only, **more
+            load_lexicon(),
+            validity=validity,
+            ontology=data.ontology,
+            cue_words=data.cue_words,
+            only=only,
         )
         self._rng, self._k = np.random.default_rng(0), k
         self.actions: list[Action] = []

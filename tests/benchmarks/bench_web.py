@@ -39,7 +39,7 @@ from pytest_dstfuzz.trackers.web.contract import answer_json, request_json
 
 HERE = Path(__file__).parent
 ROUNDS = 3
-SETTINGS = Settings.of(model="trade", turns=120)
+SETTINGS = Settings.of(model="trade", validity="strict", turns=120)
 DATA = load_dialogues("sample", "test")
 
 

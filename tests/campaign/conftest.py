@@ -28,7 +28,9 @@ def play(lexicon: Lexicon) -> Play:
         data = data_of(*dialogues, **ontology)
         extra = {name: given.pop(name) for name in ("window", "tracker") if name in given}
         search = given.pop("by", None)
-        settings = Settings.of(**{"variants": 1, "attack": "cumulative", **given})
+        settings = Settings.of(
+            **{"variants": 1, "attack": "cumulative", "validity": "strict", **given}
+        )
         tracker = extra.pop("tracker", None) or bot or WordBot()
         events: list[Any] = []
         campaign = CampaignEngine(

@@ -111,7 +111,7 @@ def rules() -> Rules:
 
 def run(seed: int, turns: int, tracker: object, votes: int) -> tuple[list[TurnResult], Summary]:
     """Run a campaign; return its turns and its figures."""
-    settings = Settings.of(seed=seed, attack="non-cumulative", shrink=False)
+    settings = Settings.of(validity="strict", seed=seed, attack="non-cumulative", shrink=False)
     chosen = sample_turns(data(), turns, seed, ())
     last: dict[str, tuple[object, int]] = {}
     for dialogue, index in chosen:

@@ -99,7 +99,8 @@ def test_a_package_brings_tracker_search_relation_and_operators(
         python,
         tmp_path,
         "--dst-model=keywords --dst-search=vowels --dst-relation=closed-slots"
-        " --dst-only=all,word_replace/shorthand,char_replace/wrong_case --dst-turns=150",
+        " --dst-only=all,word_replace/shorthand,char_replace/wrong_case --dst-turns=150"
+        " --dst-validity=strict",
     )
     settings = report["settings"]
     assert (settings["model"], settings["search"]) == ("keywords", "vowels")
@@ -110,7 +111,11 @@ def test_a_package_brings_tracker_search_relation_and_operators(
 def test_a_package_brings_a_kind_of_address_and_a_transformation(
     python: Path, tmp_path: Path, lines: str
 ) -> None:
-    report = report_of(python, tmp_path, f"--dst-model={lines} --dst-only=dialect --dst-turns=40")
+    report = report_of(
+        python,
+        tmp_path,
+        f"--dst-model={lines} --dst-only=dialect --dst-turns=40 --dst-validity=strict",
+    )
     assert operators(report) == {"dialect/british", "dialect/australian"}
 
 

@@ -27,7 +27,7 @@ SIX = tuple(item.name for item in SHIPPED)
 
 
 def made(*, only: tuple[str, ...] = (), without: tuple[str, ...] = ()) -> set[str]:
-    perturber = Perturber(load_lexicon(), only=only, without=without)
+    perturber = Perturber(load_lexicon(), validity="strict", only=only, without=without)
     source, rng = perturber.prepare(TEXT), np.random.default_rng(0)
     drawn = [perturber.apply(source, perturber.space.sample(rng, 3)) for _ in range(400)]
     return {f"{edit.transformation}/{edit.operator}" for variant in drawn for edit in variant.edits}

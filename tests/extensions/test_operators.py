@@ -51,8 +51,8 @@ def examples() -> None:
         runpy.run_path(str(HERE / f"{name}.py"), run_name=name)
 
 
-def perturber_of(*only: str, **settings: Any) -> Perturber:
-    return Perturber(load_lexicon(), only=only, **settings)
+def perturber_of(*only: str, validity: str = "strict", **settings: Any) -> Perturber:
+    return Perturber(load_lexicon(), validity=validity, only=only, **settings)
 
 
 def drawn(perturber: Perturber, k: int = 3, text: str = TEXT, count: int = 200) -> list[Variant]:
@@ -191,7 +191,7 @@ def test_greedy_searches_and_hypothesis_use_them() -> None:
         "dialect/british",
         "dialect/australian",
     }
-    settings = Settings.of(only=select(("dialect", "char_drop")).written)
+    settings = Settings.of(validity="strict", only=select(("dialect", "char_drop")).written)
     least = find(
         variants(dialogue, settings=settings),
         lambda variant: variant.edits[0].transformation == "dialect",
@@ -321,7 +321,7 @@ def test_a_conftest_registers_for_its_suite_also_under_xdist(pytester: pytest.Py
         path = pytester.path / f"{len(reports)}.json"
         result = pytester.runpytest_subprocess(
             *("--dst-model=bot:track", "--dst-data=talk.jsonl", f"--dst-report={path}"),
-            "--dst-only=word-replace/shorthand",
+            *("--dst-validity=strict", "--dst-only=word-replace/shorthand"),
             *("--dst-transformations=1", "--dst-max-failure-rate=100%", "--dst-variants=3", *extra),
         )
         assert result.ret in (0, 1), result.stdout.str()

@@ -56,7 +56,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 def task() -> SearchTask:
-    perturber = Perturber(load_lexicon())
+    perturber = Perturber(load_lexicon(), validity="strict")
     return SearchTask(TALK, 0, None, perturber, perturber.prepare(TALK.turns[0].user))
 
 

@@ -175,7 +175,7 @@ DATA = DialogueSet(
 def identity(
     data: DialogueSet = DATA, lexicon: str = "words", model: str = "slips", **given: Any
 ) -> dict[str, Any]:
-    settings = Settings.of(**given)
+    settings = Settings.of(**{"validity": "strict", **given})
     return campaign_identity(settings, data, lexicon=lexicon, policy="", noise=model)
 
 

@@ -110,8 +110,8 @@ def test_a_search_of_others_that_has_a_density_will_do(bot: pytest.Pytester) -> 
         "register_search('mine', Mine)\n"
     )
     options = ("--dst-search=mine", "--dst-max-expected-failures=900")
-    assert run(bot, *options).ret == 4
-    assert run(bot, *options, "--dst-validity=natural").ret == 0
+    assert run(bot, *options, "--dst-validity=strict").ret == 4
+    assert run(bot, *options).ret == 0
 
 
 def test_one_variant_alone_is_repeated_whatever_the_limit(bot: pytest.Pytester) -> None:

@@ -61,7 +61,14 @@ def dies(context):
     return steady(context)
 
 """
-OPTIONS = ("-p", "no:cacheprovider", "--dst-turns=45", "--dst-variants=3", "--dst-report=out.json")
+OPTIONS = (
+    "-p",
+    "no:cacheprovider",
+    "--dst-validity=strict",
+    "--dst-turns=45",
+    "--dst-variants=3",
+    "--dst-report=out.json",
+)
 SUITE = "def test_state(dst_turn):\n    dst_turn.assert_unchanged()\n"
 WORKERS = pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
 

@@ -29,7 +29,7 @@ from pytest_dstfuzz.gate.verdict import Judgement
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
-SETTINGS = Settings.of(variants=3, shrink=False)
+SETTINGS = Settings.of(validity="strict", variants=3, shrink=False)
 CITIES = (
     *("Bern", "Oslo", "Riga", "Rome", "Lima", "Cairo", "Quito", "Hanoi", "Delhi", "Tunis"),
     *("Paris", "Turin", "Milan", "Sofia", "Minsk", "Lyon", "Porto", "Basel"),

@@ -33,7 +33,7 @@ def lexicon() -> Lexicon:
 
 @pytest.fixture(scope="session")
 def strict(lexicon: Lexicon) -> Perturber:
-    return Perturber(lexicon, ontology=ONTOLOGY, cue_words=CUES)
+    return Perturber(lexicon, validity="strict", ontology=ONTOLOGY, cue_words=CUES)
 
 
 @pytest.fixture(scope="session")

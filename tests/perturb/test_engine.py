@@ -163,7 +163,7 @@ def test_a_flat_rate_allows_short_utterances_no_substitution(lexicon: Lexicon) -
 
 
 def test_character_edits_over_the_rate_are_reported(lexicon: Lexicon) -> None:
-    perturber = Perturber(lexicon, max_edit_rate=0.0)
+    perturber = Perturber(lexicon, validity="strict", max_edit_rate=0.0)
     action = SPACE.sample(np.random.default_rng(0), 6)
     variant = perturber.apply(perturber.prepare("could you help me find information"), action)
     assert (variant.status, variant.reason) == ("over_rate", "edit_c")
@@ -176,7 +176,8 @@ def test_the_same_in_every_process(strict: Perturber) -> None:
         "from pytest_dstfuzz.perturb.engine import Perturber\n"
         "from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon\n"
         "from test_engine import TURNS, texts\n"
-        "p = Perturber(load_lexicon(), ontology=conftest.ONTOLOGY, cue_words=conftest.CUES)\n"
+        "o, c = conftest.ONTOLOGY, conftest.CUES\n"
+        "p = Perturber(load_lexicon(), validity='strict', ontology=o, cue_words=c)\n"
         "print(texts(p))"
     )
     outputs = {
@@ -206,7 +207,9 @@ def texts(perturber: Perturber) -> list[str]:
 def test_nearly_all_strict_variants_of_real_turns_are_valid(
     real_turns: DialogueSet, lexicon: Lexicon
 ) -> None:
-    perturber = Perturber(lexicon, ontology=real_turns.ontology, cue_words=real_turns.cue_words)
+    perturber = Perturber(
+        lexicon, validity="strict", ontology=real_turns.ontology, cue_words=real_turns.cue_words
+    )
     rng = np.random.default_rng(0)
     count = valid = vetoed = 0
     for dialogue in real_turns.dialogues[:200]:

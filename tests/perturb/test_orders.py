@@ -192,7 +192,7 @@ def test_the_lowest_position_is_the_nearest_place() -> None:
 
 def test_an_unknown_order_is_refused(lexicon: Lexicon) -> None:
     with pytest.raises(UserError, match=r"unknown order of positions 'distanse'.*'distance'"):
-        Perturber(lexicon, order="distanse")
+        Perturber(lexicon, validity="strict", order="distanse")
 
 
 @LAWS

@@ -102,14 +102,16 @@ def _only_degrees() -> tuple[str, ...]:
 
 
 def test_an_operator_of_degrees_alone_has_no_place_in_a_negated_clause(lexicon: Lexicon) -> None:
-    perturber = Perturber(lexicon, only=["word_insert/only_degrees"])
+    perturber = Perturber(lexicon, validity="strict", only=["word_insert/only_degrees"])
     assert not tries(perturber, "I do not think that we can go there", 20)[0].edits
     assert tries(perturber, "I think that we can go there", 20)[0].edits
 
 
 @pytest.mark.parametrize("utterance", ["I need a thing", "a taxi , I think", "u r so kind I think"])
 def test_a_word_of_one_letter_is_not_replaced_whole(utterance: str, lexicon: Lexicon) -> None:
-    perturber = Perturber(lexicon, only=["char_insert", "char_replace", "word_replace"])
+    perturber = Perturber(
+        lexicon, validity="strict", only=["char_insert", "char_replace", "word_replace"]
+    )
     for variant in tries(perturber, utterance):
         for edit in variant.edits:
             if len(edit.before) == 1 and edit.after:

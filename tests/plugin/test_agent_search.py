@@ -158,7 +158,8 @@ def test_a_tracker_that_fails_still_has_proposals(bot: pytest.Pytester, policy: 
 @pytest.mark.parametrize(
     ("options", "search"),
     [
-        ("--dst-model=trade", "agent"),
+        ("--dst-model=trade", "random"),
+        ("--dst-model=trade --dst-validity=strict", "agent"),
         ("--dst-model=trade --dst-validity=strict --dst-seed=4", "agent"),
         ("--dst-model=trade --dst-search=random", "random"),
         ("--dst-model=trade --dst-search=near-value", "near-value"),

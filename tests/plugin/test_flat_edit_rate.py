@@ -41,8 +41,9 @@ def test_it_turns_valid_variants_into_variants_over_the_rate(talk: pytest.Pytest
 
 
 def test_strict_makes_no_such_edit_at_all(talk: pytest.Pytester) -> None:
-    assert run(talk)["summary"]["valid"] > 0
-    flat = run(talk, "--dst-flat-edit-rate=yes")["summary"]
+    strict = "--dst-validity=strict"
+    assert run(talk, strict)["summary"]["valid"] > 0
+    flat = run(talk, strict, "--dst-flat-edit-rate=yes")["summary"]
     assert flat["vacuous"] == flat["generated"] == 20
 
 
@@ -58,7 +59,7 @@ def test_a_marker_sets_it_for_one_test(talk: pytest.Pytester, value: str) -> Non
 
 
 def test_the_summary_says_so(talk: pytest.Pytester) -> None:
-    result = talk.runpytest_inprocess(*OPTIONS, "--dst-flat-edit-rate=yes")
+    result = talk.runpytest_inprocess(*OPTIONS, "--dst-flat-edit-rate=yes", "--dst-validity=strict")
     result.stdout.fnmatch_lines(["*0.25 in short utterances too), relation*"])
 
 

@@ -45,7 +45,12 @@ DATA = [
         ],
     }
 ]
-ARGS = ("--dst-data=talks.jsonl", "--dst-variants=4", "--dst-search=random")
+ARGS = (
+    "--dst-data=talks.jsonl",
+    "--dst-variants=4",
+    "--dst-validity=strict",
+    "--dst-search=random",
+)
 FILE = Path(".dstfuzz", "regressions", "talks.jsonl")
 
 

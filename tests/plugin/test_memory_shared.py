@@ -20,6 +20,7 @@ ARGS = (
     "--dst-model=bots:fragile",
     "--dst-data=talks.jsonl",
     "--dst-variants=4",
+    "--dst-validity=strict",
     "--dst-search=random",
 )
 

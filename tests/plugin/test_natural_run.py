@@ -43,14 +43,14 @@ def chances(report: Any) -> list[Any]:
 
 
 def test_each_variant_has_a_probability(talk: pytest.Pytester) -> None:
-    report = run(talk, "--dst-validity=natural")
+    report = run(talk)
     schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
     assert problems(report, schema, schema) == []
     assert report["settings"]["noise"] == ["typing", "casual"]
     assert len(chances(report)) == 20
     assert all(chance < 0 for chance in chances(report))
     assert operators(report).isdisjoint({"look_alike", "emoji", "synonym", "mlm", "filler"})
-    assert set(chances(run(talk))) == {None}
+    assert set(chances(run(talk, "--dst-validity=strict"))) == {None}
 
 
 def test_models_and_slip_rate_are_chosen(talk: pytest.Pytester) -> None:
@@ -104,8 +104,37 @@ def test_the_summary_says_which_slips(talk: pytest.Pytester) -> None:
 
 
 def test_extra_operators_are_named_in_strict(talk: pytest.Pytester) -> None:
-    report = run(talk, "--dst-only=all,texting,full_stop")
+    strict = "--dst-validity=strict"
+    report = run(talk, strict, "--dst-only=all,texting,full_stop")
     assert operators(report) & {"texting", "full_stop"}
     assert set(chances(report)) == {None}
-    alone = run(talk, "--dst-only=contraction")
+    alone = run(talk, strict, "--dst-only=contraction")
     assert operators(alone) == {"contraction"}
+
+
+@pytest.mark.parametrize(
+    ("options", "name"),
+    [
+        (["--dst-only=char_drop,synonym"], "word_replace/synonym"),
+        (["--dst-only=filler"], "word_insert/filler"),
+        (["--dst-only=char_drop", "--dst-noise=speech"], "char_drop"),
+    ],
+)
+def test_what_no_model_makes_cannot_be_named(
+    talk: pytest.Pytester, options: list[str], name: str
+) -> None:
+    result = talk.runpytest_inprocess(*OPTIONS, *options)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        [f"ERROR: the profile natural makes nothing of '{name}': *=strict*"]
+    )
+
+
+def test_all_are_those_that_a_model_makes(talk: pytest.Pytester) -> None:
+    report = run(talk, "--dst-only=all", "--dst-noise=speech")
+    assert {"word_insert", "word_replace"} & {
+        edit["transformation"]
+        for turn in report["turns"]
+        for variant in turn["variants"]
+        for edit in variant["edits"]
+    }

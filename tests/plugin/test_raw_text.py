@@ -26,7 +26,14 @@ def fails_at_edits(context):
     return {{}}
 """
 USER = f"{RAW}please would you find us some quiet rooms around kilimanjaro for later\n::error::no"
-ARGS = ("--dst-data=talks.jsonl", "--dst-variants=4", "--dst-search=random", "-rA", "-v")
+ARGS = (
+    "--dst-data=talks.jsonl",
+    "--dst-variants=4",
+    "--dst-search=random",
+    "-rA",
+    "-v",
+    "--dst-validity=strict",
+)
 
 
 @pytest.fixture

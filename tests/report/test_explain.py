@@ -26,7 +26,7 @@ EXPECTED = """\
     cause:   the edits of this turn
     rates:   words 0.000, characters 0.011
 
-  seed 7, strict profile, hybrid attack, random search, metamorphic relation
+  seed 7, natural profile, hybrid attack, random search, metamorphic relation
   repeat with: pytest 'tests/test_x.py::test_state[a]' --dst-seed=7 --dst-variant=1"""
 
 

@@ -31,7 +31,7 @@ from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.trackers.adapters import as_tracker
 
-SETTINGS = Settings.of(turns=60, transformations=3)
+SETTINGS = Settings.of(validity="strict", turns=60, transformations=3)
 EDIT_RATE = SETTINGS.replace_options(validity="edit-rate", transformations=6)
 
 

@@ -23,6 +23,7 @@ def tasks() -> Tasks:
     ) -> list[SearchTask]:
         perturber = Perturber(
             load_lexicon(),
+            validity="strict",
             ontology=data.ontology,
             cue_words=data.cue_words,
             only=only,

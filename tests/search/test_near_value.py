@@ -40,13 +40,13 @@ def variant_of(*edits: tuple[str, str, str, str]) -> Variant:
     ],
 )
 def test_what_an_edit_promises(edit: tuple[str, str, str, str], worth: float) -> None:
-    perturber = Perturber(load_lexicon(), order="distance")
+    perturber = Perturber(load_lexicon(), validity="strict", order="distance")
     source = perturber.prepare(TEXT, ["ely"])
     assert heuristic_score(source, variant_of(edit)) == worth
 
 
 def test_cue_words_beside_a_value_promise_most_and_edits_add_up() -> None:
-    perturber = Perturber(load_lexicon(), order="distance")
+    perturber = Perturber(load_lexicon(), validity="strict", order="distance")
     source = perturber.prepare(TEXT.replace("from ", ""), ["ely"])
     cue = Edit("char_replace", "swap", 5, 12, "leaving", "leavnig")
     stuck = Edit("char_insert", "punctuation", 12, 12, "", ",")

@@ -15,7 +15,7 @@ from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.seeding import stream
 
 TALK = Dialogue("talk", (Turn(0, "", "hello"), Turn(1, "hi", "a taxi")))
-PERTURBER = Perturber(load_lexicon())
+PERTURBER = Perturber(load_lexicon(), validity="strict")
 
 
 def actions(
