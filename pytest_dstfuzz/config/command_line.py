@@ -45,11 +45,13 @@ class Parser(argparse.ArgumentParser):
         self.add_argument(flag, **how)
 
     def value(self, flag: str, parse: Callable[[str], Any], metavar: str, **how: Any) -> None:
-        """Add an option of one value; a ``ValueError`` of ``parse`` is shown."""
+        """Add an option of one value; an error of ``parse`` is shown."""
 
         def parsed(text: str) -> Any:
             try:
                 return parse(text)
+            except UserError as error:
+                raise UserError(f"{flag}: {error}") from None
             except ValueError as error:
                 raise UserError(f"{flag}: {text!r} {error}") from None
 

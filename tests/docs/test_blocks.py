@@ -37,6 +37,8 @@ NOT_MADE_AGAIN = {
     "dstfuzz: compared with the baseline (trade)": "the other model takes an hour to train",
     "dstfuzz: expected failures of 1,000 user turns: 8.6": "two runs of 366 turns; a test of "
     "gate/test_expected_comparison.py makes such a line",
+    "dstfuzz: 1 new weakness, 0 fixed": "two runs of 366 turns; a test of "
+    "gate/test_new_weaknesses.py makes such lines",
     ".dstfuzz/regressions/*.jsonl": "a line of .gitattributes, read by git alone",
     "reader -> Dialogue": "a drawing of how data flows",
 }
