@@ -111,7 +111,7 @@ def _expected(expected: ExpectedFailures, dialogues: int) -> UserTurns:
 
 
 def _at_least(mass: FailingMass) -> UserTurns:
-    value = f"at least {_of_turns(mass.per_1000_at_least)} user turns"
+    value = f"at least {of_turns(mass.per_1000_at_least)} user turns"
     found = "the violation" if mass.variants == 1 else f"one of the {mass.variants:,} violations"
     detail = (
         f"are typed as {found} found, {_model(mass.slip_rate, mass.noise)}; a lower bound, not a "
@@ -120,7 +120,7 @@ def _at_least(mass: FailingMass) -> UserTurns:
     return UserTurns(value, detail, f"{value} {detail}")
 
 
-def _of_turns(number: float) -> str:
+def of_turns(number: float) -> str:
     """Return so many of 1,000, or 1 of many more where they are few."""
     if 0 < number < _FEW:
         return f"1 of {_round(TURNS / number):,.0f}"

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.report.chances import of_turns
 from pytest_dstfuzz.report.edits import mark_edits, needed_context
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import TerminalPage
@@ -74,12 +75,13 @@ def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbo
 def often_text(expected: float | None, mass: float | None) -> str:
     """Say how often people meet a weakness, ``""`` where the run does not know it.
 
-    >>> often_text(3.389, None)
-    'about 3.4 of 1,000 user turns'
+    >>> often_text(3.389, None), often_text(None, 0.0007)
+    ('about 3.4 of 1,000 user turns', 'at least 1 of 1,400,000 user turns')
     """
     if expected is not None:
         return f"about {expected:.2g} of 1,000 user turns"
-    return "" if mass is None else f"at least {mass:.2g} of 1,000 user turns"
+    # In the context of noisy turns alone, nobody knows how often.
+    return f"at least {of_turns(mass)} user turns" if mass else ""
 
 
 def weaknesses_text(weaknesses: Sequence[Weakness]) -> str:

@@ -65,9 +65,12 @@ def test_ten_percent_of_the_calls_fail_and_no_turn_is_lost(
 
     def shaky(asked: Asked) -> Says:
         number = draw(asked)
-        # Each of the ten ways to fail has its share, at the first attempt or the first two.
-        failing = number < percent and asked.number <= number % 2
-        return faults[number % 10] if failing and asked.method == "POST" else answer(asked)
+        # Each of the ten ways to fail has its share, at the first attempt or the first two; a
+        # reply of another shape is asked for only once more.
+        fault = faults[number % 10]
+        last = 0 if fault is FAULTS["another shape"] else number % 2
+        failing = number < percent and asked.number <= last
+        return fault if failing and asked.method == "POST" else answer(asked)
 
     service = serve(shaky)
     found = run(pytester, service.url, "--dst-timeout=0.3")
@@ -98,7 +101,8 @@ def test_what_retries_cannot_save_is_reported_as_errors(
                 assert f"{service.url} answered 500" in variant["reason"]
                 assert variant["reason"].endswith("after 2 tries")
             elif turn["outcome"] != "error" and not variant["context"]:
-                assert variant == other
+                # What would make it smaller may have failed.
+                assert {**variant, "minimal": None} == {**other, "minimal": None}
     assert errors == found["summary"]["errors"] > 0
 
 
