@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -28,13 +28,13 @@ from pytest_dstfuzz.campaign.engine import predictor_for
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.search.noise import Outcomes
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Prediction
+from tools.noise.command import run
 
 Floats = npt.NDArray[np.float64]
 #: Most variants of a turn for the one, draws for the other.
@@ -149,8 +149,15 @@ def sampled(turns: Sequence[Known], variants: int) -> Precision:
     return Precision(calls / len(turns), within / len(turns) ** 2)
 
 
-def lines(turns: Sequence[Known]) -> Iterable[str]:
-    """Yield the lines of the table."""
+def lines(given: argparse.Namespace) -> Iterator[str]:
+    """Ask about every turn and yield the lines of the table."""
+    data = load_dialogues(given.data, given.split)
+    places = stream(given.seed, "dialogues").permutation(len(data.dialogues))
+    chosen = sorted(places[: given.dialogues].tolist())
+    turns: list[Known] = []
+    for number, place in enumerate(chosen, 1):
+        turns += known_turns(given.model, replace(data, dialogues=(data.dialogues[place],)))
+        print(f"{number} of {len(chosen)} dialogues", file=sys.stderr, flush=True)
     between = of_dialogues(turns)
     rate = 1000 * sum(turn.chance for turn in turns) / len(turns)
     yield f"{len(turns)} turns; {rate:.2f} of 1,000 fail."
@@ -169,29 +176,5 @@ def lines(turns: Sequence[Known]) -> Iterable[str]:
         )
 
 
-def main() -> int:
-    """Write the table to standard output."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--split", default="test")
-    parser.add_argument("--dialogues", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=0, help="of the choice of dialogues")
-    given = parser.parse_args()
-    try:
-        data = load_dialogues(given.data, given.split)
-        places = stream(given.seed, "dialogues").permutation(len(data.dialogues))
-        chosen = sorted(places[: given.dialogues].tolist())
-        turns: list[Known] = []
-        for number, place in enumerate(chosen, 1):
-            turns += known_turns(given.model, replace(data, dialogues=(data.dialogues[place],)))
-            print(f"{number} of {len(chosen)} dialogues", file=sys.stderr, flush=True)
-        print("\n".join(lines(turns)))
-    except DstFuzzError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, lines, dialogues=(30, "how many"), seed=(0, "of their choice")))

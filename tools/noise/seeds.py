@@ -21,9 +21,9 @@ from pytest_dstfuzz.campaign.expected import TURNS, counted, turn_failures
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.gate.statistics import Paired, interval
 from pytest_dstfuzz.seeding import stream
+from tools.noise.command import run
 
 
 def compared(before: Sequence[TurnResult], after: Sequence[TurnResult]) -> Paired:
@@ -66,22 +66,5 @@ def lines(given: argparse.Namespace) -> Iterator[str]:
         yield f"| {one}, {two} | {both} | {bounds} | {'yes' if low * high > 0 else 'no'} |"
 
 
-def main() -> int:
-    """Write the table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--split", default="test")
-    parser.add_argument("--turns", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=3)
-    try:
-        for line in lines(parser.parse_args()):
-            print(line, flush=True)
-    except DstFuzzError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, lines, turns=(2000, "at least so many"), seeds=(3, "how many")))

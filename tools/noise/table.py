@@ -21,7 +21,7 @@ from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.errors import DstFuzzError
+from tools.noise.command import run
 
 RATES: Final = (0.01, 0.02, 0.05)
 MODELS: Final = ("typing", "casual", "speech")
@@ -62,28 +62,13 @@ def lines(given: argparse.Namespace) -> Iterator[str]:
 
 
 def _cell(found: ExpectedFailures | None) -> str:
-    if found is None or found.per_1000 is None or found.interval is None:
+    if found is None or found.per_1000 is None:
         return found.reason if found else "nothing can slip"
+    if found.interval is None:
+        return f"{found.per_1000:.1f} (too few dialogues for an interval)"
     low, high = found.interval
     return f"{found.per_1000:.1f} ({low:.1f} to {high:.1f})"
 
 
-def main() -> int:
-    """Write the tables of one tracker."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--model", required=True)
-    parser.add_argument("--data", required=True)
-    parser.add_argument("--split", default="test")
-    parser.add_argument("--turns", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
-    try:
-        for line in lines(parser.parse_args()):
-            print(line, flush=True)
-    except DstFuzzError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, lines, turns=(1000, "how many"), seed=(0, "of dialogues and draws")))
