@@ -117,7 +117,8 @@ def expected_failures(results: Iterable[TurnResult]) -> ExpectedFailures | None:
         reason = "tests have different noise models or slip rates"
     elif size < FEWEST:
         reason = (
-            f"the effective sample size is {size:.1f}, and below {FEWEST} a figure says too little"
+            f"the effective sample size is {size:.1f}, and below {FEWEST} a figure says too "
+            "little: it takes more turns, or more variants of each"
         )
     interval = None
     if not reason and distorted:

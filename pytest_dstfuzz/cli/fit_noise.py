@@ -62,11 +62,12 @@ def _fit(given: Namespace) -> None:
 
 
 def _lines(found: LogModel, turns: int, output: Path) -> Iterator[str]:
-    habits = sum(found.habits.values())
-    yield f"{turns:,} turns of users, {found.words:,} words"
+    slips = f"{len(found.slips):,} slips of typing found"
+    yield f"{turns:,} turns of users, {found.words:,} words; {slips}"
+    casual = sum(kind.share for kind in found.file.kinds if kind.name in found.habits)
     yield (
-        f"{len(found.slips):,} slips of typing and {habits:,.0f} of casual writing: "
-        f"{found.file.slip_rate:.4f} slips per word"
+        f"with what is known of others {found.file.slip_rate:.4f} slips per word, {casual:.0%} of "
+        "them casual writing:"
     )
     kinds = sorted(found.file.kinds, key=lambda kind: -kind.share)
     for kind in kinds[:_SHOWN]:

@@ -154,7 +154,7 @@ _VARIANT = (
     ),
     _decides(
         "slip_rate",
-        Value(rates.parse_rate, "RATE", float),
+        Value(rates.parse_slip_rate, "RATE", float),
         "slips per word that people make, such as 2%: what the probabilities of variants are "
         "reckoned with (default: that of the noise models)",
     ),

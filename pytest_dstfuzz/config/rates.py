@@ -125,6 +125,14 @@ def parse_rate(text: str) -> float:
     return number
 
 
+def parse_slip_rate(text: str) -> float:
+    """Take a rate above 0 as `parse_rate` does: at 0 nobody slips, and nothing can be tested."""
+    number = parse_rate(text)
+    if not number:
+        raise ValueError("must be above 0, such as 2%: at a slip rate of 0 nobody slips")
+    return number
+
+
 def parse_limit(text: str) -> float:
     """Take the limit of a rate: a share such as 0.05, or a percentage.
 

@@ -27,8 +27,10 @@ _NAMED: Final = 0.5
 _KINDS_OF_CASE: Final = ("lower_i", "lower_first")
 #: Turns that are enough to see how often a table applies.
 _ENOUGH: Final = 20_000
-#: Words that the shipped model of casual writing weighs as much as.
+#: Words that the shipped models weigh as much as.
 _PRIOR_WORDS: Final = 1000.0
+#: Where both shipped models are in use they share the slips.
+_HALF: Final = 0.5
 #: How strongly what is rare goes back to what is known of others: see `fit_factors`.
 _KAPPA: Final = 3.0
 
@@ -47,7 +49,7 @@ class LogModel(NamedTuple):
     words: int
     #: Of letters, blanks and known misspellings.
     slips: tuple[Slipped, ...]
-    #: Kind of casual writing -> number.
+    #: Kind of casual writing -> number, drawn towards what is known of others.
     habits: dict[str, float]
     #: Why some kinds could not be counted, for people.
     notes: tuple[str, ...]
@@ -72,7 +74,13 @@ def read_log(path: Path, split: str) -> Log:
                 for (number, _), value in zip(lines, texts, strict=True)
             ]
             return _log(path, turns, ())
-    data = load_dialogues(path, split)
+    try:
+        data = load_dialogues(path, split)
+    except DataError as error:
+        raise DataError(
+            f"{error}. Logs without dialogues are JSON Lines with a turn of a user a line, "
+            '"i need a taxi" or {"text": "i need a taxi"}, in a file that ends in .jsonl'
+        ) from None
     known = data.ontology.values if data.ontology else {}
     values = (value for values in known.values() for value in values)
     turns = [Text(found.id, turn.user) for found in data.dialogues for turn in found.turns]
@@ -140,14 +148,15 @@ def fit_log(
     kinds, tables = fit_typing(evidence, kappa=_KAPPA, prior=typing)
     seen, forms = find_habits(texts, casual.tables.words, known=True)
     notes = list(_not_told(texts, seen))
+    if words < _PRIOR_WORDS:
+        notes.append(f"{words:,} words tell little: how often people slip is mostly as shipped")
     rest = {kind: table for kind, table in casual.tables.words.items() if kind not in forms}
     merged = replace(tables, words={**tables.words, **rest, **forms})
     sample = texts[:: max(1, len(texts) // _ENOUGH)]
     _complete(seen, casual, words)
     casually = weigh(seen, merged, sample)
     habits = sum(seen.values())
-    # One slip more of typing: where none was found there may be some all the same.
-    typed = len(slips) + 1.0
+    typed = _drawn(len(slips), _HALF * typing.slip_rate, words)
     total = typed + habits
     shares = [NoiseKind(k.name, k.share * typed / total, k.per_word) for k in kinds]
     shares += [NoiseKind(k.name, k.share * habits / total, k.per_word) for k in casually]
@@ -185,8 +194,13 @@ def _not_told(texts: Sequence[str], seen: dict[str, float]) -> Iterator[str]:
 
 def _complete(seen: dict[str, float], casual: ModelFile, words: int) -> None:
     """Draw the numbers of few words towards those of a model; add what cannot be counted."""
-    rates = {kind.name: casual.slip_rate * kind.share for kind in casual.kinds}
+    rates = {kind.name: _HALF * casual.slip_rate * kind.share for kind in casual.kinds}
     for kind, count in seen.items():
-        seen[kind] = words * (count + rates.get(kind, 0.0) * _PRIOR_WORDS) / (words + _PRIOR_WORDS)
+        seen[kind] = _drawn(count, rates.get(kind, 0.0), words)
     for kind in ("dropped", "emoji"):
         seen[kind] = words * rates.get(kind, 0.0)
+
+
+def _drawn(count: float, rate: float, words: int) -> float:
+    """Return a number in so many words, drawn towards a rate as if that were of `_PRIOR_WORDS`."""
+    return words * (count + rate * _PRIOR_WORDS) / (words + _PRIOR_WORDS)

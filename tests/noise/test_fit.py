@@ -108,6 +108,17 @@ def test_logs_tell_how_often_and_what(typing: NoiseModel, casual: NoiseModel):
     assert not {word for word in typed if lexicon.is_word(word)}
 
 
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_few_faultless_turns_leave_the_slip_rate_as_it_was(
+    typing: NoiseModel, casual: NoiseModel, count: int
+):
+    turn = "I am looking for a cheap restaurant, and I don't want to book it."
+    turns = tuple(Text(f"t{number}", turn) for number in range(count))
+    found = fit_log(Log(turns, frozenset()), "own", load_lexicon(), typing.file, casual.file)
+    assert 0.005 < found.file.slip_rate < 0.025
+    assert any("words tell little" in note for note in found.notes)
+
+
 def test_habits_come_back_from_what_a_model_wrote(casual: NoiseModel):
     turns = noisy_turns(casual, 2000, 0.05)
     habits = count_habits([turn.text for turn in turns])

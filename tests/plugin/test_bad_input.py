@@ -85,6 +85,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--dst-relation=golden",), "unknown relation 'golden'. Did you mean 'gold'?"),
     (("--dst-fail-on=gates",), "unknown failure policy 'gates'. Did you mean 'gate'?"),
     (("--dst-max-edit-rate=1.5",), "'1.5' must be a rate between 0 and 1"),
+    (("--dst-slip-rate=0",), "'0' must be above 0, such as 2%: at a slip rate of 0 nobody slips"),
     (("--dst-max-failure-rate=nan",), "'nan' must be a rate between 0 and 1"),
     (("--dst-max-failure-rate=120%",), "'120%' must be a rate between 0 and 1"),
     (("--dst-seed=1.5",), "--dst-seed: '1.5' must be a whole number from 0"),
