@@ -8,10 +8,10 @@ must change what the slots mean. Those of `fine_decoys` look like a slip.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_dstfuzz.audit.mentions import KnownTurns, alike, domain_of, spread, state_of
+from pytest_dstfuzz.audit.mentions import KnownTurns, Mention, alike, domain_of, spread, state_of
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 
@@ -77,14 +77,7 @@ class DecoyMaker:
                 and not alike(value, mention.value)
                 and value.casefold() not in text.casefold()
             )
-            if others:
-                # The pick depends on the text alone, and is spread over the values.
-                other = others[spread(text, len(others))]
-                other = other.title() if text[mention.start].isupper() else other
-                yield (
-                    text[: mention.start] + other + text[mention.end :],
-                    f"{mention.slot}: {mention.value} -> {other}",
-                )
+            yield from instead(text, mention, others)
 
     def _exchanged(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
         """Let two slots of one kind trade their values, such as departure and destination."""
@@ -145,3 +138,15 @@ class DecoyMaker:
             if self._known.bears(turn, text, match.end()):
                 rest = text[: match.start()] + text[match.end() :]
                 yield rest, f"{match.group().strip()!r} left out"
+
+
+def instead(text: str, mention: Mention, others: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield a text that has one of some other values of a slot, where there are any; and why."""
+    if others:
+        # The pick depends on the text alone, and is spread over the values.
+        other = others[spread(text, len(others))]
+        other = other.title() if text[mention.start].isupper() else other
+        yield (
+            text[: mention.start] + other + text[mention.end :],
+            f"{mention.slot}: {mention.value} -> {other}",
+        )

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pytest_dstfuzz.audit.decoys import Decoy
+from pytest_dstfuzz.audit.decoys import Decoy, instead
 from pytest_dstfuzz.audit.mentions import (
     KnownTurns,
     Mention,
@@ -137,7 +137,7 @@ class FineDecoyMaker:
                 and sum(one != two for one, two in zip(other, mention.value, strict=True)) == 1
                 and other not in text
             ]
-            yield from self._instead(text, mention, others)
+            yield from instead(text, mention, others)
 
     def _another_name(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
         """Leave out the word that tells a name from others, or put another one's in its place."""
@@ -155,7 +155,7 @@ class FineDecoyMaker:
                 if first:
                     yield _put(text, mention.start, mention.start + first.end(), "")
             near = [name for name in names if _one_word_apart(words, name.casefold().split())]
-            yield from self._instead(text, mention, near)
+            yield from instead(text, mention, near)
 
     def _another_value(self, turn: TurnResult, text: str) -> Iterator[tuple[str, str]]:
         """Mistype a value into another one of its slot."""
@@ -169,7 +169,7 @@ class FineDecoyMaker:
                 and len(other) >= _SHORTEST
                 and _distance(other.casefold(), mention.value.casefold()) <= _NEAR
             ]
-            yield from self._instead(text, mention, near)
+            yield from instead(text, mention, near)
 
     def _others(self, turn: TurnResult, mention: Mention, values: dict[str, set[str]]) -> list[str]:
         """Return other values of a slot, which the turn has not."""
@@ -179,15 +179,6 @@ class FineDecoyMaker:
             for value in values.get(mention.slot, ())
             if value.casefold() not in taken and self._known.seen(mention.slot, value) >= _SEEN
         )
-
-    def _instead(self, text: str, mention: Mention, others: list[str]) -> Iterator[tuple[str, str]]:
-        if others:
-            other = others[spread(text, len(others))]
-            other = other.title() if text[mention.start].isupper() else other
-            yield (
-                text[: mention.start] + other + text[mention.end :],
-                f"{mention.slot}: {mention.value} -> {other}",
-            )
 
     def _refused(self, turn: TurnResult, text: str) -> Iterator[tuple[int, int]]:
         """Yield where a wish for what slots are about is negated."""

@@ -17,10 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from pytest_dstfuzz.campaign.intervals import mean_interval
-from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import (
+    RUN_OUTCOMES,
+    TurnNoise,
+    TurnResult,
+    VariantResult,
+)
 
 #: Smallest effective sample size that a figure is given for.
 FEWEST: Final = 30
@@ -69,19 +75,13 @@ class FailingMass:
 
 def turn_failures(turn: TurnResult) -> float:
     """Return the estimated probability that a turn fails; see `counted`."""
-    return math.fsum(
-        variant.weight or 0.0 for variant in turn.variants if _outcome(turn, variant) == "failure"
-    )
+    return _weighed(turn, turn.variants, "failure")
 
 
 def weight_of(turn: TurnResult, violation: VariantResult) -> float:
     """Return what of `turn_failures` a violation accounts for, with the duplicates of it."""
-    same = (violation.text, violation.log_probability)
-    return math.fsum(
-        variant.weight or 0.0
-        for variant in turn.variants
-        if (variant.text, variant.log_probability) == same and _outcome(turn, variant) == "failure"
-    )
+    same = [variant for variant in turn.variants if _text(variant) == _text(violation)]
+    return _weighed(turn, same, "failure")
 
 
 def counted(turn: TurnResult) -> bool:
@@ -98,20 +98,18 @@ def counted(turn: TurnResult) -> bool:
 
 def expected_failures(results: Iterable[TurnResult]) -> ExpectedFailures | None:
     """Estimate the failures of 1,000 user turns; ``None`` without a turn of a search by density."""
-    pairs = [(turn, turn.noise) for turn in results if counted(turn)]
-    sampled = [(turn, noise) for turn, noise in pairs if noise is not None and noise.sampled]
-    if not sampled:
+    noisy = _counted(results, sampled=True)
+    if not noisy:
         return None
-    models = {(noise.models, noise.slip_rate) for _, noise in sampled}
-    turns = [turn for turn, _ in sampled]
+    models, turns = _models(noisy), [turn for turn, _ in noisy]
     run = [variant for turn in turns for variant in turn.variants if variant.valid]
-    weights = sorted(variant.weight or 0.0 for variant in run)
+    weights = [variant.weight or 0.0 for variant in run]
     squares = math.fsum(weight * weight for weight in weights)
     size = math.fsum(weights) ** 2 / squares if squares else 0.0
     dialogues: dict[str, list[float]] = {}
     for turn in turns:
         dialogues.setdefault(turn.dialogue_id, []).append(turn_failures(turn))
-    distorted = _mean(noise.distorted for _, noise in sampled)
+    distorted = _mean(noise.distorted for _, noise in noisy)
     reason = ""
     if len(models) > 1:
         reason = "tests have different noise models or slip rates"
@@ -126,15 +124,16 @@ def expected_failures(results: Iterable[TurnResult]) -> ExpectedFailures | None:
         interval = mean_interval(found, distorted)
     name, rate = min(models)
     return ExpectedFailures(
-        per_1000=None if reason else TURNS * _mean(map(turn_failures, turns)),
+        per_1000=None if reason else TURNS * _mean(chain.from_iterable(dialogues.values())),
         interval=None if interval is None else (TURNS * interval[0], TURNS * interval[1]),
         effective_sample_size=size,
         slip_rate=rate if len(models) == 1 else None,
         noise=name if len(models) == 1 else "",
         turns=len(turns),
         distorted_per_1000=TURNS * distorted,
-        locked_per_1000=TURNS * _mean(noise.locked for _, noise in sampled),
-        unjudged_per_1000=TURNS * _mean(map(_unjudged, turns)),
+        locked_per_1000=TURNS * _mean(noise.locked for _, noise in noisy),
+        unjudged_per_1000=TURNS
+        * _mean(_weighed(turn, turn.variants, "unjudged") for turn in turns),
         reason=reason,
     )
 
@@ -144,19 +143,18 @@ def failing_mass(results: Iterable[TurnResult]) -> FailingMass | None:
 
     Nor is there any where tests have different models, or slip rates.
     """
-    pairs = [(turn, turn.noise) for turn in results if counted(turn)]
-    others = [(turn, noise) for turn, noise in pairs if noise is not None and not noise.sampled]
-    models = {(noise.models, noise.slip_rate) for _, noise in others}
+    noisy = _counted(results, sampled=False)
+    models = _models(noisy)
     if len(models) != 1:
         return None
     (name, rate) = models.pop()
-    found = [distinct_chances(turn.violations) for turn, _ in others]
+    found = [distinct_chances(turn.violations) for turn, _ in noisy]
     return FailingMass(
         per_1000_at_least=TURNS * _mean(math.fsum(chances) for chances in found),
         variants=sum(map(len, found)),
         slip_rate=rate,
         noise=name,
-        turns=len(others),
+        turns=len(noisy),
     )
 
 
@@ -173,27 +171,39 @@ def distinct_chances(violations: Iterable[VariantResult]) -> list[float]:
     )
 
 
+def _counted(results: Iterable[TurnResult], *, sampled: bool) -> list[tuple[TurnResult, TurnNoise]]:
+    """Return the turns that count, of searches by density or of others."""
+    pairs = [(turn, turn.noise) for turn in results if counted(turn)]
+    return [(turn, noise) for turn, noise in pairs if noise and noise.sampled is sampled]
+
+
+def _models(noisy: Iterable[tuple[TurnResult, TurnNoise]]) -> set[tuple[str, float]]:
+    """Return the noise models and slip rates of turns."""
+    return {(noise.models, noise.slip_rate) for _, noise in noisy}
+
+
+def _text(variant: VariantResult) -> tuple[str, float | None]:
+    """Return what tells texts apart, even those that are not to be shown and look the same."""
+    return variant.text, variant.log_probability
+
+
+def _weighed(turn: TurnResult, variants: Iterable[VariantResult], outcome: str) -> float:
+    """Return the weights of variants with an outcome, see `_outcome`, added up."""
+    return math.fsum(one.weight or 0.0 for one in variants if _outcome(turn, one) == outcome)
+
+
 def _outcome(turn: TurnResult, variant: VariantResult) -> str:
     """Say what a variant of a sample counts as: ``failure``, ``kept`` or ``unjudged``."""
     if variant.outcome == "duplicate":
-        # It was not run, as another one has its text: what holds for that one holds for it. Texts
-        # that are not to be shown may look the same, but are hardly ever as likely.
-        same = (variant.text, variant.log_probability)
-        variant = next(
-            one for one in turn.variants if one.valid and (one.text, one.log_probability) == same
-        )
+        # It was not run, as another one has its text: what holds for that one holds for it.
+        same = _text(variant)
+        variant = next(one for one in turn.variants if one.valid and _text(one) == same)
     if variant.outcome == "vacuous":
         return "kept"
     if variant.outcome not in RUN_OUTCOMES or variant.outcome == "error":
         return "unjudged"
     broken = variant.outcome == "violation" and variant.cause != "context"
     return "failure" if broken else "kept"
-
-
-def _unjudged(turn: TurnResult) -> float:
-    return math.fsum(
-        variant.weight or 0.0 for variant in turn.variants if _outcome(turn, variant) == "unjudged"
-    )
 
 
 def _mean(values: Iterable[float]) -> float:
