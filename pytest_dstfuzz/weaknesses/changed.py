@@ -18,12 +18,17 @@ from pytest_dstfuzz.weaknesses.edited import Edited, blamed
 from pytest_dstfuzz.weaknesses.mentions import Mentions, content, spelled
 
 _TIME: Final = re.compile(r"\d{1,2}[:.]\d\d")
+_ENDING: Final = re.compile("(?:ing|ed|es|al|e)$")
+#: Letters of a word without its ending that say which name it is of: `leaving`, `leaveat`.
+_STEM: Final = 4
 #: What slots are called that are the two ends of a journey.
 _ENDS: Final = listed("departure destination origin source from to pickup dropoff")
 #: Words of the longest value that is not taken for a name.
 _SHORT: Final = 2
-#: Words between a cue and the value that it is for; fewer for one such as `after`.
+#: Words between a cue and the value that it is for, and between `same` and what is the same.
 _NEAR, _NEXT = 4, 2
+#: Cues that say what is talked about, and not what a value is for: `how about`.
+_TOPIC: Final = frozenset({"about"})
 #: How near a word is to the name of a slot that it may stand for: `wifi` to `internet`.
 _ALIKE: Final = 0.88
 
@@ -37,6 +42,7 @@ class Scene(NamedTuple):
     system: Mentions
     state: Mapping[str, str]  #: The answer to the clean turn.
     changed: tuple[ChangedSlot, ...]
+    last: str  #: What the user said in the turn that was answered.
 
     @classmethod
     def of(cls, turn: TurnResult, variant: VariantResult) -> Scene:
@@ -51,6 +57,7 @@ class Scene(NamedTuple):
             Mentions([*turn.earlier_system, turn.system]),
             turn.clean_state or {},
             plain.changed_slots,
+            turn.user,
         )
 
 
@@ -62,14 +69,15 @@ class Traits(NamedTuple):
     here: bool  #: Whether the utterance of the edits says the value, the old one or the new one.
     user: bool  #: Likewise the user at any time.
     system: bool  #: Likewise the system; of a value replaced, both of them.
-    cue: bool  #: Whether the edit hit a word that says what the value is for.
+    cue: bool  #: Whether the edit hit the slot's name, or a word for what the value is for.
     domain_word: bool  #: Whether the edit hit the name of the slot's domain.
     copied: bool  #: Whether the new value has a word that only the edit brought.
     runs_on: bool  #: Whether a value goes on with the name of another slot.
     crossed: bool  #: Whether its value went to another domain, or came from there.
     sibling: bool  #: Whether another slot of the domain has, or had, the new value.
     elsewhere: bool  #: Whether another domain has the old value, or the new one.
-    same: bool  #: Whether the utterance of the edits points to a value: ``the same``.
+    same: bool  #: Whether the user points to another value by the slot's name: ``the same day``.
+    form: bool  #: Whether one of two values is the other one with words cut off.
 
 
 def traits_of(change: ChangedSlot, scene: Scene) -> Traits:
@@ -101,7 +109,8 @@ def traits_of(change: ChangedSlot, scene: Scene) -> Traits:
         sibling=after is not None
         and any(value == after and domain_of(slot) == domain for slot, value in had),
         elsewhere=any(value in values and domain_of(slot) != domain for slot, value in held),
-        same="same" in word_list(scene.edited.clean),
+        same=_points(change, scene),
+        form=happened == "replaced" and _is_form(word_list(before or ""), word_list(after or "")),
     )
 
 
@@ -149,21 +158,20 @@ def family_of(change: ChangedSlot) -> str:
 
 def _hits_cue(change: ChangedSlot, family: str, values: Sequence[str], scene: Scene) -> bool:
     """Say whether an edited word names the slot, or says beside its value what that is for."""
-    lexicon, clean = load_lexicon(), word_list(scene.edited.clean)
-    names = set(map(canonical, names_of(change.slot)))
+    clean = word_list(scene.edited.clean)
+    names = names_of(change.slot)
     said = {word for value in values if scene.here.says(value) for word in content(value)}
     at = [place for place, word in enumerate(clean) if spelled(word) in said]
     for word in scene.edited.words:
-        if canonical(word) in names:
+        if _is_name(word, names):
             return True
         if family == "yes-no":
-            near = [name for name, cosine in lexicon.neighbours(word) if cosine > _ALIKE]
-            if not names.isdisjoint(map(canonical, near)):
+            near = [name for name, cosine in load_lexicon().neighbours(word) if cosine > _ALIKE]
+            if any(_is_name(other, names) for other in near):
                 return True
         elif word in _cues():
-            reach = _NEXT if word in lexicon.stop_words else _NEAR
             places = [place for place, other in enumerate(clean) if other == word]
-            if any(0 < abs(one - other) <= reach for one in at for other in places):
+            if any(0 < abs(one - other) <= _NEAR for one in at for other in places):
                 return True
     return False
 
@@ -171,7 +179,31 @@ def _hits_cue(change: ChangedSlot, family: str, values: Sequence[str], scene: Sc
 @cache
 def _cues() -> frozenset[str]:
     """Return the single words that say what a value is for, of travel and of other requests."""
-    return frozenset(cue for cue in (*load_lexicon().cues, *CUE_WORDS) if " " not in cue)
+    cues = (*load_lexicon().cues, *CUE_WORDS)
+    return frozenset(cue for cue in cues if " " not in cue) - _TOPIC
+
+
+def _is_name(word: str, names: Sequence[str]) -> bool:
+    """Say whether a lower-cased word names a slot of these words, its ending left aside."""
+    stem = _ENDING.sub("", canonical(word))
+    if len(stem) >= _STEM and any(name.startswith(stem) for name in names):
+        return True
+    return canonical(word) in map(canonical, names)
+
+
+def _points(change: ChangedSlot, scene: Scene) -> bool:
+    """Say whether the user says `same` of what the slot is called."""
+    names = names_of(change.slot)
+    for text in (scene.edited.clean, scene.last):
+        words = word_list(text)
+        for place, word in enumerate(words, 1):
+            if word == "same" and any(_is_name(other, names) for other in words[place:][:_NEXT]):
+                return True
+    return False
+
+
+def _is_form(one: Sequence[str], other: Sequence[str]) -> bool:
+    return set(one) <= set(other) or set(other) <= set(one)
 
 
 def _runs_on(value: str, scene: Scene) -> bool:

@@ -16,20 +16,32 @@ def _is_offered_name(one: Traits) -> bool:
 
 
 def _hits_cue(one: Traits) -> bool:
+    put_in, lost = (one.happened == what for what in ("put in", "lost"))
     if one.family == "yes-no":
         return one.cue
-    if one.here and one.cue and not _is_offered_name(one):
+    if (one.same and not put_in) or (one.elsewhere and put_in and not one.sibling):
+        return False
+    if lost and one.here and one.domain_word:
+        return True
+    if one.cue and (one.here or (lost and one.user)) and not _is_offered_name(one):
         return one.family != "any" and not one.copied
-    return one.sibling and one.happened == "put in" and one.family in ("number", "choice")
+    return one.sibling and put_in and one.family in ("number", "end", "choice")
+
+
+def _is_pointed_at(one: Traits) -> bool:
+    """Say whether one end of a journey is lost that the user took from elsewhere."""
+    known = one.elsewhere or (one.system and not one.user)
+    return one.family == "end" and one.happened == "lost" and known
 
 
 def _is_shared(one: Traits) -> bool:
-    replaced = one.happened == "replaced"
-    if one.family not in ("number", "choice") or one.happened == "put in":
+    if one.happened == "put in" or one.family not in ("number", "end", "choice"):
         return False
-    if one.family == "number":
-        return one.elsewhere and not replaced
-    return one.elsewhere or (replaced and one.same)
+    if one.same or _is_pointed_at(one):
+        return True
+    if one.family == "choice":
+        return one.elsewhere and not (one.here and one.happened == "lost")
+    return one.family == "number" and one.elsewhere and one.happened == "lost"
 
 
 def _is_unheard(one: Traits) -> bool:
@@ -41,20 +53,29 @@ def _is_replaced(one: Traits) -> bool:
     return one.happened == "replaced" and (one.user or not one.system)
 
 
+def _is_other_name(one: Traits) -> bool:
+    if one.family == "name":
+        return one.form or _is_replaced(one) or _is_unheard(one)
+    return one.family == "end" and one.form
+
+
 #: Mechanism -> what it takes. The first one that any of the changed slots meets names the
 #: violation: the more telling ones stand first, and the last takes what is none of the others.
 RULES: Final[dict[str, Callable[[Traits], bool]]] = {
     "value-runs-on": lambda one: one.runs_on,
-    "domain-lost": lambda one: (
-        one.crossed or (one.domain_word and one.happened == "lost" and one.here)
-    ),
+    "domain-confused": lambda one: one.crossed,
     "cue-word": _hits_cue,
     "any-value": lambda one: one.family == "any",
     "slip-copied": lambda one: one.copied,
-    "ends-confused": lambda one: one.family == "end" and (one.happened != "put in" or one.sibling),
+    "ends-confused": lambda one: (
+        one.family == "end"
+        and one.happened != "put in"
+        and not one.form
+        and not _is_pointed_at(one)
+    ),
     "shared-value": _is_shared,
     "number-changed": lambda one: one.family == "number" and one.happened == "replaced",
-    "name-changed": lambda one: one.family == "name" and (_is_replaced(one) or _is_unheard(one)),
+    "name-changed": _is_other_name,
     "choice-changed": _is_replaced,
     "value-spread": lambda one: (
         one.happened == "put in"
@@ -67,8 +88,8 @@ RULES: Final[dict[str, Callable[[Traits], bool]]] = {
         and not _is_offered_name(one)
         and (one.here or (one.user and not one.system))
     ),
-    "made-up": _is_unheard,
-    "offer-wavers": lambda _: True,
+    "offer-wavers": lambda one: not _is_unheard(one),
+    "made-up": lambda _: True,
 }
 
 

@@ -42,7 +42,13 @@ def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[ChangedSlot
     found = {
         read_scene(
             Scene(
-                Edited(clean, seen, (edit,)), Mentions([clean]), user, system, state, tuple(changed)
+                Edited(clean, seen, (edit,)),
+                Mentions([clean]),
+                user,
+                system,
+                state,
+                tuple(changed),
+                said[-1].user,
             )
         ).key.id
         for edit, state in product(_edits(clean, seen), _states(one, values))

@@ -18,9 +18,10 @@ _WORDS: Final = {
         "a value runs on into the name and the value of another slot",
         "let a name be no longer than one that is known, or end where the next slot begins",
     ),
-    "domain-lost": _Words(
-        "what the user says of one domain is lost with the word for it, or goes to another domain",
-        "train with slips in the words for domains, or correct spelling there",
+    "domain-confused": _Words(
+        "a value that the user said for one domain goes to another domain",
+        "train with slips in the words that say which domain is meant; let a slip leave what is "
+        "talked about as it was",
     ),
     "cue-word": _Words(
         "the word for a value is damaged, and the value is lost or goes to a sibling slot",

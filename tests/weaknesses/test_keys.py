@@ -42,12 +42,15 @@ def reading(
     ("change", "expected"),
     [
         ({"hotel-name": (None, "the lodge area north")}, "value-runs-on"),
-        ({"hotel-area": ("north", None), "attraction-area": (None, "north")}, "domain-lost"),
+        ({"hotel-area": ("north", None), "attraction-area": (None, "north")}, "domain-confused"),
         ({"hotel-parking": (None, "12:15"), "taxi-arriveby": (None, "12:15")}, "cue-word"),
         ({"taxi-destination": ("dontcare", None)}, "any-value"),
         ({"taxi-destination": (None, "plaese road")}, "slip-copied"),
-        ({"taxi-destination": (None, "the station")}, "ends-confused"),
+        ({"taxi-destination": (None, "the station")}, "cue-word"),
         ({"taxi-departure": ("the station", "ely")}, "ends-confused"),
+        ({"taxi-departure": ("the station", "station road")}, "ends-confused"),
+        ({"taxi-departure": ("the station", "station")}, "name-changed"),
+        ({"taxi-destination": ("north", None)}, "shared-value"),
         ({"train-area": ("north", None)}, "shared-value"),
         ({"taxi-leaveat": ("12:15", "09:15")}, "number-changed"),
         ({"hotel-name": ("worth house", "lodge")}, "name-changed"),
@@ -91,10 +94,48 @@ def test_the_word_for_a_value_is_damaged(
 
 
 @pytest.mark.parametrize("slot", ["hotel-area", "hotel-type"])
-def test_the_word_for_a_domain_is_damaged(slot: str) -> None:
+def test_the_word_for_a_domain_is_one_for_its_values(slot: str) -> None:
     text, typed = "is there a hotel in the north", ("char_drop/any", "hotel", "hotl")
     found = reading({slot: ("north", None)}, typed, text=text, state={})
-    assert found.key == Key("domain-lost")
+    assert found.key == Key("cue-word")
+
+
+@pytest.mark.parametrize(
+    ("typed", "text", "earlier", "expected"),
+    [
+        # It says what is talked about, not what the time is for.
+        (("char_drop/any", "about", "abut"), "how about 12:15", "", "stated-lost"),
+        # The slot is called after it, wherever its value was said.
+        (LEAVING, "leaving early", "for 12:15 please", "cue-word"),
+        (("char_drop/any", "after", "aftr"), "leaving after that", "for 12:15", "stated-lost"),
+    ],
+)
+def test_a_word_for_the_slot_counts_anywhere_and_others_beside_the_value(
+    typed: tuple[str, str, str], text: str, earlier: str, expected: str
+) -> None:
+    found = reading(LOST, typed, text=text, state={}, earlier=(earlier,))
+    assert found.key == Key(expected)
+
+
+def test_a_value_of_another_domain_is_put_in_whatever_word_is_damaged() -> None:
+    change: Changes = {"train-leaveat": (None, "12:15")}
+    assert reading(change, LEAVING).key == Key("value-spread")
+    assert reading(change, LEAVING, state={}).key == Key("cue-word")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"train-day": ("friday", "sunday")}, "shared-value"),
+        ({"train-day": ("friday", None)}, "shared-value"),
+        ({"train-day": (None, "friday")}, "made-up"),
+        ({"train-people": ("2", "3")}, "number-changed"),
+        ({"train-type": ("fast", "slow")}, "choice-changed"),
+    ],
+)
+def test_the_same_points_at_the_slot_that_is_called_so(change: Changes, expected: str) -> None:
+    text = "please on the same booked day"
+    assert reading(change, text=text, state={}).key == Key(expected)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +162,14 @@ def test_two_names_that_were_offered_are_an_offer() -> None:
     assert reading(change, text="ok please", system=offers).key == Key("offer-wavers")
     named = reading(change, text="ok please", system=offers, earlier=("is the lodge nice",))
     assert named.key == Key("name-changed")
+    part: Changes = {"hotel-name": ("worth house", "worth")}
+    assert reading(part, text="ok please", system=offers).key == Key("name-changed")
+
+
+def test_an_offer_is_told_before_what_nobody_said() -> None:
+    both: Changes = {"hotel-type": ("motel", None), "hotel-area": ("north", None)}
+    found = reading(both, text="ok please", state={}, system=("The lodge is north.",))
+    assert (found.key, found.slot) == (Key("offer-wavers"), "hotel-area")
 
 
 def test_a_bot_of_one_domain_has_no_other_domains() -> None:

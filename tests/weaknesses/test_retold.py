@@ -17,7 +17,7 @@ SAID = "i'd like a taxi at 13:45 please, arrive by 15:00 in the the north"
     [
         ("char_replace/swap", "like", "lkie", {"taxi-name": (None, "lkie")}, "slip-copied"),
         ("char_replace/swap", "arrive", "arrvie", {"taxi-arriveby": ("15:00", None)}, "cue-word"),
-        ("char_replace/swap", "taxi", "txai", {"taxi-leaveat": ("13:45", None)}, "domain-lost"),
+        ("char_replace/swap", "taxi", "txai", {"taxi-leaveat": ("13:45", None)}, "cue-word"),
         ("word_drop/stop_word", "a ", "", {"taxi-area": ("dontcare", None)}, "any-value"),
         ("char_drop/apostrophe", "'", "", {"taxi-name": ("acorn", None)}, "name-changed"),
         ("word_drop/repeat", "the ", "", {"taxi-name": (None, "acorn")}, "name-changed"),
