@@ -74,7 +74,7 @@ class Traits(NamedTuple):
     copied: bool  #: Whether the new value has a word that only the edit brought.
     runs_on: bool  #: Whether a value goes on with the name of another slot.
     crossed: bool  #: Whether its value went to another domain, or came from there.
-    sibling: bool  #: Whether another slot of the domain has, or had, the new value.
+    sibling: bool  #: Whether another slot of the domain has, or had, the new or the lost value.
     elsewhere: bool  #: Whether another domain has the old value, or the new one.
     same: bool  #: Whether the user points to another value by the slot's name: ``the same day``.
     form: bool  #: Whether one of two values is the other one with words cut off.
@@ -106,8 +106,7 @@ def traits_of(change: ChangedSlot, scene: Scene) -> Traits:
             domain_of(one.slot) != domain and (one.after, one.before) == (before, after)
             for one in others
         ),
-        sibling=after is not None
-        and any(value == after and domain_of(slot) == domain for slot, value in had),
+        sibling=any(value in values[-1:] and domain_of(slot) == domain for slot, value in had),
         elsewhere=any(value in values and domain_of(slot) != domain for slot, value in held),
         same=_points(change, scene),
         form=happened == "replaced" and _is_form(word_list(before or ""), word_list(after or "")),

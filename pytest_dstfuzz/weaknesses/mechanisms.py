@@ -34,6 +34,13 @@ def _is_pointed_at(one: Traits) -> bool:
     return one.family == "end" and one.happened == "lost" and known
 
 
+def _is_other_end(one: Traits) -> bool:
+    if one.family != "end" or one.happened == "put in":
+        return False
+    stated = one.happened == "lost" and one.here and not one.sibling
+    return not (one.form or stated or _is_pointed_at(one))
+
+
 def _is_shared(one: Traits) -> bool:
     if one.happened == "put in" or one.family not in ("number", "end", "choice"):
         return False
@@ -67,12 +74,7 @@ RULES: Final[dict[str, Callable[[Traits], bool]]] = {
     "cue-word": _hits_cue,
     "any-value": lambda one: one.family == "any",
     "slip-copied": lambda one: one.copied,
-    "ends-confused": lambda one: (
-        one.family == "end"
-        and one.happened != "put in"
-        and not one.form
-        and not _is_pointed_at(one)
-    ),
+    "ends-confused": _is_other_end,
     "shared-value": _is_shared,
     "number-changed": lambda one: one.family == "number" and one.happened == "replaced",
     "name-changed": _is_other_name,

@@ -51,6 +51,8 @@ def reading(
         ({"taxi-departure": ("the station", "station road")}, "ends-confused"),
         ({"taxi-departure": ("the station", "station")}, "name-changed"),
         ({"taxi-destination": ("north", None)}, "shared-value"),
+        ({"taxi-departure": ("the station", None)}, "stated-lost"),
+        ({"taxi-destination": ("the station", None)}, "ends-confused"),
         ({"train-area": ("north", None)}, "shared-value"),
         ({"taxi-leaveat": ("12:15", "09:15")}, "number-changed"),
         ({"hotel-name": ("worth house", "lodge")}, "name-changed"),
