@@ -34,6 +34,7 @@ EXPERIMENTS = {
     "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
     "rq2": "the agent beside random sampling with 1 to 6 transformations, held-out dialogues",
     "rq3": "searches at equal budgets: turns broken for every call, on held-out dialogues",
+    "curves": "searches at equal calls: weaknesses, turns broken and failing mass over calls",
 }
 
 
@@ -317,13 +318,13 @@ COMMANDS = (
     Command(
         "experiment",
         "repeat an experiment of the method",
-        "finished campaigns of rq2 and rq3 are kept where they had --output, and the same command "
-        "goes on from there; any other experiment leaves no result",
+        "finished campaigns of rq2, rq3 and curves are kept where they had --output, and the same "
+        "command goes on from there; any other experiment leaves no result",
         "  dstfuzz experiment rq1 --help",
         _experiment_options,
         _experiment,
         about="Run one of:\n"
-        + "\n".join(f"  {name:<4} {what}" for name, what in EXPERIMENTS.items()),
+        + "\n".join(f"  {name:<6} {what}" for name, what in EXPERIMENTS.items()),
         chooses=True,
     ),
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_dstfuzz.campaign.attempts import lock_values
+from pytest_dstfuzz.campaign.expected import distinct_chances
 from pytest_dstfuzz.campaign.ledger import Counts, count
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.config import VariantSettings
@@ -14,6 +16,7 @@ from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.trackers.tracker import Prediction
+from pytest_dstfuzz.weaknesses.keys import read
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,12 @@ class Violation:
     weakness: tuple[tuple[str, str | None], ...]
     vetoed: bool  #: The profile `strict` vetoes its own edits.
     vetoed_context: bool  #: ... or those of an earlier turn that it was seen with.
+    number: int  #: How many variants the turn had been given with it.
+    key: str  #: Id of its weakness.
+    slot: str  #: The slot whose change says most.
+    mass: float  #: Probability that people type the turn so; 0 where its context is to blame.
+    #: ``TRANSFORMATION/OPERATOR`` of the edits of its smallest version, sorted, each once.
+    operators: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,7 @@ def turn_figures(
 ) -> TurnFigures:
     """Return the figures of a turn; ``veto`` is ``None`` where the campaign was strict."""
 
-    def violation(variant: VariantResult) -> Violation:
+    def violation(number: int, variant: VariantResult) -> Violation:
         own = around = False
         if veto is not None:
             own = veto.vetoes(result, variant.text, variant.edits)
@@ -118,7 +127,18 @@ def turn_figures(
             )
         new = [change for change in variant.changed_slots if not change.carried]
         weakness = tuple((change.slot, change.after) for change in new)
-        return Violation(variant.cause, weakness, own, own or around)
+        reading = read(result, variant)
+        return Violation(
+            cause=variant.cause,
+            weakness=weakness,
+            vetoed=own,
+            vetoed_context=own or around,
+            number=number,
+            key=reading.key.id,
+            slot=reading.slot,
+            mass=math.fsum(distinct_chances([variant])),
+            operators=_operators(variant),
+        )
 
     valid = [variant for variant in result.variants if variant.valid]
     outcomes = [variant.outcome for variant in result.variants]
@@ -133,8 +153,18 @@ def turn_figures(
         draws=sum(variant.draws for variant in result.variants),
         edit_w=sum(variant.edit_w for variant in valid),
         edit_c=sum(variant.edit_c for variant in valid),
-        violations=tuple(violation(variant) for variant in result.violations),
+        violations=tuple(
+            violation(number, variant)
+            for number, variant in enumerate(result.variants, start=1)
+            if variant.outcome == "violation"
+        ),
     )
+
+
+def _operators(variant: VariantResult) -> tuple[str, ...]:
+    plain = variant.plain
+    edits = [*plain.edits, *(edit for past in plain.context_edits for edit in past.edits)]
+    return tuple(sorted({f"{edit.transformation}/{edit.operator}" for edit in edits}))
 
 
 def all_turn_figures(

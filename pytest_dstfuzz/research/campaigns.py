@@ -30,7 +30,7 @@ from pytest_dstfuzz.perturb.action import inertia
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, StrictVeto, all_turn_figures
-from pytest_dstfuzz.search.policy import is_agent, named_policy
+from pytest_dstfuzz.research.policies import saved_policy
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.trackers.evaluate import Evaluation
@@ -41,8 +41,9 @@ from pytest_dstfuzz.training.right_dialogues import Paced, Say, joined
 _PACKAGE: Final = Path(__file__).parents[1]
 #: What the outcome of a campaign depends on.
 _CODE: Final = (
-    *("agents", "campaign", "dialogue", "perturb", "relations", "resources", "search", "trackers"),
-    *("research/campaign_figures.py", "training/right_dialogues.py"),
+    *("agents", "campaign", "dialogue", "noise", "perturb", "relations", "resources", "search"),
+    *("trackers", "weaknesses", "research/campaign_figures.py"),
+    "training/right_dialogues.py",
 )
 #: Settings that say where something lies, or how it is reached; what it is, is in the key.
 _PLACES: Final = {"search", *names_of("place")} - {"slot_map", "prompt", "device"}
@@ -127,11 +128,12 @@ class Fingerprint:
 
     def key(self, settings: Settings) -> dict[str, Any]:
         """Return what tells a campaign from every other one, as JSON."""
-        agent, given = is_agent(settings.variant.search), settings_json(settings)
+        search, given = settings.variant.search, settings_json(settings)
+        policy = saved_policy(search)
         return {
             **{name: value for name, value in given.items() if name not in _PLACES},
-            "search": "agent" if agent else settings.variant.search,
-            "policy": named_policy(settings.variant.search).fingerprint if agent else "",
+            "search": search if policy is None else search.partition(":")[0],
+            "policy": "" if policy is None else policy.fingerprint,
             "code": self.code,
             "tracker": [list(item) for item in self.tracker],
             "dialogues": self.dialogues,

@@ -25,13 +25,21 @@ _SHARED: Final = (
 )
 
 
-def experiment_parser(name: str, description: str, examples: str, splits_are: str) -> Parser:
-    """Return a parser with the options that all experiments have."""
+def ground_parser(
+    name: str, description: str, examples: str, splits_are: str = "those of the dialogues"
+) -> Parser:
+    """Return a parser with the options that say what is measured on what."""
     parser = Parser(f"dstfuzz experiment {name}", description, examples)
     parser.shared(*_SHARED, required=("model",))
     help_ = f"{splits_are} (default: val,test)"
     read_split = partial(parse_option, "split", shown_as="--split")
     parser.value("--split", several(read_split), "SPLIT,...", help=help_, dest="splits")
+    return parser
+
+
+def experiment_parser(name: str, description: str, examples: str, splits_are: str) -> Parser:
+    """Return a parser with these options, and those of lists of k and of profiles."""
+    parser = ground_parser(name, description, examples, splits_are)
     parser.value("--k", ks, "K,...", help="transformations (default: 1,2,3,4,5,6)", dest="ks")
     parser.value(
         "--validity",
@@ -46,6 +54,12 @@ def experiment_parser(name: str, description: str, examples: str, splits_are: st
 def comparison_parser(name: str, description: str, examples: str) -> Parser:
     """Return a parser with the options that all comparisons have."""
     parser = experiment_parser(name, description, examples, "those that the agent was trained with")
+    comparison_options(parser)
+    return parser
+
+
+def comparison_options(parser: Parser) -> None:
+    """Add the options that all comparisons have to a parser."""
     parser.shared("redraws", "lock")
     parser.value(
         "--seeds",
@@ -62,7 +76,6 @@ def comparison_parser(name: str, description: str, examples: str) -> Parser:
         help="write the table into this folder, and each campaign as soon as it is done: "
         "the same command goes on from there",
     )
-    return parser
 
 
 def begin(

@@ -16,8 +16,8 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research.campaigns import CampaignRunner, Campaigns, Fingerprint
 from pytest_dstfuzz.research.contenders import Contender
+from pytest_dstfuzz.research.policies import saved_policy
 from pytest_dstfuzz.research.resampling import Resamples
-from pytest_dstfuzz.search.policy import is_agent, named_policy
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.training.right_dialogues import RightDialogues, Say, held_out, right_dialogues
@@ -39,6 +39,11 @@ class GroundConfig:
     #: Of the held-out dialogues, draw so many by the first seed; ``None`` = all.
     max_dialogues: int | None = None
     command: str = ""  #: The command line, for the table's header.
+    #: Where no policy says which of the dialogues it never saw: take all of them, none of which
+    #: is its own, and not only those that would be held out in a training.
+    all_right: bool = False
+    keep: tuple[str, ...] = ()  #: Ids of the dialogues that are taken; none = all.
+    leave_out: tuple[str, ...] = ()  #: Ids of dialogues that are not taken.
 
     @property
     def tracker_and_weights(self) -> str:
@@ -99,7 +104,12 @@ class Comparison:
         """Return the lines of Markdown that say what was measured on what."""
         config, variant = self.config, self.config.settings.variant
         data = config.settings.data.data
-        drawn = "" if config.max_dialogues is None else f", at most {config.max_dialogues} by seed"
+        drawn = (
+            "" if not config.leave_out else f", without {len(config.leave_out):,} that are named"
+        )
+        drawn += ", only some that are named" if config.keep else ""
+        if config.max_dialogues is not None:
+            drawn += f", at most {config.max_dialogues} by seed"
         words = ", ".join(f"`{lock}`" for lock in variant.lock)
         locks = f", under `strict` no edit of {words}" if words else ""
         accuracies = ", ".join(
@@ -136,12 +146,12 @@ def prepare(
     say: Say,
 ) -> Comparison:
     """Find the held-out dialogues of a tracker; for folder and jobs see `Campaigns`."""
-    policies = {name: named_policy(name) for name in searches if is_agent(name)}
+    policies = {name: saved for name in searches if (saved := saved_policy(name)) is not None}
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
     tracker = tracker_for(given, splits[0])
     right = right_dialogues(tracker, splits, given.tracker.batch_size, say)
-    unseen = _unseen(splits, right.data, policies)
+    unseen = _chosen(config, _unseen(config, splits, right.data, policies))
     data = drawn(unseen, config.max_dialogues, config.seeds[0], "held-out", "dialogues")
     say(f"{len(data.dialogues)} dialogues held out, {data.turn_count()} turns to perturb")
     campaigns = Campaigns(
@@ -157,7 +167,10 @@ def prepare(
 
 
 def _unseen(
-    splits: Sequence[DialogueSet], right: DialogueSet, policies: Mapping[str, SavedPolicy]
+    config: GroundConfig,
+    splits: Sequence[DialogueSet],
+    right: DialogueSet,
+    policies: Mapping[str, SavedPolicy],
 ) -> DialogueSet:
     """Return the dialogues that no policy was trained on.
 
@@ -169,7 +182,7 @@ def _unseen(
     named = [set(saved.about.held_out) & known for saved in policies.values()]
     unseen = [ids for ids in named if ids]
     if not unseen:
-        return held_out(right)[1]
+        return right if config.all_right else held_out(right)[1]
     ids = set.intersection(*unseen)
     kept = tuple(dialogue for dialogue in right.dialogues if dialogue.id in ids)
     if not kept:
@@ -178,6 +191,22 @@ def _unseen(
             "agent leave none that they have not seen: compare them one by one"
         )
     return replace(right, dialogues=kept)
+
+
+def _chosen(config: GroundConfig, data: DialogueSet) -> DialogueSet:
+    """Return the dialogues that are to be kept, without those to leave out."""
+    wanted, unwanted = frozenset(config.keep), frozenset(config.leave_out)
+    kept = tuple(
+        dialogue
+        for dialogue in data.dialogues
+        if (not wanted or dialogue.id in wanted) and dialogue.id not in unwanted
+    )
+    if not kept:
+        raise UserError(
+            f"of {len(data.dialogues)} dialogues that are right at every turn, the ids to keep and "
+            "to leave out leave none"
+        )
+    return replace(data, dialogues=kept)
 
 
 def _described(name: str, saved: SavedPolicy) -> str:

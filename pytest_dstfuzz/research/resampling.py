@@ -67,7 +67,7 @@ class Resamples:
         if not parts.any() or (parts == wholes).all():
             count = float(used.sum())
             return Rate(float(rates[0]), binomial_interval(rates[0] * count, count))
-        return Rate(float(rates[0]), _interval(rates[1:]))
+        return Rate(float(rates[0]), interval_of(rates[1:]))
 
     def ratio(self, runs: Sequence[Tally], others: Sequence[Tally]) -> Rate:
         """Return the rate of ``runs`` as a multiple of that of ``others``, with its interval.
@@ -82,7 +82,12 @@ class Resamples:
             return Rate(None)
         if (columns[1].any(axis=0) & theirs[1].any(axis=0)).sum() < 2:
             return Rate(float(ratios[0]))
-        return Rate(float(ratios[0]), _interval(ratios[1:]))
+        return Rate(float(ratios[0]), interval_of(ratios[1:]))
+
+    @property
+    def weights(self) -> Floats:
+        """How often each dialogue is drawn: [1 + resamples, dialogues], the first row all ones."""
+        return self._weights
 
     def _columns(self, runs: Sequence[Tally]) -> tuple[Floats, Floats]:
         """Return parts and wholes: [runs, dialogues] each."""
@@ -101,7 +106,7 @@ class Resamples:
         return mean
 
 
-def _interval(values: Floats) -> tuple[float, float]:
+def interval_of(values: Floats) -> tuple[float, float]:
     """Return the percentiles of what is a number; infinity is one."""
     numbers = values[~np.isnan(values)]
     # Between two numbers neither is invented: infinity has no middle.

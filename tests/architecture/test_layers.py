@@ -70,6 +70,7 @@ ALLOWED: dict[str, set[str]] = {
         "agents",
         "search",
         "campaign",
+        "weaknesses",
         "report",
     },
     "plugin": BASE

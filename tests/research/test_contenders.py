@@ -19,9 +19,10 @@ from pytest_dstfuzz.research.contenders import (
 )
 from pytest_dstfuzz.research.resampling import Rate, Resamples
 
-LOST = Violation("turn", (("train-day", None),), False, True)
-MOVED = Violation("context", (("train-day", "friday"),), True, True)
-BOTH = Violation("both", (("hotel-area", None), ("train-day", None)), False, False)
+READ = (1, "stated-lost-0", "train-day", 0.0, ())
+LOST = Violation("turn", (("train-day", None),), False, True, *READ)
+MOVED = Violation("context", (("train-day", "friday"),), True, True, *READ)
+BOTH = Violation("both", (("hotel-area", None), ("train-day", None)), False, False, *READ)
 
 
 def turn(dialogue: str, index: int, *violations: Violation, calls: int = 5) -> TurnFigures:
