@@ -11,21 +11,19 @@ from pytest_dstfuzz.weaknesses.changed import Traits
 OTHER: Final = "other-change"
 
 
-def _is_offered_name(one: Traits) -> bool:
-    return one.family == "name" and one.happened != "replaced" and one.system
-
-
 def _hits_cue(one: Traits) -> bool:
     put_in, lost = (one.happened == what for what in ("put in", "lost"))
     if one.family == "yes-no":
         return one.cue
-    if (one.same and not put_in) or (one.elsewhere and put_in and not one.sibling):
+    if one.family == "any" or one.copied or (one.family == "name" and (one.system or not lost)):
         return False
-    if lost and one.here and one.domain_word:
-        return True
-    if one.cue and (one.here or (lost and one.user)) and not _is_offered_name(one):
-        return one.family != "any" and not one.copied
-    return one.sibling and put_in and one.family in ("number", "end", "choice")
+    if put_in and (one.sibling or one.elsewhere):
+        return one.sibling
+    if one.same and not put_in:
+        return False
+    # Where its own name is damaged, a value that was said before is lost as well.
+    hit = one.cue and (one.here or (lost and one.user))
+    return hit or (one.domain_word and one.here and lost)
 
 
 def _is_pointed_at(one: Traits) -> bool:
@@ -66,6 +64,20 @@ def _is_other_name(one: Traits) -> bool:
     return one.family == "end" and one.form
 
 
+def _is_spread(one: Traits) -> bool:
+    if one.happened != "put in" or one.family == "yes-no":
+        return False
+    # What was said just now is not spread: the clean answer has it nowhere.
+    return one.elsewhere or (one.user and not one.here and not one.system)
+
+
+def _is_stated(one: Traits) -> bool:
+    if one.happened != "lost" or one.family == "yes-no":
+        return False
+    # A name that was offered is there to be taken or not, even where the user repeats it.
+    return (one.user and not one.system) or (one.here and one.family != "name")
+
+
 #: Mechanism -> what it takes. The first one that any of the changed slots meets names the
 #: violation: the more telling ones stand first, and the last takes what is none of the others.
 RULES: Final[dict[str, Callable[[Traits], bool]]] = {
@@ -79,17 +91,8 @@ RULES: Final[dict[str, Callable[[Traits], bool]]] = {
     "number-changed": lambda one: one.family == "number" and one.happened == "replaced",
     "name-changed": _is_other_name,
     "choice-changed": _is_replaced,
-    "value-spread": lambda one: (
-        one.happened == "put in"
-        and one.family != "yes-no"
-        and (one.elsewhere or (one.user and not one.system))
-    ),
-    "stated-lost": lambda one: (
-        one.happened == "lost"
-        and one.family != "yes-no"
-        and not _is_offered_name(one)
-        and (one.here or (one.user and not one.system))
-    ),
+    "value-spread": _is_spread,
+    "stated-lost": _is_stated,
     "offer-wavers": lambda one: not _is_unheard(one),
     "made-up": lambda _: True,
 }

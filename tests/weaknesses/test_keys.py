@@ -119,6 +119,13 @@ def test_a_word_for_the_slot_counts_anywhere_and_others_beside_the_value(
     assert found.key == Key(expected)
 
 
+def test_a_damaged_word_loses_a_name_and_makes_no_other_of_it() -> None:
+    text, typed = "a hotel called worth house", ("char_drop/any", "called", "caled")
+    for after, expected in ((None, "cue-word"), ("lodge", "name-changed")):
+        found = reading({"hotel-name": ("worth house", after)}, typed, text=text, state={})
+        assert found.key == Key(expected)
+
+
 def test_a_value_of_another_domain_is_put_in_whatever_word_is_damaged() -> None:
     change: Changes = {"train-leaveat": (None, "12:15")}
     assert reading(change, LEAVING).key == Key("value-spread")
@@ -156,6 +163,13 @@ def test_who_said_a_value_tells_mechanisms_apart(
     change: Changes = {"hotel-area": (None, "north")}
     found = reading(change, text="yes please", state={}, system=system, earlier=earlier)
     assert found.key == Key(expected)
+
+
+def test_a_value_said_just_now_is_taken_or_not() -> None:
+    change: Changes = {"hotel-area": (None, "north")}
+    text = "please, is the north nice"
+    assert reading(change, text=text, state={}).key == Key("offer-wavers")
+    assert reading(change, text=text, state={"train-area": "north"}).key == Key("value-spread")
 
 
 def test_two_names_that_were_offered_are_an_offer() -> None:
