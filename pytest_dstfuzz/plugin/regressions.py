@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -40,6 +40,13 @@ from pytest_dstfuzz.report.redact import masked_text
 from pytest_dstfuzz.trackers.validation import unknown_slot
 
 _MOST_NAMED = 10
+_UNCLEAR = "the clean answer changed"
+
+
+class _Named(NamedTuple):
+    count: int
+    #: The first of them.
+    names: str
 
 
 _OWN: pytest.StashKey[RegressionCorpus] = pytest.StashKey()
@@ -144,12 +151,12 @@ class RegressionCorpus:
         """Remember what was found, where that is asked for; return what there is to say."""
         lines = []
         replayed = self._results.regressions
-        fixed = sorted(name for name, outcome in replayed.items() if outcome == "fixed")
-        if fixed:
-            names = " ".join(fixed[:_MOST_NAMED])
-            more = f" (and {len(fixed) - _MOST_NAMED} more)" if len(fixed) > _MOST_NAMED else ""
-            count = f"{len(fixed)} of {len(replayed)} regressions are fixed"
-            lines.append(StyledLine(f"{count}: dstfuzz retire {names}{more}", "good"))
+        if fixed := self._named("fixed"):
+            text = f"{fixed.count} of {len(replayed)} regressions are fixed"
+            lines.append(StyledLine(f"{text}: dstfuzz retire {fixed.names}", "good"))
+        if unclear := self._named("unclear"):
+            text = f"{unclear.count} of {len(replayed)} regressions may be fixed or not: {_UNCLEAR}"
+            lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
         if self._settings.output.remember:
@@ -171,12 +178,19 @@ class RegressionCorpus:
             found.append({"id": name, **known, **more})
         return found
 
+    def _named(self, outcome: Replayed) -> _Named | None:
+        """Return how many of those that were asked for came out so, and the first of them."""
+        found = sorted(name for name, one in self._results.regressions.items() if one == outcome)
+        more = f" (and {len(found) - _MOST_NAMED} more)" if len(found) > _MOST_NAMED else ""
+        return _Named(len(found), " ".join(found[:_MOST_NAMED]) + more) if found else None
+
     def _said_of(self, name: str, outcome: str) -> StyledLine:
         """Say what a violation is that was asked for by its name, and what became of it."""
         entry = self.corpus[name]
         state = f"accepted: {entry.reason}" if entry.status == "accepted" else "open"
         changed = ", ".join(change.slot for change in entry.changed)
-        text = f"regression {name} ({state}), of {changed} at turn {entry.turn}: {outcome}"
+        what = f"cannot be told: {_UNCLEAR}" if outcome == "unclear" else outcome
+        text = f"regression {name} ({state}), of {changed} at turn {entry.turn}: {what}"
         return StyledLine(text, "good" if outcome == "fixed" else "warning")
 
     def _remember(self) -> StyledLine:
@@ -212,14 +226,20 @@ class DstRegression:
     _settings: Settings
     entry: Regression
     outcome: Replayed
-    #: The slots that change now.
+    #: The slots that change now; of one that is ``unclear`` those of the clean answer that did.
     changes: tuple[SlotChange, ...]
 
     def assert_fixed(self) -> None:
-        """Fail while the violation is there; one that is accepted, or under the gate, may be."""
+        """Fail while the violation is there; one that is accepted, or under the gate, may be.
+
+        Skip where it cannot be told.
+        """
         __tracebackhide__ = True
         if self.outcome == "unasked":
             pytest.skip("the budget ended before this regression was asked for")
+        if self.outcome == "unclear":
+            changes = "; ".join(map(self._shown, self.changes))
+            pytest.skip(printable(f"cannot be told: {_UNCLEAR} ({changes})"))
         if self.outcome == "failed":
             pytest.fail(f"the tracker failed on regression {self.entry.id}", pytrace=False)
         if self.outcome == "broken":
@@ -237,9 +257,7 @@ class DstRegression:
             lines.append(f"  user:    {show(said.user)}")
             lines += [f"  seen as: {show(said.seen)}"] if said.seen != said.user else []
         lines += ["", f"  edits:   {', '.join(self.entry.edits)}"]
-        for change in self.changes:
-            before, after = (show(v) if v else "none" for v in (change.before, change.after))
-            lines.append(f"  changed: {change.slot}: {before} -> {after}")
+        lines += [f"  changed: {self._shown(change)}" for change in self.changes]
         if self.entry.status == "accepted":
             why = show(self.entry.reason)
             lines += ["", f"  accepted: {why} (without --dst-replay it fails no build)"]
@@ -248,6 +266,11 @@ class DstRegression:
             if weakness := self.entry.weakness:
                 lines.append(f"  or its weakness: dstfuzz accept {weakness} --reason '...'")
         return printable("\n".join(lines))
+
+    def _shown(self, change: SlotChange) -> str:
+        show = masked_text if self._settings.output.redact else str
+        before, after = (show(v) if v else "none" for v in (change.before, change.after))
+        return f"{change.slot}: {before} -> {after}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

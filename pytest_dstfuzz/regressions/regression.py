@@ -21,8 +21,9 @@ from pytest_dstfuzz.weaknesses.retold import Heard, weakness_of
 Status = Literal["open", "accepted"]
 #: What was accepted: this violation alone, or all of its weakness.
 Scope = Literal["violation", "weakness"]
-#: What became of it: ``failed`` = the tracker gave no prediction, ``unasked`` = the budget ended.
-Replayed = Literal["broken", "fixed", "failed", "unasked"]
+#: What became of it: ``unclear`` = nothing changes any more, but the clean answer is no longer the
+#: one that changed; ``failed`` = the tracker gave no prediction, ``unasked`` = the budget ended.
+Replayed = Literal["broken", "fixed", "unclear", "failed", "unasked"]
 _DIGITS = 10
 
 
@@ -123,8 +124,10 @@ class Regression:
         """Say whether it is still broken, and by which changes.
 
         It is while one of the slots that changed when it was found changes; to which value
-        does not matter. Answers to `clean` or `seen` are missing where the budget ended; without a
-        relation it is the one of its name.
+        does not matter. It is fixed where the clean answer has these slots as it had them, or as
+        the label has them: who understands nothing cannot be broken. Where it has other values,
+        these are the changes. Answers to `clean` or `seen` are missing where the budget ended;
+        without a relation it is the one of its name.
         """
         if self.clean not in answers or self.seen not in answers:
             return "unasked", ()
@@ -134,7 +137,23 @@ class Regression:
         relation = relation_by_name(self.relation) if relation is None else relation
         verdict = relation.judge(before.state, after.state, self.label)
         broken = verdict.kind == "violation" and any(c.slot in self.slots for c in verdict.changes)
-        return ("broken", verdict.changes) if broken else ("fixed", ())
+        if broken:
+            return "broken", verdict.changes
+        moved = self._moved(before.state)
+        return ("unclear", moved) if moved else ("fixed", ())
+
+    def _moved(self, clean: BeliefState) -> tuple[SlotChange, ...]:
+        """Return in which of its slots the clean answer is another one than it was, and wrong.
+
+        Without a label nobody knows which of the two is right.
+        """
+        found = []
+        for change in self.changed:
+            now = clean.get(change.slot)
+            right = self.label is not None and self.label.get(change.slot) == now
+            if now != change.before and not right:
+                found.append(SlotChange(change.slot, change.before, now))
+        return tuple(found)
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary, in the order in which a person reads it."""

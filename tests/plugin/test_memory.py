@@ -10,14 +10,22 @@ import pytest
 
 from pytest_dstfuzz.cli import main
 
-#: A tracker that believes whatever the user said last, but for the first turn of a dialogue,
-#: and one that has been mended.
+#: A tracker that believes whatever the user said last, but for the first turn of a dialogue, one
+#: that has been mended, and one that understands nothing any more.
 BOTS = """
+SAID = "please would you find us some quiet rooms around kilimanjaro for later"
+
 def fragile(context):
     return {"hotel-name": context.user} if len(context.exchanges) == 2 else {}
 
 def mended(context):
-    return {"hotel-name": "acorn"}
+    return {"hotel-name": SAID} if len(context.exchanges) == 2 else {}
+
+def deaf(context):
+    return {}
+
+def right(context):
+    return {"hotel-name": "acorn"} if len(context.exchanges) == 2 else {}
 
 def moody(context, asked=[]):
     asked.append(context)
@@ -73,6 +81,34 @@ def lines() -> list[dict[str, Any]]:
 def remembered(folder: pytest.Pytester) -> pytest.Pytester:
     run(folder, "fragile", "--dst-remember").assert_outcomes(failed=1, passed=1)
     return folder
+
+
+def test_where_the_clean_answer_is_lost_nobody_can_tell(remembered: pytest.Pytester) -> None:
+    names = [entry["id"] for entry in lines()]
+    result = run(remembered, "deaf", "-rs", "--dst-report=r.json", "--dst-html=r.html")
+    result.assert_outcomes(passed=2, skipped=len(names))
+    report = json.loads(Path("r.json").read_text())
+    assert {entry["outcome"] for entry in report["regressions"]} == {"unclear"}
+    assert "cannot be told: the clean answer changed" in Path("r.html").read_text()
+    result.stdout.no_fnmatch_line("*regressions are fixed*")
+    count = f"{len(names)} of {len(names)} regressions may be fixed or not"
+    result.stdout.fnmatch_lines(
+        [
+            f"dstfuzz: {count}: the clean answer changed: {' '.join(names)}",
+            "SKIPPED*: cannot be told: the clean answer changed (hotel-name: please * -> none)",
+        ]
+    )
+    alone = run(remembered, "deaf", f"--dst-replay={names[0]}")
+    alone.stdout.fnmatch_lines(["*at turn *: cannot be told: the clean answer changed"])
+
+
+def test_where_the_label_has_the_new_clean_answer_it_is_fixed(folder: pytest.Pytester) -> None:
+    labelled = json.loads(json.dumps(DATA))
+    labelled[0]["turns"][0]["state"] = {}
+    labelled[0]["turns"][1]["state"] = {"hotel-name": "acorn"}
+    Path("talks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in labelled))
+    run(folder, "fragile", "--dst-remember")
+    run(folder, "right").stdout.fnmatch_lines([f"*{len(lines())} of * regressions are fixed*"])
 
 
 def test_nothing_is_written_unasked(folder: pytest.Pytester) -> None:

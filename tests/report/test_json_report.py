@@ -47,6 +47,19 @@ def test_the_report_keeps_its_schema(results: list[TurnResult]) -> None:
     assert any("-1 breaks minimum" in text for text in found)
 
 
+def test_the_schema_has_the_regressions_where_they_are(results: list[TurnResult]) -> None:
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    entry = {"id": "0123456789", "status": "open", "reason": "", "turn": "t", "changed": []}
+    for outcome in ("fixed", "unclear"):
+        kept = {**build(results), "regressions": [{**entry, "outcome": outcome, "weakness": ""}]}
+        assert problems(kept, schema, schema) == []
+    found = problems({**kept, "regressions": [{**entry, "outcome": "mended"}]}, schema, schema)
+    assert [text.partition(":")[0] for text in found] == ["$.regressions[0].outcome"]
+    # All keys of an object of the schema are keys of a real report.
+    assert set(schema["properties"]) == set(build(results))
+    assert set(schema["properties"]["summary"]["properties"]) == set(build(results)["summary"])
+
+
 def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -> None:
     report = build(results)
     assert set(report["summary"]) == {
