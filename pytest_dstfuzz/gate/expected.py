@@ -67,7 +67,10 @@ def _paired(pairing: Pairing) -> Paired:
 def _not_comparable(baseline: Baseline, session: Session, pairing: Pairing) -> str:
     """Say why two builds have no estimates of the same failures, or return ``""``."""
     if all(turn.failures is None for turns in baseline.groups.values() for turn in turns):
-        return "the baseline is not of a search by density, or of an earlier pytest-dstfuzz"
+        return (
+            "the baseline is not of a search that estimates them, such as noise, or of an earlier "
+            "pytest-dstfuzz"
+        )
     if others := other_estimates(baseline.campaign, session.campaign):
         return "; ".join(others)
     return "" if pairing.failing else "there is no turn of which both builds have an estimate"

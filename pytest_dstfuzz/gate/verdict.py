@@ -40,6 +40,8 @@ Gate = Literal[
     "clean-answers",
 ]
 
+_NO_ESTIMATE: Final = "the search does not estimate them, --dst-search=noise does"
+
 PASSED: Final = 0
 FAILED: Final = 1
 #: pytest's own are 0 to 5, and since 9.1 also 6, for too many warnings (``--max-warnings``).
@@ -166,9 +168,9 @@ def judge_accuracy(limit: float, right: int, labelled: int) -> LimitFinding:
 def judge_expected(
     limit: float, found: ExpectedFailures | None, name: str = "95 % interval"
 ) -> LimitFinding:
-    """Judge the expected failures of a session (none of a search without a density)."""
+    """Judge the expected failures of a session (none of a search that does not estimate them)."""
     gate: Gate = "max-expected-failures"
-    why = "no variant was drawn by a density" if found is None else found.reason
+    why = _NO_ESTIMATE if found is None else found.reason
     if found is None or found.per_1000 is None:
         reason = f"there is no figure of expected failures: {why}"
         return LimitFinding(None, gate, limit, "inconclusive", reason)
@@ -190,7 +192,7 @@ def judge_rise(limit: float, found: Mapping[str, Any] | None, needed: int | None
     ``found`` are the ``expected_failures`` of a comparison, if the run has them.
     """
     gate: Gate = "max-expected-rise"
-    why = "no variant was drawn by a density" if found is None else found["reason"]
+    why = _NO_ESTIMATE if found is None else found["reason"]
     if found is None or why:
         reason = f"the expected failures are not compared with the baseline: {why}"
         return LimitFinding(None, gate, limit, "inconclusive", reason)

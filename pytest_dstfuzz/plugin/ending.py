@@ -22,6 +22,7 @@ from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.gate import GateDecision, SessionGate
 from pytest_dstfuzz.plugin.outputs import (
     annotation_lines,
+    asked_for,
     record_suite_properties,
     write_outputs,
 )
@@ -198,6 +199,9 @@ class SessionEnd:
         """Write what is asked for, and return whether all went well."""
         # A run that found nothing must not take the place of one that did.
         if not self._results:
+            if unwritten := asked_for(self._context.settings.output):
+                text = f"not written, as nothing was tested: {', '.join(unwritten)}"
+                self._last_lines.append(StyledLine(text, "warning"))
             return True
         judged = self._judged
         gate = judged.judgement if judged is not None and self._gate.judges else None

@@ -47,6 +47,9 @@ _STYLES: Final[Mapping[Verdict, Style]] = {
 }
 #: Dialogues of each kind, and turns whose clean answer changed, that are named.
 _MOST_NAMES: Final = 5
+_UNDECIDED: Final = (
+    "an inconclusive gate fails no run: this one passes it (--dst-inconclusive=fail: exit status 7)"
+)
 #: Weaknesses, new or fixed, that are described.
 _MOST_WEAKNESSES: Final = 10
 
@@ -170,6 +173,8 @@ class SessionGate:
                 both, tested = figures["dialogues"], figures["tested_dialogues"]
                 text += f" (it stands on {both:,} of the {tested:,} dialogues of this run)"
             lines.append(StyledLine(text, style))
+        if judgement.verdict == "inconclusive" and not status:
+            lines.append(StyledLine(_UNDECIDED, "warning"))
         if settings.gate.update_baseline:
             answers = (each.reason for each in judgement.findings if each.gate == "clean-answers")
             written = self._write(session, "; ".join([*judgement.troubles, *answers]))

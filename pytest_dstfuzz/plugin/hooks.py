@@ -14,6 +14,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.campaigns import Progress, SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.ending import SessionEnd
@@ -87,10 +88,14 @@ class SessionHooks:
         settings, data = self.context.settings, self.context.data
         how = settings.variant
         turns = "all" if settings.data.turns is None else f"at most {settings.data.turns}"
+        noise = ""
+        if how.noisy:
+            rate = NoiseInUse.of(how.noise, how.slip_rate).rate
+            noise = f" ({' and '.join(how.noise)}, slip rate {100 * rate:g} %)"
         what = (
             f"{settings.tracker.model} on {data.name} ({data.split}, {data.turn_count()} turns): "
             f"{turns} turns x {how.variants} variants, {how.search} search, "
-            f"{how.validity}, {how.attack}, {how.relation}, seed {how.seed}"
+            f"{how.validity}{noise}, {how.attack}, {how.relation}, seed {how.seed}"
         )
         return [printable(f"dstfuzz: {what}")]
 

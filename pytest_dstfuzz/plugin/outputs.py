@@ -83,6 +83,12 @@ def write_outputs(
     return lines
 
 
+def asked_for(settings: OutputSettings) -> list[str]:
+    """Return the files of the report that are asked for, in words."""
+    wanted = (("the report", settings.report), ("the HTML report", settings.html))
+    return [f"{name} {path}" for name, path in wanted if path is not None]
+
+
 def annotation_lines(
     results: Sequence[TurnResult],
     settings: Settings,

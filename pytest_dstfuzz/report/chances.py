@@ -89,10 +89,10 @@ def taken_out_text(expected: ExpectedFailures) -> str:
 
 
 def likely_text(variant: VariantResult) -> str:
-    """Say how many users type a variant; ``""`` where no noise model says so."""
+    """Say how many users say or type a variant; ``""`` where no noise model says so."""
     if variant.log_probability is None:
         return ""
-    text = f"{_odds(math.exp(variant.log_probability))} typed like this"
+    text = f"{_odds(math.exp(variant.log_probability))} said or typed like this"
     if variant.weight is None:
         return text
     return f"{text}; in the estimate it stands for {per_1000(TURNS * variant.weight)} of {TURNS:,}"
@@ -114,8 +114,8 @@ def _at_least(mass: FailingMass) -> UserTurns:
     value = f"at least {of_turns(mass.per_1000_at_least)} user turns"
     found = "the violation" if mass.variants == 1 else f"one of the {mass.variants:,} violations"
     detail = (
-        f"are typed as {found} found, {_model(mass.slip_rate, mass.noise)}; a lower bound, not a "
-        "rate"
+        f"are said or typed as {found} found, {_model(mass.slip_rate, mass.noise)}; a lower bound, "
+        "not a rate: --dst-search=noise estimates one"
     )
     return UserTurns(value, detail, f"{value} {detail}")
 

@@ -72,7 +72,7 @@ def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its
         return [StyledLine(_verdict(summary, results, found), style)]
     show_weaknesses(page, found, verbose=verbosity > 0)
     page.gap()
-    _what(page, settings, info)
+    _what(page, settings, results, info)
     page.gap()
     _figures(page, summary, results, info.usage, verbose=verbosity > 0)
     _tables(page, results, verbose=verbosity > 0)
@@ -90,7 +90,7 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
     return f"{interval_name(dialogues)} {percent(interval[0])} to {percent(interval[1])}, {unit}"
 
 
-def how_text(settings: VariantSettings) -> str:
+def how_text(settings: VariantSettings, results: Iterable[TurnResult]) -> str:
     """Return in a line what was done to each turn."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     only = f" of {', '.join(settings.only)}" if settings.only else ""
@@ -100,6 +100,10 @@ def how_text(settings: VariantSettings) -> str:
     used = {name.partition("/")[0] for name in settings.only or TRANSFORMATIONS}
     profile = PROFILES.get(settings.validity)
     slips = f", slips of {' and '.join(settings.noise)}" if profile and profile.noise else ""
+    # Where nobody gave one, the models have their own.
+    rates = {turn.noise.slip_rate for turn in results if turn.noise is not None}
+    if len(rates) == 1:
+        slips += f", slip rate {100 * rates.pop():g} %"
     together = min(settings.transformations, len(used.difference(settings.without)))
     # The search noise makes as many edits as people do.
     each = "" if settings.search == "noise" else f", {together} transformations each"
@@ -151,14 +155,16 @@ def _verdict(
     return text
 
 
-def _what(page: TerminalPage, settings: Settings, info: RunInfo) -> None:
+def _what(
+    page: TerminalPage, settings: Settings, results: Sequence[TurnResult], info: RunInfo
+) -> None:
     model = settings.tracker.model or "the suite's own tracker"
     page.field(
         _label("tested"),
         f"{model} on {info.data}, split {info.split} ({info.layout} layout, values normalised "
         f"as '{info.normalisation}'; {info.dialogues:,} dialogues, {info.turns:,} turns)",
     )
-    page.field(_label("how"), how_text(settings.variant))
+    page.field(_label("how"), how_text(settings.variant, results))
     if info.disagreement is not None:
         page.field(
             _label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)

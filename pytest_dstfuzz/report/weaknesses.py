@@ -22,7 +22,9 @@ _MARGIN: Final = 40
 #: Ranking -> what weaknesses are ranked by, in words.
 RANKED: Final[dict[Ranking, str]] = {
     "expected failures": "by the failures that they cause in 1,000 user turns",
-    "failing mass": "by how many of 1,000 user turns are typed as one of the violations found",
+    "failing mass": (
+        "by how many of 1,000 user turns are said or typed as one of the violations found"
+    ),
     "turns": "by the turns that they break",
 }
 

@@ -118,7 +118,13 @@ def test_one_variant_alone_is_repeated_whatever_the_limit(bot: pytest.Pytester) 
     bot.makepyprojecttoml("[tool.dstfuzz.gates]\nmax-expected-failures = 5\n")
     result = run(bot, *NATURAL, "--dst-variant=1")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["dstfuzz: inconclusive: there is no figure of expected failures*"])
+    passes = "dstfuzz: an inconclusive gate fails no run: this one passes it (--dst-inconclusive=*"
+    result.stdout.fnmatch_lines(
+        ["dstfuzz: inconclusive: there is no figure of expected failures*", passes]
+    )
+    fails = run(bot, *NATURAL, "--dst-variant=1", "--dst-inconclusive=fail")
+    assert fails.ret == 7
+    fails.stdout.no_fnmatch_line(passes)
 
 
 def test_markers_that_draw_otherwise_leave_no_figure(bot: pytest.Pytester) -> None:
@@ -130,4 +136,6 @@ def test_markers_that_draw_otherwise_leave_no_figure(bot: pytest.Pytester) -> No
     )
     result = run(bot, *NATURAL, "--dst-max-expected-failures=5", "--dst-suite=no")
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*inconclusive: *: no variant was drawn by a density"])
+    result.stdout.fnmatch_lines(
+        ["*inconclusive: *: the search does not estimate them, --dst-search=noise does"]
+    )

@@ -100,7 +100,22 @@ def test_what_they_do_not_take(talk: pytest.Pytester, option: str, message: str)
 def test_the_summary_says_which_slips(talk: pytest.Pytester) -> None:
     result = talk.runpytest_inprocess(*OPTIONS, "--dst-validity=natural")
     text = " ".join(result.stdout.str().split())
-    assert "validity profile natural (edit rates up to 0.25, slips of typing and casual)" in text
+    slips = "slips of typing and casual, slip rate 2 %)"
+    assert f"validity profile natural (edit rates up to 0.25, {slips}" in text
+    assert ", natural (typing and casual, slip rate 2 %), hybrid, metamorphic, seed 0" in text
+
+
+def test_a_slip_rate_of_ones_own_is_in_both_headers(talk: pytest.Pytester) -> None:
+    own = ("--dst-validity=natural", "--dst-noise=speech", "--dst-slip-rate=4.5%")
+    result = talk.runpytest_inprocess(*OPTIONS, *own, "--dst-html=out.html")
+    text = " ".join(result.stdout.str().split())
+    assert ", natural (speech, slip rate 4.5 %), hybrid" in text
+    assert "slips of speech, slip rate 4.5 %)" in text
+    page = (talk.path / "out.html").read_text(encoding="utf-8")
+    assert "slips of speech, slip rate 4.5 %)" in page
+    # What is spoken is not typed.
+    assert "of 1,000 user turns are typed" not in text
+    assert "is typed like this" not in page
 
 
 def test_extra_operators_are_named_in_strict(talk: pytest.Pytester) -> None:

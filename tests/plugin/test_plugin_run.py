@@ -247,10 +247,21 @@ def test_an_interrupt_keeps_what_was_done(bot: pytest.Pytester) -> None:
 
 def test_an_interrupt_before_the_first_result_is_told_as_one(bot: pytest.Pytester) -> None:
     result = bot.runpytest_inprocess(
-        "--dst-model=mybot:Interrupting", "--dst-turns=30", no_reraise_ctrlc=True
+        "--dst-model=mybot:Interrupting",
+        "--dst-turns=30",
+        "--dst-report=out.json",
+        "--dst-html=out.html",
+        no_reraise_ctrlc=True,
     )
     assert result.ret == 2
-    result.stdout.fnmatch_lines(["dstfuzz: failed: no turn was tested (interrupted)"])
+    files = "the report out.json, the HTML report out.html"
+    result.stdout.fnmatch_lines(
+        [
+            "dstfuzz: failed: no turn was tested (interrupted)",
+            f"dstfuzz: not written, as nothing was tested: {files}",
+        ]
+    )
+    assert not (bot.path / "out.json").exists()
 
 
 def test_maxfail_keeps_what_was_done(bot: pytest.Pytester) -> None:

@@ -68,7 +68,7 @@ def html_text(report: Mapping[str, Any]) -> str:
             weaknesses=view.weaknesses,
             tool=" ".join(str(tool.get(name, "")) for name in ("name", "version")).strip(),
             started=_moment(str(view.report["run"].get("started") or "")),
-            how=how_text(view.settings.variant),
+            how=how_text(view.settings.variant, view.turns),
             **_figures(view),
             expected=user_turns(view.summary),
             taken_out=taken_out(expected) if expected else [],

@@ -157,7 +157,10 @@ def test_nothing_serious_for_axe(
 def test_how_likely_a_violation_is(open_page: Opener, sampled: list[TurnResult]) -> None:
     page = open_page(html_text(build(sampled)))
     said = page.locator(ARTICLE).first.inner_text()
-    assert "about 1 of 150 such turns is typed like this; in the estimate it stands for" in said
+    assert (
+        "about 1 of 150 such turns is said or typed like this; in the estimate it stands for"
+        in said
+    )
     assert "2.0 of 1,000 user turns" in page.locator(".cards").inner_text()
 
 

@@ -179,7 +179,8 @@ def test_expected_failures_and_how_likely_each_violation_is(sampled: list[TurnRe
     assert "<dt>with a slip that is locked or not in use: left out</dt><dd>80.0</dd>" in text
     record = page_data(sampled)["violations"][0]
     assert record["likely"] == (
-        "about 1 of 150 such turns is typed like this; in the estimate it stands for 20.0 of 1,000"
+        "about 1 of 150 such turns is said or typed like this; in the estimate it stands for 20.0 "
+        "of 1,000"
     )
     few = html_text(build(sampled[:3]))
     assert "<dd>n/a</dd><dd>the effective sample size is 6.0, and below 30" in few
@@ -195,7 +196,7 @@ def test_reports_of_before_have_no_expected_failures(sampled: list[TurnResult]) 
             del variant["weight"], variant["log_probability"]
     text = html_text(report)
     assert "Failure rate" in text
-    for absent in ("Expected failures", "locked or not in use", "such turns is typed"):
+    for absent in ("Expected failures", "locked or not in use", "such turns is said or typed"):
         assert absent not in text
     assert "expected failures" not in markdown_text(report)
 
