@@ -1,0 +1,162 @@
+"""A travel tracker by rules with five planted faults, and the dialogues that it understands.
+
+Each slot has values of its own, so that a tracker without faults needs nothing but the value, which
+no lock lets through. Five of the rules look at more than the value, each in a way in which a person
+might have written it, and one kind of slip breaks each of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from pytest_dstfuzz.dialogue.dialogues import (
+    BeliefState,
+    Context,
+    Dialogue,
+    DialogueSet,
+    Ontology,
+    Turn,
+)
+from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.trackers.tracker import Prediction
+
+
+class Slot(NamedTuple):
+    """What the tracker knows about a slot."""
+
+    name: str
+    values: tuple[str, ...]
+    #: What users say; the braces stand for the value.
+    wordings: tuple[str, ...]
+    #: What is wrong with the rule, ``""`` where nothing is.
+    fault: str = ""
+    #: The rule with the fault; its group is the value.
+    rule: str = ""
+
+
+SLOTS: Final = (
+    Slot("train-departure", ("leeds", "york"), ("I need a train that leaves from {}, please.",)),
+    Slot("train-day", ("friday", "monday"), ("I want to travel on {} with my older brother.",)),
+    Slot(
+        "hotel-area",
+        ("north", "west"),
+        ("The hotel should stand somewhere in the {} of the town.",),
+    ),
+    Slot(
+        "train-arriveby",
+        ("10:15", "12:30", "17:45"),
+        (
+            "It would be great to arrive by {}, as I have a meeting.",
+            "We would like to arrive by {} because dinner starts then.",
+        ),
+        "a cue word must be spelt right",
+        r"\barrive by (\d\d:\d\d)\b",
+    ),
+    Slot(
+        "train-people",
+        ("5", "6", "7"),
+        (
+            "It's for {} people, and all of them are adults.",
+            "I think it's for {} people, unless somebody falls ill.",
+        ),
+        "the apostrophe must be there",
+        r"\bit's for (\d)\b",
+    ),
+    Slot(
+        "taxi-destination",
+        ("castle museum", "county stadium"),
+        (
+            "The last stop is the {} and we meet my sister there.",
+            "My favourite stop is the {} since I enjoy walking around there.",
+        ),
+        "a word said twice shifts the value",
+        # The two words after these; where they are not there, the places that it knows.
+        r"\bis the (\w+ \w+)|\b(castle museum|county stadium)\b",
+    ),
+    Slot(
+        "hotel-name",
+        ("worth house", "alpha lodge"),
+        (
+            "Could you reserve something for us in a hotel called {}.",
+            "My friend always recommends a hotel called {}.",
+        ),
+        "the full stop at the end must be there",
+        r"\b(worth house|alpha lodge)\.",
+    ),
+    Slot(
+        "hotel-stay",
+        ("2", "3", "4"),
+        (
+            "Our holiday will be {} nights long this time.",
+            "I guess that will be {} nights, but let me ask my wife.",
+        ),
+        "the words before the number must stand apart",
+        # Two short words, however they are spelt, and the number.
+        r"\b[a-z]{1,5} [a-z]{1,4} (2|3|4)\b",
+    ),
+)
+#: The faults, by slot.
+FAULTS: Final = {slot.name: slot.fault for slot in SLOTS if slot.fault}
+ONTOLOGY: Final = Ontology({slot.name: slot.values for slot in SLOTS})
+_ANSWER: Final = "Certainly, I have noted that down."
+_ENDINGS: Final = (
+    "Thank you very much, that is all I wanted to know.",
+    "Thanks, you have been a great help today.",
+)
+
+
+def track(context: Context, faults: Collection[str]) -> dict[str, str]:
+    """Return what the user said so far; of the slots in ``faults`` the rule has its fault."""
+    state: dict[str, str] = {}
+    for said in map(str.lower, context.user_utterances):
+        for slot in SLOTS:
+            values = "|".join(slot.values)
+            rule = slot.rule if slot.name in faults else rf"(?<![\w:])({values})(?![\w:])"
+            if found := re.search(rule, said):
+                state[slot.name] = found[found.lastindex or 0]
+    return state
+
+
+class PlantedBot:
+    """`track` with all faults, as a tracker that answers in batches."""
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        """Return one answer a context."""
+        return [Prediction(BeliefState(track(context, FAULTS))) for context in contexts]
+
+
+def causes(context: Context) -> tuple[str, ...]:
+    """Return the faults of which each alone explains what the bot gets wrong in a context.
+
+    With any one of them mended, and none of the others, the answer is right.
+    """
+    right = track(context, ())
+    if track(context, FAULTS) == right:
+        return ()
+    return tuple(one for one in FAULTS if track(context, {*FAULTS} - {one}) == right)
+
+
+def dialogues(count: int) -> DialogueSet:
+    """Return dialogues of five turns, of which the last one says nothing new."""
+    made = []
+    for number in range(count):
+        rng = stream(0, "planted", number)
+        state: dict[str, str] = {}
+        turns = [Turn(0, "", _say(SLOTS[0], rng, state), BeliefState(state))]
+        for place in 1 + rng.permutation(len(SLOTS) - 1)[:3]:
+            user = _say(SLOTS[place], rng, state)
+            turns.append(Turn(len(turns), _ANSWER, user, BeliefState(state)))
+        ending = str(rng.choice(_ENDINGS))
+        turns.append(Turn(len(turns), _ANSWER, ending, BeliefState(state)))
+        made.append(Dialogue(f"trip{number:02d}", tuple(turns)))
+    return DialogueSet("planted", "test", tuple(made), ONTOLOGY)
+
+
+def _say(slot: Slot, rng: np.random.Generator, state: dict[str, str]) -> str:
+    """Return how a user fills a slot, and note the value."""
+    value = state[slot.name] = str(rng.choice(slot.values))
+    return str(rng.choice(slot.wordings)).format(value.title())
