@@ -44,7 +44,7 @@ _UNCLEAR = "the clean answer changed"
 
 
 class _Named(NamedTuple):
-    count: int
+    number: int
     #: The first of them.
     names: str
 
@@ -152,10 +152,11 @@ class RegressionCorpus:
         lines = []
         replayed = self._results.regressions
         if fixed := self._named("fixed"):
-            text = f"{fixed.count} of {len(replayed)} regressions are fixed"
+            text = f"{fixed.number} of {len(replayed)} regressions are fixed"
             lines.append(StyledLine(f"{text}: dstfuzz retire {fixed.names}", "good"))
         if unclear := self._named("unclear"):
-            text = f"{unclear.count} of {len(replayed)} regressions may be fixed or not: {_UNCLEAR}"
+            count = f"{unclear.number} of {len(replayed)}"
+            text = f"{count} regressions may be fixed or not: {_UNCLEAR}"
             lines.append(StyledLine(f"{text}: {unclear.names}", "warning"))
         if self._settings.output.replay is not None:
             lines += [self._said_of(name, outcome) for name, outcome in sorted(replayed.items())]
