@@ -8,6 +8,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import PROFILES
+from pytest_dstfuzz.research.contenders import mean
 from pytest_dstfuzz.research.courses import WAYS, Course, Run
 from pytest_dstfuzz.research.equal_calls import (
     Curves,
@@ -28,14 +29,12 @@ from pytest_dstfuzz.research.formatting import (
     share,
     yes_no,
 )
-from pytest_dstfuzz.research.growth import MEASURES, shares_by_operator
+from pytest_dstfuzz.research.growth import COMPARED, MEASURES, shares_by_operator
 from pytest_dstfuzz.research.policies import training_calls
 from pytest_dstfuzz.research.resampling import Rate
 
 #: Points of the curves, in calls a turn, beside the budgets.
 _POINTS: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-#: Decimals of what is counted.
-_DECIMALS: Final = {"weaknesses": 1, "turns_broken": 1, "failing_mass": 3}
 #: Operators that a table of shares has.
 _MOST: Final = 8
 
@@ -152,7 +151,7 @@ def _notes(curves: Curves) -> list[str]:
             "from violations after shrinking"
             + (
                 "; failing mass: of 1,000 user turns, how many are typed as one of the violations "
-                "found, a lower bound"
+                "found, a lower bound; a few of them have nearly all of it"
                 if noise
                 else ""
             )
@@ -167,21 +166,15 @@ def _notes(curves: Curves) -> list[str]:
 
 def _headline(curves: Curves, budget: int, measure: str) -> list[str]:
     head = ["search", "k", "way", "calls a turn", MEASURES[measure]]
-    lines = [line for line in curves.lines if (line.budget, line.measure) == (budget, measure)]
-    return markdown_table(
-        [*head, f"{curves.subject.label} / search"],
-        (
-            [
-                line.side.contender.label,
-                str(curves.courses.k(line.side.contender)),
-                WAYS[line.side.until_broken],
-                f"{line.side.spent:.1f}",
-                f"{line.side.found:.{_DECIMALS[measure]}f}",
-                "" if line.ratio is None else number(line.ratio, 2),
-            ]
-            for line in lines
-        ),
-    )
+    compared = measure in COMPARED
+    rows = []
+    for line in curves.lines:
+        if (line.budget, line.measure) == (budget, measure):
+            side = line.side
+            row = [side.contender.label, str(curves.courses.k(side.contender))]
+            row += [WAYS[side.until_broken], f"{side.spent:.1f}", _cell(measure, side.found)]
+            rows.append([*row, *[number(line.ratio, 2) if line.ratio else ""] * compared])
+    return markdown_table([*head, *[f"{curves.subject.label} / search"] * compared], rows)
 
 
 def _side_of(curves: Curves, budget: int, measure: str) -> dict[str, Side]:
@@ -245,7 +238,7 @@ def _trainings(curves: Curves) -> list[str]:
     others = [item.label for item in curves.config.contenders if item != curves.subject]
     head = ["calls a turn", "search", "training", "seed", "calls of training"]
     head += [MEASURES[name] for name in curves.measures]
-    head += [f"{name} / {other}" for name in ("weaknesses", "turns broken") for other in others]
+    head += [f"{MEASURES[name]}: / {other}" for name, other in product(COMPARED, others)]
     rows = []
     for budget, item in product(curves.config.budgets, curves.config.contenders):
         sides = {name: _side_of(curves, budget, name) for name in curves.measures}
@@ -253,8 +246,8 @@ def _trainings(curves: Curves) -> list[str]:
             row = [str(budget), item.label, f"`{search}`", str(seed), f"{training_calls(search):,}"]
             for name, found in sides.items():
                 growth = found[item.label].runs[place].growth
-                row.append(f"{growth.found(name, budget)[0]:.{_DECIMALS[name]}f}")
-            for name, other in product(("weaknesses", "turns_broken"), others):
+                row.append(_cell(name, float(growth.found(name, budget)[0])))
+            for name, other in product(COMPARED, others):
                 own = sides[name][item.label].runs[place : place + 1]
                 factor = times(curves, own, sides[name][other], budget, name)
                 row.append(number(factor, 2) if item == curves.subject else "")
@@ -263,7 +256,7 @@ def _trainings(curves: Curves) -> list[str]:
 
 
 def _out(curves: Curves) -> list[str]:
-    places = list(product(curves.config.budgets, curves.measures))
+    places = list(product(curves.config.budgets, COMPARED))
     by_operator: dict[str, dict[tuple[int, str], Line]] = {}
     for line in curves.operators_out:
         by_operator.setdefault(line.without, {})[line.budget, line.measure] = line
@@ -295,5 +288,10 @@ def _curves(curves: Curves) -> list[str]:
 
 
 def _mean_cell(points: Sequence[Point], measure: str) -> str:
-    value = sum(point.found(measure) for point in points) / len(points)
-    return f"{value:,.{_DECIMALS.get(measure, 0)}f}"
+    return _cell(measure, mean([point.found(measure) for point in points]))
+
+
+def _cell(measure: str, value: float) -> str:
+    if measure == "failing_mass":
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if measure == "calls" else f"{value:.1f}"

@@ -12,7 +12,7 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.research.comparison import Comparison
 from pytest_dstfuzz.research.contenders import Contender, mean
 from pytest_dstfuzz.research.courses import WAYS, Course, Courses, Run
-from pytest_dstfuzz.research.growth import MEASURES, mean_found, ratio
+from pytest_dstfuzz.research.growth import COMPARED, MEASURES, mean_found, ratio
 from pytest_dstfuzz.research.policies import training_calls
 from pytest_dstfuzz.research.resampling import Rate
 
@@ -77,7 +77,9 @@ class Line(NamedTuple):
     measure: str
     side: Side
     subject: Side
-    ratio: Rate | None  #: How many times as much the subject finds; ``None`` = it is the subject.
+    #: How many times as much the subject finds; ``None`` where it is the subject, and of what
+    #: searches are not compared by.
+    ratio: Rate | None
     without: str = ""  #: The operator that both did without.
 
 
@@ -157,7 +159,9 @@ def _compared(
             measure=measure,
             side=side,
             subject=subject,
-            ratio=None if side is subject else times(curves, subject.runs, side, budget, measure),
+            ratio=None
+            if side is subject or measure not in COMPARED
+            else times(curves, subject.runs, side, budget, measure),
             without=without,
         )
         for side in sides
@@ -176,7 +180,9 @@ def _operators_out(curves: Curves) -> list[Line]:
     Each goes the way that is its better one with all of them.
     """
     plain, lines = curves.config.plain, []
-    headlines = [line for line in curves.lines if line.side.contender == plain]
+    headlines = [
+        line for line in curves.lines if line.side.contender == plain and line.measure in COMPARED
+    ]
     for operator in operators_of(curves.ground):
         wanted = {
             (side.contender, line.budget, line.measure): curves.courses.of(

@@ -29,6 +29,8 @@ MEASURES: Final = {
     "turns_broken": "turns broken",
     "failing_mass": "failing mass",
 }
+#: What searches are compared by; a few violations have nearly all of the mass that is found.
+COMPARED: Final = ("weaknesses", "turns_broken")
 #: Failing mass: of so many user turns, those that are typed as a violation found.
 _TURNS: Final = 1_000
 
