@@ -33,7 +33,7 @@ _SHARED = (
 EXPERIMENTS = {
     "rq1": "random sampling with 1 to 6 transformations, as in the thesis' table",
     "rq2": "the agent beside random sampling with 1 to 6 transformations, held-out dialogues",
-    "rq3": "searches at equal budgets: turns broken for every call, on held-out dialogues",
+    "rq3": "searches at equally many variants: rates and turns broken for every call",
     "curves": "searches at equal calls: weaknesses, turns broken and failing mass over calls",
 }
 

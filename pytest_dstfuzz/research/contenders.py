@@ -202,90 +202,11 @@ def _place(turn: TurnFigures) -> tuple[str, int]:
     return turn.dialogue, turn.turn
 
 
-@dataclass(frozen=True, slots=True)
-class EqualCalls:
-    """What a search breaks with as many calls as another one made; means over its runs.
-
-    At the same number of variants a turn, a search that repeats itself, or breaks its turns
-    early, makes fewer calls, and the first calls at a turn are worth most: its rate is
-    flattered. So a campaign is also cut where it had made as many calls as the other search: all
-    its turns had been given one variant, then two, and so on. A variant never depends on those
-    of higher numbers, so nothing has to be run for that.
-    """
-
-    #: Variants that a turn had been given then; a fraction where some had one more.
-    variants: float
-    calls: float  #: Fewer than the other's where the whole campaign made fewer.
-    turns_broken: float
-    ratio: Rate  #: How many times as many turns the other, the subject, breaks for every call.
-    subject_calls: float
-    subject_turns_broken: float
-
-
-class Cut(NamedTuple):
-    """One campaign, cut at a number of calls."""
-
-    variants: float
-    tally: Tally  #: Dialogue -> (turns broken, calls).
-
-
-def cut(run: CampaignFigures, calls: float) -> Cut:
-    """Cut a campaign at ``calls``.
-
-    Between two numbers of variants a share of the turns has the higher one: the mean over
-    which turns those are is taken.
-    """
-    most = max((len(turn.calls_after) for turn in run.turns), default=1) - 1
-    totals = [sum(_at(turn, number)[1] for turn in run.turns) for number in range(most + 1)]
-    below = max((number for number in range(most + 1) if totals[number] <= calls), default=0)
-    share = 0.0
-    if below < most:
-        share = max(0.0, (calls - totals[below]) / (totals[below + 1] - totals[below]))
-
-    def pair(turn: TurnFigures) -> tuple[float, float]:
-        (broken, asked), (later, more) = (_at(turn, number) for number in (below, below + 1))
-        return broken + share * (later - broken), asked + share * (more - asked)
-
-    return Cut(below + share, tallies([run], pair)[0])
-
-
-def at_equal_calls(
-    resamples: Resamples, runs: Sequence[CampaignFigures], others: Sequence[CampaignFigures]
-) -> EqualCalls:
-    """Compare ``others``, cut at the mean number of calls of ``runs``, with ``runs``."""
-    theirs = tallies(runs, lambda turn: _at(turn, len(turn.calls_after)))
-    broken, calls = _mean_sums(theirs)
-    cuts = [cut(run, calls) for run in others]
-    found = [item.tally for item in cuts]
-    cut_broken, cut_calls = _mean_sums(found)
-    return EqualCalls(
-        variants=mean([item.variants for item in cuts]),
-        calls=cut_calls,
-        turns_broken=cut_broken,
-        ratio=resamples.ratio(theirs, found),
-        subject_calls=calls,
-        subject_turns_broken=broken,
-    )
-
-
-def _mean_sums(found: Sequence[Tally]) -> tuple[float, float]:
-    """Return the means over runs of all parts and of all wholes."""
-    sums = [[sum(item[place] for item in tally.values()) for tally in found] for place in (0, 1)]
-    return mean(sums[0]), mean(sums[1])
-
-
-def _at(turn: TurnFigures, variants: int) -> tuple[int, int]:
-    """Return whether a turn is broken by so many variants, and its calls."""
-    broken = turn.broken_after is not None and turn.broken_after <= variants
-    return int(broken), turn.calls_after[min(variants, len(turn.calls_after) - 1)]
-
-
 class Against(NamedTuple):
     """A search beside the subject."""
 
     ratio: Rate  #: How many times as many turns the subject breaks for every call.
     alone: Rate  #: Share of the subject's broken turns that this search did not break.
-    equal: EqualCalls  #: What it breaks with as many calls as the subject made.
 
     @classmethod
     def of(
@@ -297,5 +218,4 @@ class Against(NamedTuple):
         """Compare the runs of a search with those of the subject."""
         pair = RATES["broken_per_call"]
         ratio = resamples.ratio(tallies(subject, pair), tallies(runs, pair))
-        figures = (resamples, subject, runs)
-        return cls(ratio, broken_alone(*figures), at_equal_calls(*figures))
+        return cls(ratio, broken_alone(resamples, subject, runs))

@@ -1,4 +1,4 @@
-"""Which search breaks most turns for every call to the tracker, at equal budgets?
+"""Which search breaks most turns for every call to the tracker, at equally many variants?
 
 ``dstfuzz experiment rq3 --model trade --data PATH --searches random,agent:PATH`` takes the
 dialogues that the tracker gets right at every turn and that no agent was trained on. Every
@@ -8,6 +8,9 @@ The table is printed; with ``--output`` it is written as ``rq3.md`` and ``rq3.cs
 Policies of several training seeds stand for one search: ``agent:A,agent:B,agent:C`` are the
 agent, and a name of your own tells others apart: ``other=agent:D,other=agent:E``. Each is
 compared at the number of transformations at which it does best.
+
+That is the thesis' comparison. Searches make unlike numbers of calls for as many variants: `curves`
+compares them at equal calls, and by what is different in what they find.
 """
 
 from __future__ import annotations
@@ -36,7 +39,6 @@ from pytest_dstfuzz.research.contenders import (
     WITHOUT_K,
     Against,
     Contender,
-    EqualCalls,
     MeanFigures,
     Weaknesses,
     parse_contenders,
@@ -160,16 +162,13 @@ def run_rq3(ground: Comparison, config: Rq3Config) -> Rq3Table:
     return Rq3Table(ground, config, subject, tuple(rows))
 
 
-_CONTEST_COLUMNS: Columns = {
+#: Columns of ``rq3.csv``: a line a search and k.
+COLUMNS: Columns = {
     "validity": lambda row: row.contest.validity,
     "until_broken": lambda row: yes_no(row.contest.until_broken),
     "budget": lambda row: row.contest.budget,
     "search": lambda row: row.label,
     "k": lambda row: "" if row.k is None else row.k,
-}
-#: Columns of ``rq3.csv``: a line a search and k.
-COLUMNS: Columns = {
-    **_CONTEST_COLUMNS,
     "best_k": lambda row: yes_no(row.best),
     "runs": lambda row: row.means.runs,
     **COUNT_COLUMNS,
@@ -183,36 +182,15 @@ COLUMNS: Columns = {
 }
 
 
-def _equal_calls_columns(subject: str) -> Columns:
-    """Return the columns of ``rq3-equal-calls.csv``: a line a search that is compared."""
-    return {
-        **_CONTEST_COLUMNS,
-        "runs": lambda row: row.means.runs,
-        "variants_a_turn": lambda row: csv_number(row.against.equal.variants, 2),
-        "calls": lambda row: csv_number(row.against.equal.calls, 1),
-        "turns_broken": lambda row: csv_number(row.against.equal.turns_broken, 1),
-        "subject": lambda _: subject,
-        "subject_calls": lambda row: csv_number(row.against.equal.subject_calls, 1),
-        "subject_turns_broken": lambda row: csv_number(row.against.equal.subject_turns_broken, 1),
-        **rate_columns("ratio", lambda row: row.against.equal.ratio),
-    }
-
-
 def tables(table: Rq3Table) -> dict[str, str]:
     """Return the texts of the files, by name."""
-    rows = [row for contest in table.config.contests for row in table.compared(contest)]
-    return {
-        "rq3.md": _markdown(table),
-        "rq3.csv": csv_text(COLUMNS, table.rows),
-        "rq3-equal-calls.csv": csv_text(
-            _equal_calls_columns(table.subject.label), [row for row in rows if row.against]
-        ),
-    }
+    return {"rq3.md": _markdown(table), "rq3.csv": csv_text(COLUMNS, table.rows)}
 
 
 def _markdown(table: Rq3Table) -> str:
     subject, contests = table.subject.label, table.config.contests
-    lines = ["# Searches at equal budgets (RQ3)", "", *table.ground.header(), *_notes(subject)]
+    lines = ["# Searches at equally many variants (RQ3)", "", *table.ground.header()]
+    lines += _notes(subject)
     lines += ["", f"## Turns broken for every call: {subject} as a multiple of the others", ""]
     others = [item.label for item in table.config.contenders if item != table.subject]
     lines += markdown_table(
@@ -237,14 +215,13 @@ def _notes(subject: str) -> list[str]:
             "alone once it is broken (later turns see it clean), so that rates of variants tell "
             "when turns ended; whole: the budget is spent on every turn. Calls are the contexts "
             "that the tracker was asked for, clean ones and those that find the cause of a "
-            "violation included"
+            "violation included; searches make unlike numbers of them: dstfuzz experiment curves "
+            "compares at equal calls"
         ),
         (
             "- each search at the k at which its first run breaks most turns for every call; "
             f"{subject} / search: ratio of the turns broken for every call, a paired bootstrap; "
-            f"not broken: share of the turns that {subject} broke which this search did not; "
-            f"as many calls: the search's campaigns cut where they had made as many calls as "
-            f"{subject}, all turns having been given one variant, then two, and so on"
+            f"not broken: share of the turns that {subject} broke which this search did not"
         ),
         (
             "- weaknesses: different sets of changed slots with their new values, and the share "
@@ -260,9 +237,6 @@ def _section(table: Rq3Table, contest: Contest) -> list[str]:
     head = ["search", "k", "turns broken per 1,000 calls", f"{subject} / search"]
     head += [f"not broken, of {subject}'s", "turns broken", "calls", "runs"]
     lines += ["", *markdown_table(head, map(_compared, rows))]
-    head = [f"with as many calls as {subject}", "variants a turn", "calls", "turns broken"]
-    equal = (_at_equal_calls(row, row.against.equal) for row in rows if row.against)
-    lines += ["", *markdown_table([*head, f"{subject} / search"], equal)]
     head = ["search", "valid rate", "per draw", "failure rate", "the thesis' way", "yield"]
     head += ["cause: turn", "context", "both", "weaknesses", "most frequent"]
     if not PROFILES[contest.validity].locks:
@@ -290,16 +264,6 @@ def _compared(row: Rq3Row) -> list[str]:
         f"{means.turns_broken:.0f} of {means.turns:,}",
         f"{means.calls:,.0f}",
         str(means.runs),
-    ]
-
-
-def _at_equal_calls(row: Rq3Row, equal: EqualCalls) -> list[str]:
-    return [
-        row.label,
-        f"{equal.variants:.1f}",
-        f"{equal.calls:,.0f}",
-        f"{equal.turns_broken:.0f} of {row.means.turns:,}",
-        number(equal.ratio, 2),
     ]
 
 

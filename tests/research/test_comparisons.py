@@ -36,7 +36,7 @@ def read(path: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
-def test_searches_at_equal_budgets(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_searches_at_equally_many_variants(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rq3.main(RQ3) == 0
     out, err = capsys.readouterr()
     assert out == (place / "out" / "rq3.md").read_text(encoding="utf-8")
@@ -79,17 +79,6 @@ def test_searches_at_equal_budgets(place: Path, capsys: pytest.CaptureFixture[st
     assert float(best["random"]["strict_vetoes_with_context"]) >= float(
         best["random"]["strict_vetoes"]
     )
-
-    equal = read(place / "out" / "rq3-equal-calls.csv")
-    assert [(row["search"], row["subject"]) for row in equal] == [
-        ("random", "near-value"),
-        ("greedy", "near-value"),
-    ]
-    for row in equal:
-        assert float(row["calls"]) <= float(row["subject_calls"]) + 0.1
-        assert float(row["subject_calls"]) == float(best["near-value"]["calls"])
-        assert float(row["turns_broken"]) <= float(best[row["search"]]["turns_broken"])
-    assert "| with as many calls as near-value | variants a turn | calls |" in out
 
     # The same command again only makes the table.
     assert rq3.main(RQ3) == 0
