@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
+from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
 from pytest_dstfuzz.config import VALIDITIES
 from pytest_dstfuzz.errors import UserError, nearest
@@ -29,8 +29,8 @@ from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
-#: Raised when the file, or what a feature means, changes.
-FORMAT_VERSION: Final = 1
+#: Raised when the file, or what a feature means, changes. Version 1 scored sampled candidates.
+FORMAT_VERSION: Final = 2
 #: What a policy is called in the folder of its training.
 POLICY_FILE: Final = "agent.safetensors"
 
@@ -111,7 +111,7 @@ def _action_space() -> dict[str, Any]:
 
 
 def _features() -> dict[str, int]:
-    return {"state": STATE_SIZE, "choice": CHOICE_SIZE, "pass": PASS_SIZE}
+    return {"state": STATE_SIZE, "pass": PASS_SIZE}
 
 
 def _bad(path: Path, reason: str) -> UserError:
@@ -164,7 +164,7 @@ def _about(path: Path, metadata: dict[str, str]) -> PolicyAbout:
         raise _bad(
             path,
             f"it has the format version {described.get('version')!r}, this release reads "
-            f"{FORMAT_VERSION}: train it again",
+            f"{FORMAT_VERSION}: train it again with 'dstfuzz train-agent'",
         )
     for name, ours in (("action_space", _action_space()), ("features", _features())):
         theirs = described.get(name)

@@ -131,8 +131,7 @@ _VARIANT = (
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
         "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
         "your own, noise (what people type, for expected failures; under validity=natural), or a "
-        "search of a package or of your suite (default: random; under validity=strict the shipped "
-        "two have agents of their own)",
+        "search of a package or of your suite (default: random)",
     ),
     _decides(
         "attack",

@@ -35,8 +35,6 @@ from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 _PATHS = names_of("path")
 #: Those of them that may name a file that is not there yet.
 _WRITTEN = names_of("written")
-#: The searches that were trained on the trackers that ship.
-_AGENTS = {"trade": "agent", "simpletod": "agent:simpletod"}
 
 
 class Given(NamedTuple):
@@ -81,9 +79,7 @@ def read_settings(config: pytest.Config) -> Settings:
     _refuse_without_baseline(config, settings.gate)
     if "fail_on" not in values and gates_of(config, settings).of_violations:
         settings = settings.replace_options(fail_on="gate")
-    if "search" in values:
-        return settings
-    return settings.replace_options(search=default_search(settings))
+    return settings
 
 
 def _keys_of_tracker(config: pytest.Config, given: Sequence[Given]) -> list[Given]:
@@ -142,19 +138,6 @@ def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> N
     for given in given_options(config):
         if given.name in names_of("baseline") and given.on_command_line:
             raise UserError(f"{given.shown_as} needs a baseline: --dst-baseline=FILE names it")
-
-
-def default_search(settings: Settings) -> str:
-    """Return the search that is best for a tracker, where the user names none.
-
-    The shipped agents were trained on the shipped trackers, in the profile ``strict``, and break
-    most turns there (``examples/rq3``); what they are worth elsewhere nobody has measured.
-    """
-    chosen, model = settings.variant, settings.tracker
-    its_own = model.checkpoint is None and chosen.validity == "strict"
-    # They know none of the operators of others, which a user names to have them used.
-    its_own = its_own and chosen.selection.shipped == chosen.selection
-    return _AGENTS.get(model.model or "", chosen.search) if its_own else chosen.search
 
 
 def repeat_options(config: pytest.Config, seed: int) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from pytest_dstfuzz.agents.checkpoint import SavedPolicy, load_policy
 from pytest_dstfuzz.agents.features import Trace, TurnView
-from pytest_dstfuzz.agents.policy import COUNT, Exploration, Policy
+from pytest_dstfuzz.agents.policy import COUNT, FIRST, LATER, Policy
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 
@@ -24,14 +24,13 @@ AGENTS: Final[tuple[str, ...]] = (
     *(f"{_PREFIX}{tracker}" for tracker in SHIPPED_FOR),
     f"{_PREFIX}PATH",
 )
-#: The first attempt takes what the agent thinks best.
-FIRST = Exploration(candidates=64)
-#: Later ones are drawn, each among other candidates, so that they differ.
-LATER = Exploration(candidates=32, temperature=0.3)
 
 
 class AgentSearch(Search):
-    """Lets a policy choose among the shipped transformations and operators in use."""
+    """Lets a policy choose among the shipped transformations and operators in use.
+
+    At a turn's first attempt that is what it thinks best, later with noise: see `LATER`.
+    """
 
     name = _NAME
     adaptive = True
@@ -78,7 +77,7 @@ class AgentTurn:
         explore = LATER if number or draw else FIRST
         policy = self._search.policy
         choice = policy.choose(self._view, self._trace, self._search.k, rng, explore)
-        return self._task.proposal(policy.settled(choice))
+        return self._task.proposal(choice.action)
 
 
 def is_agent(name: str) -> bool:

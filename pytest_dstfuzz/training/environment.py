@@ -225,10 +225,11 @@ def gini(outcome: AttemptOutcome) -> float:
     """Return the thesis' reward, ``exp(gini_dif) / sqrt(edit_w^2 + edit_c^2) + beta``.
 
     ``beta`` is -100 where a rate is over 0.25. The formula divides by zero where nothing
-    was edited; such an attempt gets 0, the least that a valid one can get.
+    was edited, and pays for copies of one small edit; an attempt that was not carried out
+    earns nothing of it: 0, or ``beta``.
     """
     size = math.hypot(outcome.edit_w, outcome.edit_c)
-    worth = math.exp(outcome.impurity) / size if size > 0 else 0.0
+    worth = math.exp(outcome.impurity) / size if outcome.valid and size > 0 else 0.0
     over = outcome.edit_w > _GINI_LIMIT or outcome.edit_c > _GINI_LIMIT
     return worth + (_GINI_PENALTY if over else 0.0)
 

@@ -8,12 +8,10 @@ the value of a set is the sum of the values of its members::
     Q(s, A, x) = sum of Q_a(s, x_a) over a in A
     y          = r + gamma (1 - terminated) * sum of the k largest Q'_a(s', x'_a(s'))
     critic:      (Q(s, A, x) - y)^2
-    actor:       - sum of Q_a(s, x_a(s)), gradients inverted at the borders of [0, 1]
+    actor:       - sum of Q_a(s, x_a(s)) over the available a, gradients inverted at the
+                 borders of [0, 1]
 
-``Q'`` and ``x'`` are slowly following copies. Parameters select words of an utterance, and
-what they select is given to the critic as well (`TurnView.choices`); as that is no smooth
-function of them, each pass is learned twice, knowing it and not. The actor and the target
-use the one that does not know, the choice among sampled parameters the other.
+``Q'`` and ``x'`` are slowly following copies.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
+from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE
 from pytest_dstfuzz.training.replay import ReplayBatch
 
@@ -38,13 +36,12 @@ _D: Final = SPACE.dimension
 class LearnerConfig:
     """How to learn."""
 
-    gamma: float = 0.0
+    gamma: float = 0.9
     critic_rate: float = 1e-3
     actor_rate: float = 1e-4
     critic_tau: float = 0.1
     actor_tau: float = 0.001
     gradient_clip: float = 10.0
-    weight_decay: float = 1e-4
     hidden: int = 128
     seed: int = 0
 
@@ -66,46 +63,33 @@ class MultiPDQN:
         self.actor_optimiser = torch.optim.Adam(
             self.actor.parameters(), config.actor_rate, fused=True
         )
-        self.critic_optimiser = torch.optim.AdamW(
-            self.critic.parameters(),
-            config.critic_rate,
-            weight_decay=config.weight_decay,
-            fused=True,
+        self.critic_optimiser = torch.optim.Adam(
+            self.critic.parameters(), config.critic_rate, fused=True
         )
         mask = torch.zeros(COUNT, _D)
         for number, block in enumerate(BLOCKS):
             mask[number, block] = 1.0
         self._mask = mask.to(device)
-        self._identity = torch.eye(COUNT, device=device)
 
     def values(
-        self,
-        network: nn.Module,
-        state: Tensor,
-        x: Tensor,
-        choices: Tensor | None = None,
-        chosen: Tensor | None = None,
+        self, network: nn.Module, state: Tensor, x: Tensor, wanted: Tensor | None = None
     ) -> Tensor:
         """Return Q_a for every transformation by one pass each: [B, 6], 0 where none was made.
 
-        ``x`` is [B, D] parameters, of which pass ``a`` sees those of ``a`` alone; ``choices``, of
-        [B, 6, CHOICE_SIZE], what they select, if known; ``chosen``, of [B, 6], has 1 for the
-        passes to make, ``None`` = all.
+        ``x`` is [B, D] parameters, of which pass ``a`` sees those of ``a`` alone; ``wanted``, of
+        [B, 6], has 1 for the passes to make, ``None`` = all.
         """
-        wanted = state.new_ones(len(state), COUNT) if chosen is None else chosen
-        row, a = wanted.nonzero(as_tuple=True)
-        known = state.new_zeros(len(row), CHOICE_SIZE + 1)
-        if choices is not None:
-            known = torch.cat([choices[row, a], state.new_ones(len(row), 1)], dim=1)
-        passes = torch.cat([state[row], x[row] * self._mask[a], known, self._identity[a]], dim=1)
+        made = state.new_ones(len(state), COUNT) if wanted is None else wanted
+        row, a = made.nonzero(as_tuple=True)
+        passes = torch.cat([state[row], x[row] * self._mask[a]], dim=1)
         # Of the output of pass a only that for a counts.
         values = network(passes).gather(1, a[:, None])[:, 0]
-        return torch.zeros_like(wanted).index_put((row, a), values)
+        return torch.zeros_like(made).index_put((row, a), values)
 
     def update(self, batch: ReplayBatch) -> tuple[float, float]:
         """Learn from a batch; returns the losses of critic and actor."""
         state, x = self._tensor(batch.state), self._tensor(batch.vector)
-        chosen, choices = self._tensor(batch.chosen), self._tensor(batch.choices)
+        chosen, available = self._tensor(batch.chosen), self._tensor(batch.available)
         y = self._tensor(batch.reward)
         if self.config.gamma > 0:
             following = self._tensor(batch.next_state)
@@ -116,9 +100,8 @@ class MultiPDQN:
                 best = _sum_of_largest(next_q, self._tensor(batch.next_available), batch.k)
                 y = y + self.config.gamma * goes_on * best
 
-        sighted = self.values(self.critic, state, x, choices, chosen).sum(dim=1)
-        blind = self.values(self.critic, state, x, None, chosen).sum(dim=1)
-        critic_loss = ((sighted - y) ** 2).mean() + ((blind - y) ** 2).mean()
+        taken = self.values(self.critic, state, x, chosen).sum(dim=1)
+        critic_loss = ((taken - y) ** 2).mean()
         self.critic_optimiser.zero_grad()
         torch.autograd.backward(critic_loss)
         nn.utils.clip_grad_norm_(self.critic.parameters(), self.config.gradient_clip)
@@ -126,7 +109,7 @@ class MultiPDQN:
 
         proposed = self.actor(state)
         x = proposed.detach().clamp(0.0, 1.0).requires_grad_()
-        actor_loss = -self.values(self.critic, state, x).sum(dim=1).mean()
+        actor_loss = -self.values(self.critic, state, x, available).sum(dim=1).mean()
         (slope,) = torch.autograd.grad(actor_loss, x)
         self.actor_optimiser.zero_grad()
         torch.autograd.backward(proposed, invert_gradients(slope, proposed.detach()))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE, Floats
+from pytest_dstfuzz.agents.features import STATE_SIZE, Floats
 from pytest_dstfuzz.agents.policy import COUNT, SPACE
 
 
@@ -16,12 +16,12 @@ class ReplayBatch(NamedTuple):
 
     state: Floats  #: [B, STATE_SIZE].
     vector: Floats  #: [B, D], the action.
-    choices: Floats  #: [B, 6, CHOICE_SIZE], what its parameters selected.
+    available: Floats  #: [B, 6], transformations that had a place to go to.
     chosen: Floats  #: [B, 6], which transformations were associated.
     k: npt.NDArray[np.int64]  #: [B], how many were to be.
     reward: Floats  #: [B].
     next_state: Floats  #: [B, STATE_SIZE].
-    next_available: Floats  #: [B, 6], transformations that had a place to go to.
+    next_available: Floats  #: [B, 6], as ``available``, in the next state.
     terminated: Floats  #: [B], whether there was no next state.
 
 
@@ -36,7 +36,7 @@ class Replay:
         self.columns: dict[str, npt.NDArray[Any]] = {
             "state": np.zeros((capacity, STATE_SIZE), np.float32),
             "vector": np.zeros((capacity, SPACE.dimension), np.float32),
-            "choices": np.zeros((capacity, COUNT, CHOICE_SIZE), np.float32),
+            "available": np.zeros((capacity, COUNT), np.float32),
             "chosen": np.zeros((capacity, COUNT), np.float32),
             "k": np.zeros(capacity, np.int64),
             "reward": np.zeros(capacity, np.float32),

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pytest_dstfuzz.agents.policy import COUNT, Exploration, Policy, PolicyChoice
+from pytest_dstfuzz.agents.policy import COUNT, FIRST, LATER, Policy, PolicyChoice
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.errors import UserError, needs_extra, unknown_name
 from pytest_dstfuzz.seeding import derive, stream
@@ -27,10 +27,6 @@ from pytest_dstfuzz.training.environment import REWARDS, Environment, Environmen
 from pytest_dstfuzz.training.multi_pdqn import LearnerConfig, MultiPDQN
 from pytest_dstfuzz.training.replay import Replay, ReplayBatch
 
-#: Candidates for the parameters of each transformation while training, see `Exploration`.
-_CANDIDATES: Final = 16
-#: Noise from the second attempt at a turn on, so that attempts differ.
-_TEMPERATURE: Final = 0.3
 #: Rounds that the running figure is taken over.
 _RUNNING: Final = 5
 _SEED_BOUND: Final = 2**63
@@ -49,11 +45,11 @@ class TrainingConfig:
     reward: str = "broken"  #: Name of the reward, see `REWARDS`.
     #: Numbers of associated transformations; one is drawn for each episode.
     ks: tuple[int, ...] = (1, 2, 3, 4, 5, 6)
-    replay: int = 20_000  #: Steps that are remembered.
+    replay: int = 10_000  #: Steps that are remembered.
     batch: int = 128  #: Steps of one update.
     learning_starts: int = 500  #: Steps before the first update.
     train_frequency: int = 2  #: Steps between two updates.
-    epsilon_end: float = 0.02  #: Share of uniform actions at the end; it begins at 1.
+    epsilon_end: float = 0.01  #: Share of uniform actions at the end; it begins at 1.
     #: Share of the calls, without those for the clean turns, over which that share falls, as a
     #: straight line.
     exploration_fraction: float = 0.25
@@ -201,7 +197,7 @@ class AgentTrainer:
             decisions = self._decide(observations, episodes, epsilon)
             taken = self._environment.step({k: item.action for k, item in decisions.items()})
             for key, step in taken.items():
-                self._remember(decisions[key], episodes[key][1], step)
+                self._remember(observations[key], decisions[key], episodes[key][1], step)
             steps += len(taken)
             broken += sum(step.outcome.broken for step in taken.values())
             losses += self._learn(replayed)
@@ -259,18 +255,20 @@ class AgentTrainer:
         decisions = {}
         for key, (view, trace) in observations.items():
             rng, k = episodes[key]
-            noise = _TEMPERATURE if trace.attempts else 0.0
-            explore = Exploration(epsilon, candidates=_CANDIDATES, temperature=noise)
+            # As it will be used, but for epsilon.
+            explore = replace(LATER if trace.attempts else FIRST, epsilon=epsilon)
             decisions[key] = policy.choose(view, trace, k, rng, explore)
         return decisions
 
-    def _remember(self, choice: PolicyChoice, k: int, step: EnvironmentStep) -> None:
+    def _remember(
+        self, before: Observation, choice: PolicyChoice, k: int, step: EnvironmentStep
+    ) -> None:
         view, trace = step.observation
         self.replay.add(
             ReplayBatch(
                 state=choice.state,
                 vector=choice.vector,
-                choices=choice.choices,
+                available=before.view.available.astype(np.float32),
                 chosen=choice.chosen.astype(np.float32),
                 k=np.asarray(k),
                 reward=np.asarray(self._reward(step.outcome), np.float32),

@@ -1,7 +1,8 @@
-"""Dialogues about a bakery, and a tracker with one planted weakness.
+"""Dialogues about a bakery, and two trackers with one planted weakness each.
 
-The tracker takes a bread for the other one where the word `WEAK` is not there as it should
-be: a typing error in it is enough.
+They take a bread for the other one: the first where the word `WEAK` is not there as it should
+be, so that a typing error in it is enough; the second where one of the three words before the
+bread or after it is not.
 """
 
 from __future__ import annotations
@@ -100,3 +101,24 @@ class PlantedBot:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
         return [Prediction(BeliefState(track(context))) for context in contexts]
+
+
+def _beside(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the three words before the bread that was named last, and the three after it."""
+    place = max((at for at, word in enumerate(words) if word in OTHER), default=0)
+    return (*words[max(0, place - 3) : place], *words[place + 1 : place + 4])
+
+
+class NearsightedBot:
+    """A tracker that knows a bread by the words beside it alone."""
+
+    def __init__(self) -> None:
+        self._known = {_beside(middle.format("rye").split()) for middle in _MIDDLES}
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
+        return [Prediction(BeliefState({SLOT: self._bread(item.user)})) for item in contexts]
+
+    def _bread(self, user: str) -> str:
+        words = user.split()
+        bread = next((word for word in reversed(words) if word in OTHER), "rye")
+        return bread if _beside(words) in self._known else OTHER[bread]

@@ -128,8 +128,11 @@ def test_a_place_that_cannot_be_written_to(tmp_path: Path) -> None:
     [
         (lambda _, meta: meta.update(format="other"), "its metadata does not say 'dstfuzz-agent'"),
         (lambda _, meta: meta.clear(), "its metadata does not say 'dstfuzz-agent'"),
-        (lambda _, meta: meta.update(version=2), "format version 2, this release reads 1: train"),
-        (lambda _, meta: meta.pop("version"), "format version None, this release reads 1"),
+        (
+            lambda _, meta: meta.update(version=1),
+            "format version 1, this release reads 2: train it again with 'dstfuzz train-agent'",
+        ),
+        (lambda _, meta: meta.pop("version"), "format version None, this release reads 2"),
         (
             lambda _, meta: meta["action_space"].update(dimension=44),
             f"dimension of its action space is 44, in this release it is {SPACE.dimension}",

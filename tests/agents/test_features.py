@@ -16,15 +16,11 @@ from hypothesis import settings as laws
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.agents.features import (
-    CHOICE_SIZE,
     IMPURITY_SCALE,
     SLOT_BUCKETS,
     STATE_SIZE,
-    WORD_BUCKETS,
-    WORD_SIZE,
     Trace,
     TurnView,
-    bucket,
     touched_words,
 )
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
@@ -32,7 +28,7 @@ from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.trackers.tracker import Prediction
-from pytest_dstfuzz.transformations import SHIPPED, TRANSFORMATIONS
+from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 SPACE = ActionSpace()
 KINDS = tuple(itertools.product(("strict", "edit-rate"), ("reading", "distance")))
@@ -85,12 +81,6 @@ def trace_of(view: TurnView, attempts: int, seed: int = 0) -> Trace:
     return trace
 
 
-def blocks_of(number: int, rows: int, seed: int = 0) -> np.ndarray:
-    block = SPACE.block(TRANSFORMATIONS[number])
-    grid = np.random.default_rng(seed).integers(0, 1025, (rows, block.stop - block.start))
-    return (grid / 1024).astype(np.float32)
-
-
 @LAWS
 @given(
     UTTERANCES,
@@ -113,91 +103,16 @@ def test_sizes_and_bounds(
     k = data.draw(st.integers(1, 6))
     state = view.state(trace, k)
     assert state.shape == (STATE_SIZE,)
-    assert view.words.shape == (len(view.source.words), WORD_SIZE)
-    assert view.padded.shape == (len(view.source.words) + 1, WORD_SIZE)
-    assert not view.padded[-1].any()
     assert view.available.shape == (6,)
-    number = data.draw(st.integers(0, 5))
-    blocks = blocks_of(number, 5)
-    choices = view.choices(number, blocks, trace)
-    assert choices.shape == (5, CHOICE_SIZE)
-    assert view.available[number] == choices.any() == bool(view.menus[number].operators)
-    for found in (state, view.words, choices):
-        assert found.dtype == np.float32
-        assert np.isfinite(found).all()
-        assert np.abs(found).max(initial=0) <= IMPURITY_SCALE
+    menus = perturber_of(*kind).menus(view.source)
+    assert view.available.tolist() == [bool(menus[name].operators) for name in TRANSFORMATIONS]
+    assert state.dtype == np.float32
+    assert np.isfinite(state).all()
+    assert np.abs(state).max(initial=0) <= IMPURITY_SCALE
 
 
-def test_documented_sizes() -> None:
+def test_documented_size() -> None:
     assert 16 + len(TRANSFORMATIONS) + SLOT_BUCKETS == STATE_SIZE
-    assert WORD_SIZE == 6 + 3 + 2 + 3 + WORD_BUCKETS
-    assert WORD_SIZE + 4 + max(len(item.operators) for item in SHIPPED) + 1 == CHOICE_SIZE
-    assert view_of().words.sum(axis=0)[:6].sum() == len(view_of().source.words)
-
-
-def test_a_word_says_where_it_is() -> None:
-    view = view_of("please find a lovely chinese place")
-    assert [word.text for word in view.source.words].index("chinese") == 4
-    rings = view.words[:, :6]
-    assert rings.argmax(axis=1).tolist() == [4, 3, 2, 1, 0, 1]
-    locked = view.words[4, 6:9]
-    assert locked.tolist() == [0, 0, 1]
-    assert view.words[3, 9:11].tolist() == [0, 1]
-    assert view.words[5, 9:11].tolist() == [1, 0]
-    for index, word in enumerate(["please", "find", "a", "lovely", "chinese", "place"]):
-        hashed = view.words[index, 14:]
-        assert hashed.argmax() == bucket(word, WORD_BUCKETS)
-        assert hashed.sum() == 1
-
-
-def test_without_a_value_every_word_is_far() -> None:
-    words = view_of("cheers well sorted now then").words
-    assert (words[:, :6].argmax(axis=1) == 5).all()
-
-
-@LAWS
-@given(st.sampled_from(TEXTS), st.integers(0, 5), st.integers(0, 999), st.sampled_from(KINDS))
-def test_choices_are_the_word_that_is_edited(
-    text: str, number: int, seed: int, kind: tuple[str, str]
-) -> None:
-    view = view_of(text, kind=kind)
-    name = TRANSFORMATIONS[number]
-    block = blocks_of(number, 1, seed)
-    width = block.shape[1] // 2
-    block[0, width] = 0.0
-    vector = np.zeros(SPACE.dimension)
-    vector[SPACE.block(name)] = block[0]
-    perturber = perturber_of(*kind)
-    action = SPACE.single(SPACE.sample(np.random.default_rng(0), 1), name)
-    vector[SPACE.block(name).start - 1] = 1.0
-    action = type(action)(tuple(vector.tolist()), 1)
-    variant = perturber.apply(view.source, action)
-    if not variant.edits:
-        return
-    (edit,) = variant.edits
-    (row,) = view.choices(number, block, Trace(len(view.source.words)))
-    names = SHIPPED[number].operators
-    assert row[WORD_SIZE + 4 :][:4].argmax() == names.index(edit.operator)
-    touched = touched_words(view.source, variant)
-    beside = {index + step for index in touched for step in (-1, 0, 1)} & set(
-        range(len(view.words))
-    )
-    assert any((row[:WORD_SIZE] == view.words[index]).all() for index in beside)
-    if edit.operator not in ("repeat", "filler", "emoji", "mlm", "blank") and edit.before:
-        assert any((row[:WORD_SIZE] == view.words[index]).all() for index in touched)
-
-
-def test_choices_are_the_mean_over_active_repetitions() -> None:
-    view = view_of()
-    trace = trace_of(view, 3)
-    for number in range(6):
-        both = blocks_of(number, 4, seed=number)
-        width = both.shape[1] // 2
-        both[:, width] = 0.5
-        first, second = both.copy(), np.roll(both, width, axis=1)
-        first[:, width] = second[:, width] = 511 / 1024
-        mean = (view.choices(number, first, trace) + view.choices(number, second, trace)) / 2
-        assert np.allclose(view.choices(number, both, trace), mean, atol=1e-6)
 
 
 def test_traces_add_up() -> None:
@@ -216,15 +131,8 @@ def test_traces_add_up() -> None:
         trace.add(source, variant, 0.01 * (number - 2), answered=True, changes=number % 2)
     assert (trace.attempts, trace.changed) == (12, 3)
     assert trace.impurities == pytest.approx([0.01 * (n - 2) * IMPURITY_SCALE for n in range(6)])
-    for word in range(len(source.words)):
-        impurity_sum = [
-            trace.impurities[n]
-            for n, variant in enumerate(variants)
-            if word in touched_words(source, variant)
-        ]
-        assert trace.touched[word] == len(impurity_sum)
-        assert trace.impurity_sum[word] == pytest.approx(sum(impurity_sum), abs=1e-6)
-        assert trace.impurity_max[word] == pytest.approx(max([0.0, *impurity_sum]), abs=1e-6)
+    touched = {word for variant in variants for word in touched_words(source, variant)}
+    assert set(np.flatnonzero(trace.touched)) == touched
     assert (view.state(trace, 3) != empty).any()
     # The trace alone moves with the attempts.
     assert (view.state(trace, 3)[6:] == empty[6:]).all()
@@ -238,7 +146,6 @@ def test_they_depend_on_the_dialogue_and_the_prediction_alone() -> None:
     twin = TurnView(source, other.menus(source), same, "", 0)
     view = view_of(clean=clean)
     assert (view.state(trace_of(view, 2), 1) == twin.state(trace_of(twin, 2), 1)).all()
-    assert (view.words == twin.words).all()
     plain = view.state(Trace(13), 1)
     for changed in (
         view_of(),
@@ -267,9 +174,7 @@ def digest() -> str:
     for text in TEXTS:
         view = view_of(text, clean)
         trace = trace_of(view, 4)
-        found.update(view.state(trace, 2).tobytes() + view.words.tobytes())
-        for number in range(6):
-            found.update(view.choices(number, blocks_of(number, 6), trace).tobytes())
+        found.update(view.state(trace, 2).tobytes())
     return found.hexdigest()
 
 

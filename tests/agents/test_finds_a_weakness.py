@@ -1,4 +1,8 @@
-"""The agent finds a planted weakness that random sampling rarely does."""
+"""The agent finds a planted weakness that random sampling rarely does.
+
+It is one that a place in the utterance tells: the parameter network puts out where to edit,
+and sees no single word.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from planted import PlantedBot, write_folder
+from planted import NearsightedBot, write_folder
 
 pytest.importorskip("torch")
 
@@ -32,7 +36,9 @@ def found(data: DialogueSet, search: str, seed: int) -> float:
         validity="strict", search=search, seed=seed, variants=1, transformations=1, redraws=8
     )
     plan = [(dialogue, 0) for dialogue in data.dialogues]
-    results = list(CampaignEngine(settings, data, PlantedBot(), load_lexicon(), plan=plan).run())
+    results = list(
+        CampaignEngine(settings, data, NearsightedBot(), load_lexicon(), plan=plan).run()
+    )
     return sum(bool(result.violations) for result in results) / len(results)
 
 
@@ -43,11 +49,11 @@ def test_the_agent_finds_what_random_sampling_does_not(tmp_path: Path) -> None:
         attempts=1,
         ks=(1,),
         learning_starts=200,
-        train_frequency=4,
+        train_frequency=2,
         exploration_fraction=0.5,
     )
-    run = AgentRun("planted:PlantedBot", str(folder), tmp_path / "agent", training=training)
-    result = train_agent(run, lambda _: None, PlantedBot())
+    run = AgentRun("planted:NearsightedBot", str(folder), tmp_path / "agent", training=training)
+    result = train_agent(run, lambda _: None, NearsightedBot())
     assert sum(item.attempts for item in result.history) <= 3000
 
     names = set(load_policy(result.policy).about.held_out)
@@ -57,4 +63,4 @@ def test_the_agent_finds_what_random_sampling_does_not(tmp_path: Path) -> None:
     data = dataclasses.replace(splits[0], dialogues=held_out)
     for seed in (0, 1):
         assert found(data, f"agent:{result.policy}", seed) >= 0.8
-        assert found(data, "random", seed) <= 0.2
+        assert found(data, "random", seed) <= 0.4

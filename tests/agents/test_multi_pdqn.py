@@ -12,7 +12,7 @@ from hypothesis import settings as laws  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
-from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE  # noqa: E402
+from pytest_dstfuzz.agents.features import STATE_SIZE  # noqa: E402
 from pytest_dstfuzz.agents.policy import BLOCKS, COUNT, PASS_SIZE, SPACE, Policy  # noqa: E402
 from pytest_dstfuzz.training.multi_pdqn import (  # noqa: E402
     LearnerConfig,
@@ -49,7 +49,7 @@ def batch_of(rows: int, seed: int = 0) -> ReplayBatch:
     return ReplayBatch(
         state=rng.normal(size=(rows, STATE_SIZE)).astype(np.float32),
         vector=rng.random((rows, D)).astype(np.float32),
-        choices=rng.normal(size=(rows, COUNT, CHOICE_SIZE)).astype(np.float32),
+        available=(rng.random((rows, COUNT)) < 0.8).astype(np.float32),
         chosen=chosen.astype(np.float32),
         k=k,
         reward=rng.normal(size=rows).astype(np.float32),
@@ -59,9 +59,7 @@ def batch_of(rows: int, seed: int = 0) -> ReplayBatch:
     )
 
 
-def plain(
-    network: nn.Module, state: Tensor, x: Tensor, choices: Tensor | None = None
-) -> list[list[float]]:
+def plain(network: nn.Module, state: Tensor, x: Tensor) -> list[list[float]]:
     """Return the Q-values by one pass after the other, each fed with its own parameters only."""
     found = []
     for row in range(len(state)):
@@ -70,25 +68,20 @@ def plain(
             fed = torch.zeros(PASS_SIZE)
             fed[:STATE_SIZE] = state[row]
             fed[STATE_SIZE + block.start : STATE_SIZE + block.stop] = x[row, block]
-            at = STATE_SIZE + D
-            if choices is not None:
-                fed[at : at + CHOICE_SIZE] = choices[row, action]
-                fed[at + CHOICE_SIZE] = 1.0
-            fed[at + CHOICE_SIZE + 1 + action] = 1.0
             with torch.no_grad():
                 values.append(float(network(fed[None, :])[0, action]))
         found.append(values)
     return found
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_the_passes_are_a_loop_over_the_actions(known: bool) -> None:
+def test_the_passes_are_a_loop_over_the_actions() -> None:
     learner, batch = stirred(), batch_of(7)
     state, x = torch.from_numpy(batch.state), torch.from_numpy(batch.vector)
-    choices = torch.from_numpy(batch.choices) if known else None
-    found = learner.values(learner.critic, state, x, choices)
+    found = learner.values(learner.critic, state, x)
     assert found.shape == (7, COUNT)
-    assert torch.allclose(found, torch.tensor(plain(learner.critic, state, x, choices)), atol=1e-5)
+    assert torch.allclose(found, torch.tensor(plain(learner.critic, state, x)), atol=1e-5)
+    some = learner.values(learner.critic, state, x, torch.from_numpy(batch.chosen))
+    assert torch.allclose(some, found * torch.from_numpy(batch.chosen), atol=1e-6)
 
 
 def test_a_value_has_no_gradient_by_the_parameters_of_another_action() -> None:
@@ -112,35 +105,16 @@ def test_importances_are_no_parameters_of_a_pass() -> None:
     assert torch.equal(*values)
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_numpy_has_the_values_of_torch(known: bool) -> None:
+def test_numpy_has_the_values_of_torch() -> None:
     learner, batch = stirred(), batch_of(9, seed=4)
     policy = Policy(learner.weights())
     state, x = torch.from_numpy(batch.state), torch.from_numpy(batch.vector)
-    choices = torch.from_numpy(batch.choices) if known else None
-    expected = learner.values(learner.critic, state, x, choices).detach().numpy()
+    expected = learner.values(learner.critic, state, x).detach().numpy()
     for row in range(9):
-        for action, block in enumerate(BLOCKS):
-            blocks = np.repeat(batch.vector[row : row + 1, block], 3, axis=0)
-            seen = np.repeat(batch.choices[row : row + 1, action], 3, axis=0) if known else None
-            found = policy.passes(policy.shared(batch.state[row]), action, blocks, seen)
-            assert found.shape == (3,)
-            assert np.abs(found - expected[row, action]).max() < 1e-5
+        found = policy.values(batch.state[row], batch.vector[row])
+        assert np.abs(found - expected[row]).max() < 1e-5
         proposed = learner.actor(state[row : row + 1]).detach().clamp(0, 1).numpy()[0]
         assert np.abs(policy.parameters(batch.state[row]) - proposed).max() < 1e-5
-
-
-@pytest.mark.parametrize("rows", [1, 15, 16, 17, 50])
-def test_candidates_may_be_any_number(rows: int) -> None:
-    policy, batch = Policy(stirred().weights()), batch_of(rows)
-    block = BLOCKS[2]
-    shared = policy.shared(batch.state[0])
-    together = policy.passes(shared, 2, batch.vector[:, block], batch.choices[:, 2])
-    alone = [
-        policy.passes(shared, 2, batch.vector[i : i + 1, block], batch.choices[i : i + 1, 2])
-        for i in range(rows)
-    ]
-    assert np.allclose(together, np.concatenate(alone), atol=1e-5)
 
 
 @given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0, 1)), min_size=1, max_size=9))
@@ -191,26 +165,47 @@ def test_the_loss_of_the_critic_is_the_formula() -> None:
     with torch.no_grad():
         next_x = learner.actor_target(following).clamp(0, 1)
     future = plain(learner.critic_target, following, next_x)
-    sighted = plain(learner.critic, state, x, torch.from_numpy(batch.choices))
-    blind = plain(learner.critic, state, x)
+    values = plain(learner.critic, state, x)
     loss = 0.0
     for row in range(6):
         there = [v for v, yes in zip(future[row], batch.next_available[row], strict=True) if yes]
         best = sum(sorted(there, reverse=True)[: batch.k[row]])
         y = batch.reward[row] + SMALL.gamma * (1 - batch.terminated[row]) * best
-        for values in (sighted, blind):
-            taken = sum(v for v, yes in zip(values[row], batch.chosen[row], strict=True) if yes)
-            loss += (taken - y) ** 2 / 6
-    proposed = torch.clamp(learner.actor(state).detach(), 0, 1)
+        taken = sum(v for v, yes in zip(values[row], batch.chosen[row], strict=True) if yes)
+        loss += (taken - y) ** 2 / 6
     found, _ = learner.update(batch)
+    assert SMALL.gamma == 0.9
     assert found == pytest.approx(loss, rel=1e-4)
-    # That of the actor is taken after the critic has learned.
-    assert proposed.shape == (6, D)
+
+
+def test_the_loss_of_the_actor_leaves_out_what_is_not_available() -> None:
+    learner = stirred(LearnerConfig(hidden=32, critic_rate=0.0))
+    batch = batch_of(6, seed=2)
+    state = torch.from_numpy(batch.state)
+    with torch.no_grad():
+        x = learner.actor(state).clamp(0, 1)
+    values = np.array(plain(learner.critic, state, x))
+    _, found = learner.update(batch)
+    assert found == pytest.approx(-(values * batch.available).sum(axis=1).mean(), rel=1e-4)
+
+
+def test_parameters_of_what_is_never_available_are_not_learned() -> None:
+    learner = stirred()
+    batch = batch_of(16)
+    available = np.ones_like(batch.available)
+    available[:, 2] = 0.0
+    last = learner.actor[-1]
+    before = last.weight.detach().clone()
+    for _ in range(3):
+        learner.update(batch._replace(available=available))
+    moved = (last.weight != before).any(dim=1)
+    assert not moved[BLOCKS[2]].any()
+    assert all(moved[block].any() for number, block in enumerate(BLOCKS) if number != 2)
 
 
 def test_the_actor_climbs_the_critic() -> None:
     """With a critic that stands still, the values of what is proposed rise."""
-    config = LearnerConfig(hidden=32, seed=1, critic_rate=0.0, actor_rate=1e-2, weight_decay=0.0)
+    config = LearnerConfig(hidden=32, seed=1, critic_rate=0.0, actor_rate=1e-2)
     learner, batch = stirred(config), batch_of(32)
     losses = [learner.update(batch)[1] for _ in range(60)]
     assert losses[-1] < losses[0] - 0.05
@@ -219,7 +214,10 @@ def test_the_actor_climbs_the_critic() -> None:
     assert ((proposed > -0.1) & (proposed < 1.1)).float().mean().item() > 0.9
     with torch.no_grad():
         values = learner.values(
-            learner.critic, torch.from_numpy(batch.state), proposed.clamp(0.0, 1.0)
+            learner.critic,
+            torch.from_numpy(batch.state),
+            proposed.clamp(0.0, 1.0),
+            torch.from_numpy(batch.available),
         )
     assert values.sum(dim=1).mean().item() > -losses[0]
 
@@ -233,7 +231,7 @@ def test_updates_lower_the_loss_of_the_critic() -> None:
 
 
 def test_the_value_of_an_action_that_was_not_taken_does_not_move() -> None:
-    learner = stirred(LearnerConfig(hidden=32, weight_decay=0.0, gamma=0.0))
+    learner = stirred(LearnerConfig(hidden=32, gamma=0.0))
     batch = batch_of(16)
     chosen = np.zeros_like(batch.chosen)
     chosen[:, 2] = 1.0
@@ -262,6 +260,7 @@ def test_targets_follow_by_their_share(shares: tuple[float, float]) -> None:
 
 def test_defaults_of_the_published_implementation() -> None:
     config = LearnerConfig()
+    assert config.gamma == 0.9
     assert (config.critic_rate, config.actor_rate) == (1e-3, 1e-4)
     assert (config.critic_tau, config.actor_tau) == (0.1, 0.001)
     assert config.gradient_clip == 10.0

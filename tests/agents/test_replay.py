@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import settings as laws
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.agents.features import CHOICE_SIZE, STATE_SIZE
+from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, SPACE
 from pytest_dstfuzz.training.replay import Replay, ReplayBatch
 
@@ -18,7 +18,7 @@ def step(number: int) -> ReplayBatch:
     return ReplayBatch(
         state=wide(STATE_SIZE, number, np.float32),
         vector=wide(SPACE.dimension, number, np.float32),
-        choices=wide((COUNT, CHOICE_SIZE), number, np.float32),
+        available=wide(COUNT, number, np.float32),
         chosen=wide(COUNT, number, np.float32),
         k=np.asarray(number),
         reward=np.asarray(number, np.float32),
@@ -51,8 +51,7 @@ def test_shapes_and_types() -> None:
     batch = replay.draw(np.random.default_rng(0), 3)
     assert batch.state.shape == batch.next_state.shape == (3, STATE_SIZE)
     assert batch.vector.shape == (3, SPACE.dimension)
-    assert batch.choices.shape == (3, COUNT, CHOICE_SIZE)
-    assert batch.chosen.shape == batch.next_available.shape == (3, COUNT)
+    assert batch.available.shape == batch.chosen.shape == batch.next_available.shape == (3, COUNT)
     assert batch.k.shape == batch.reward.shape == batch.terminated.shape == (3,)
     assert batch.k.dtype == np.int64
     assert {column.dtype for column in batch[:4]} == {np.dtype(np.float32)}

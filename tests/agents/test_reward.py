@@ -41,13 +41,20 @@ def test_gini_by_hand() -> None:
     )
     # At the limit nothing is taken off, above it 100, by either rate.
     assert gini(AttemptOutcome(True, False, 0.0, 0.25, 0.0)) == pytest.approx(4.0)
-    assert gini(AttemptOutcome(False, False, 0.0, 0.5, 0.0)) == pytest.approx(2 - 100)
-    assert gini(AttemptOutcome(False, False, 0.0, 0.0, 0.5)) == pytest.approx(2 - 100)
+    assert gini(AttemptOutcome(True, False, 0.0, 0.5, 0.0)) == pytest.approx(2 - 100)
+    assert gini(AttemptOutcome(True, False, 0.0, 0.0, 0.5)) == pytest.approx(2 - 100)
     assert gini(AttemptOutcome(False, False, 0.0, 0.0, 0.0)) == 0
     # It does not ask whether the turn was broken.
     assert gini(AttemptOutcome(True, True, 0.0, 0.1, 0.1)) == gini(
         AttemptOutcome(True, False, 0.0, 0.1, 0.1)
     )
+
+
+@given(OUTCOMES)
+def test_what_is_not_carried_out_earns_nothing_of_gini(outcome: AttemptOutcome) -> None:
+    """A copy of an earlier variant, and what cannot be run; edits beyond the limit still cost."""
+    over = max(outcome.edit_w, outcome.edit_c) > 0.25
+    assert gini(outcome._replace(valid=False)) == (-100 if over else 0)
 
 
 @given(OUTCOMES)

@@ -31,9 +31,15 @@ def test_with_impurities_it_is_the_difference_of_their_means() -> None:
     assert impurity_difference(clean, said({"c": 0.9}, a="1")) == pytest.approx(0.7)
 
 
-@pytest.mark.parametrize(
-    ("clean", "perturbed"), [(None, None), ({}, {}), ({"a": 0.5}, None), (None, {"a": 0.5})]
-)
+@pytest.mark.parametrize("nothing", [None, {}])
+def test_what_generated_nothing_has_no_impurity(nothing: dict[str, float] | None) -> None:
+    """SimpleTOD has impurities of the slots that it writes, and may write none."""
+    sure, torn = said(nothing), said({"a": 0.5, "b": 0.1}, a="2")
+    assert impurity_difference(sure, torn) == pytest.approx(0.3)
+    assert impurity_difference(torn, sure) == pytest.approx(-0.3)
+
+
+@pytest.mark.parametrize(("clean", "perturbed"), [(None, None), ({}, {}), (None, {})])
 def test_without_them_it_is_the_share_of_slots_that_differ(
     clean: dict[str, float] | None, perturbed: dict[str, float] | None
 ) -> None:
@@ -49,7 +55,7 @@ def test_bounds(clean: Prediction, perturbed: Prediction) -> None:
     found = impurity_difference(clean, perturbed)
     assert -1 < found <= 1
     assert impurity_difference(clean, clean) == 0
-    if not clean.impurities or not perturbed.impurities:
+    if not clean.impurities and not perturbed.impurities:
         assert found >= 0
         assert (found == 0) == (clean.state == perturbed.state)
         assert found == impurity_difference(perturbed, clean)
