@@ -25,6 +25,9 @@ GRID: Final = 1024
 TRIGGER: Final = 0.5
 #: Share of the words of an utterance that bounds the repetitions of a transformation.
 WORD_SHARE: Final = 0.25
+#: Of a coordinate without effect: the mean of uniform draws, so that it adds nothing to the spread
+#: of one that has an effect at times.
+_NEUTRAL: Final = 0.5
 
 
 class ActionStep(NamedTuple):
@@ -150,6 +153,40 @@ class ActionSpace:
                 active.append(tuple([round(value * GRID) / GRID for value in parameters]))
         return tuple(active)
 
+    def effective(self, action: Action) -> Action:
+        """Return an action that does the same, with every coordinate without effect at one half.
+
+        Those are the parameters of transformations that are not associated and of repetitions
+        that are not triggered, the trigger of the first repetition, which is always active, and
+        all that is for transformations not in use. What a search has there is chance.
+        """
+        vector = [_NEUTRAL] * self.dimension
+        for name in self.selection.names:
+            vector[self._offsets[name]] = action.vector[self._offsets[name]]
+        for step in self.decode(action):
+            width, start = self._widths[step.transformation], self.block(step.transformation).start
+            for at in range(start, start + self.repetitions * width, width):
+                if at > start:
+                    vector[at] = action.vector[at]
+                if at == start or _snap(vector[at]) >= TRIGGER:
+                    vector[at + 1 : at + width] = action.vector[at + 1 : at + width]
+        return Action(tuple(vector), action.k)
+
+    def uniform_inertia(self, k: int) -> float:
+        """Return the `inertia` of uniform draws that associate ``k`` transformations.
+
+        Every importance counts; parameters do as often as they have an effect. For the six and
+        ``m = 2`` that is (6 + 5 k) / 12, of D / 12 for whole vectors.
+        """
+        self._check_k(k)
+        names = self.selection.names
+        further = self.repetitions - 1
+        effective = sum(
+            self.parameters(name) + further * (1 + self.parameters(name) * (1 - TRIGGER))
+            for name in names
+        )
+        return (len(names) + effective * min(k / len(names), 1.0)) / 12
+
     def encode(self, steps: Sequence[ActionStep]) -> Action:
         """Return an action that `decode` turns into ``steps`` again.
 
@@ -184,19 +221,14 @@ class ActionSpace:
             )
 
 
-def inertia(actions: Sequence[Action]) -> float:
-    """Return the sum over dimensions of the variance of the whole vectors (0 for none).
+def inertia(space: ActionSpace, actions: Sequence[Action]) -> float:
+    """Return the sum over dimensions of the variance of actions (0 for none).
 
-    Uniform sampling of a cube of D dimensions has `uniform_inertia` (D) = D / 12.
+    Coordinates without effect are set alike for every search, see `ActionSpace.effective`;
+    variants whose edits were drawn one by one have no action.
     """
-    if not actions:
-        return 0.0
-    return float(np.var(np.array([action.vector for action in actions]), axis=0).sum())
-
-
-def uniform_inertia(dimension: int) -> float:
-    """Return the inertia of uniform sampling: the variance of U(0, 1) is 1/12 a dimension."""
-    return dimension / 12
+    vectors = [space.effective(action).vector for action in actions if action.vector]
+    return float(np.var(np.array(vectors), axis=0).sum()) if vectors else 0.0
 
 
 def _snap(value: float) -> float:

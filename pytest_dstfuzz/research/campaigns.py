@@ -26,7 +26,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import digest_of, write_text
 from pytest_dstfuzz.json_data import from_json, to_json
-from pytest_dstfuzz.perturb.action import inertia
+from pytest_dstfuzz.perturb.action import ActionSpace, inertia
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, StrictVeto, all_turn_figures
@@ -89,7 +89,8 @@ class CampaignRunner:
         locked = PROFILES[settings.variant.validity].locks
         veto = None if locked else StrictVeto(settings.variant, self.data)
         figures = all_turn_figures(results, veto)
-        return CampaignFigures(figures, inertia(search.actions), time.monotonic() - started)
+        spread = inertia(ActionSpace(settings.variant.selection), search.actions)
+        return CampaignFigures(figures, spread, time.monotonic() - started)
 
 
 def title(settings: VariantSettings) -> str:

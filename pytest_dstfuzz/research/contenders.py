@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.perturb.action import ActionSpace, uniform_inertia
+from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures, Violation
 from pytest_dstfuzz.research.formatting import Columns, csv_number, rate_columns
 from pytest_dstfuzz.research.resampling import Rate, Resamples, Tally
@@ -18,8 +18,7 @@ from pytest_dstfuzz.search.registry import search_by_name
 #: Searches that make one edit after the other and have no number of transformations.
 WITHOUT_K: Final = (GREEDY.name, DIALTEST.name)
 AGENT: Final = "agent"
-#: Inertia of uniform sampling, D/12.
-UNIFORM_INERTIA: Final = uniform_inertia(ActionSpace().dimension)
+_SPACE: Final = ActionSpace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +146,14 @@ RATE_COLUMNS: Final[Columns] = {
     if rate != "broken_per_call"
     for name, cell in _rate_columns(rate).items()
 }
+
+
+def inertia_share(inertia: float, k: int | None) -> float:
+    """Return an inertia as a share of that of uniform sampling with as many transformations.
+
+    A search without a number of them (``None``) makes one edit a step.
+    """
+    return inertia / _SPACE.uniform_inertia(k or 1)
 
 
 def mean(numbers: Sequence[float]) -> float:

@@ -22,7 +22,6 @@ from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
 from pytest_dstfuzz.research.campaigns import CampaignRunner
 from pytest_dstfuzz.research.command_line import (
@@ -34,7 +33,7 @@ from pytest_dstfuzz.research.command_line import (
     taken,
 )
 from pytest_dstfuzz.research.comparison import GroundConfig, common_settings, drawn
-from pytest_dstfuzz.research.contenders import RATES, UNIFORM_INERTIA, tallies
+from pytest_dstfuzz.research.contenders import RATES, inertia_share, tallies
 from pytest_dstfuzz.research.formatting import (
     Columns,
     csv_number,
@@ -152,7 +151,7 @@ COLUMNS: Columns = {
     "turns_broken": lambda row: row.figures.turns_broken,
     "broken_per_1000_calls": lambda row: csv_number(row.broken_per_1000_calls),
     "inertia": lambda row: csv_number(row.figures.inertia),
-    "inertia_share": lambda row: csv_number(row.figures.inertia / UNIFORM_INERTIA),
+    "inertia_share": lambda row: csv_number(inertia_share(row.figures.inertia, row.k)),
 }
 
 
@@ -164,7 +163,7 @@ def tables(table: Rq1Table) -> dict[str, str]:
 def _markdown(table: Rq1Table) -> str:
     lines = ["# Random perturbations of a tracker (RQ1)", "", *_header(table)]
     head = ["k", "valid rate", "failure rate", "counted the thesis' way", "yield"]
-    head += ["turns broken per 1,000 calls", "inertia (share of D/12)"]
+    head += ["turns broken per 1,000 calls", "inertia (share of uniform)"]
     for validity in table.config.validities:
         rows = [_cells(row) for row in table.rows if row.validity == validity]
         lines += ["", f"## Validity profile `{validity}`", "", *markdown_table(head, rows)]
@@ -201,7 +200,10 @@ def _header(table: Rq1Table) -> list[str]:
             f"- search {variant.search}, attack {variant.attack}, {variant.variants} variants a "
             f"turn, {config.rates}, seed {variant.seed}"
         ),
-        f"- inertia of uniform sampling: {ActionSpace().dimension}/12 = {UNIFORM_INERTIA:.2f}",
+        (
+            "- inertia: of what has an effect in the action vectors, and as a share of that of "
+            "uniform sampling with as many transformations"
+        ),
         (
             "- in brackets 95 % intervals over dialogues; failure rate = violations "
             "/ valid, counted the thesis' way = (violations + carried) / valid, yield = "
@@ -217,7 +219,7 @@ def _cells(row: Rq1Row) -> list[str]:
         str(row.k),
         *(rate_text(row.rates[name], 2) for name in _RATES),
         number(Rate(row.broken_per_1000_calls)),
-        f"{inertia:.2f} ({percent(inertia / UNIFORM_INERTIA, 1)})",
+        f"{inertia:.2f} ({percent(inertia_share(inertia, row.k), 1)})",
     ]
 
 

@@ -1,8 +1,10 @@
 """Searches that add one edit after the other and keep those that make the tracker less sure.
 
-``greedy`` is what one would write by hand. ``dialtest`` is DialTest (Liu et al., ISSTA
-2021) as the thesis adapted it: synonyms and inserted words only, at most five of them, kept
-while each raises the impurity by more than 0.001. Both start again from the clean utterance
+``greedy`` is what one would write by hand, with every operator. ``dialtest`` is DialTest (Liu
+et al., ISSTA 2021) as the thesis adapted it, with its own operators and no others: synonyms and
+inserted words (a filler, or what a masked language model proposes where there is one; its back
+translation is left out there, too), at most five of them, kept while each raises the impurity
+by more than 0.001. Both start again from the clean utterance
 when they have used up the steps of a climb, or kept as many edits as it may have; the steps
 of one climb are seen in one context, so that they can be compared.
 """
@@ -36,7 +38,7 @@ class HillClimb:
 
 _SYNONYMS_AND_WORDS: Final = {
     "word_replace": ("synonym",),
-    "word_insert": ("repeat", "filler", "mlm"),
+    "word_insert": ("filler", "mlm"),
 }
 GREEDY: Final = HillClimb("greedy", None, steps=8, kept=8, threshold=0.0)
 DIALTEST: Final = HillClimb("dialtest", _SYNONYMS_AND_WORDS, steps=8, kept=5, threshold=0.001)

@@ -16,7 +16,6 @@ from pytest_dstfuzz.perturb.action import (
     ActionSpace,
     ActionStep,
     inertia,
-    uniform_inertia,
 )
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.selection import select
@@ -125,9 +124,47 @@ def test_repetitions_below_one_are_refused() -> None:
         ActionSpace(repetitions=0)
 
 
-def test_inertia_of_uniform_samples_is_a_twelfth_of_the_dimension() -> None:
+@given(ACTIONS, ONLY)
+def test_what_has_no_effect_is_set_alike(action: Action, only: list[str]) -> None:
+    space = ActionSpace(select(tuple(only)))
+    found = space.effective(action)
+    assert space.decode(found) == space.decode(action)
+    assert space.effective(found) == found
+    # Whatever a search has there, the action is the same.
+    kept = [one == other for one, other in zip(found.vector, action.vector, strict=True)]
+    other = [
+        value if keep else 1.0 - value / 2 for keep, value in zip(kept, action.vector, strict=True)
+    ]
+    changed = Action(tuple(other), action.k)
+    if space.decode(changed) == space.decode(action):
+        assert space.effective(changed) == found
+
+
+def test_what_has_an_effect_by_hand() -> None:
+    vector = [0.25] * 50
+    vector[0], vector[9] = 1.0, 0.75
+    vector[5] = 0.5
+    found = SPACE.effective(Action(tuple(vector), 2)).vector
+    # Its importance; no first trigger, three parameters; the second trigger, three parameters.
+    assert found[:9] == (1.0, 0.5, 0.25, 0.25, 0.25, 0.5, 0.25, 0.25, 0.25)
+    # Where the second repetition is not triggered, its trigger alone counts.
+    assert found[9:18] == (0.75, 0.5, 0.25, 0.25, 0.25, 0.25, 0.5, 0.5, 0.5)
+    # Of what is not associated the importance does.
+    assert found[18:25] == (0.25, *[0.5] * 6)
+
+
+@pytest.mark.parametrize("k", range(1, 7))
+def test_inertia_of_uniform_samples(k: int) -> None:
     rng = np.random.default_rng(0)
-    actions = [SPACE.sample(rng, 3) for _ in range(4000)]
-    assert inertia(actions) == pytest.approx(uniform_inertia(50), rel=0.02)
-    assert inertia([]) == 0
-    assert inertia(actions[:1]) == 0
+    actions = [SPACE.sample(rng, k) for _ in range(3000)]
+    expected = SPACE.uniform_inertia(k)
+    assert expected == pytest.approx((6 + 5 * k) / 12)
+    assert inertia(SPACE, actions) == pytest.approx(expected, rel=0.03)
+
+
+def test_inertia_of_few_actions() -> None:
+    action = SPACE.sample(np.random.default_rng(0), 3)
+    assert inertia(SPACE, []) == 0
+    assert inertia(SPACE, [action]) == 0
+    # Those of a search that draws edits one by one are none.
+    assert inertia(SPACE, [action, Action((), 0)]) == 0

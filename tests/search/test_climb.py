@@ -99,7 +99,6 @@ def test_dialtest_swaps_and_inserts_words_five_at_most(tasks: Tasks) -> None:
     assert {("word_replace", "synonym"), ("word_insert", "filler")} <= found
     assert found <= {
         ("word_replace", "synonym"),
-        ("word_insert", "repeat"),
         ("word_insert", "filler"),
         ("word_insert", "mlm"),
     }
