@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
@@ -162,7 +162,10 @@ class SessionEnd:
     @cached_property
     def _weaknesses(self) -> tuple[Weakness, ...]:
         """What the violations have in common: it shows only in what was said."""
-        found = find_weaknesses(self._found)
+        reasons = self._regressions.why_accepted_as_a_whole()
+        found = tuple(
+            replace(one, accepted=reasons.get(one.id, "")) for one in find_weaknesses(self._found)
+        )
         return without_texts(found) if self._context.settings.output.redact else found
 
     @cached_property

@@ -147,6 +147,11 @@ class RegressionCorpus:
             reasons[known.reason] = None
         return "; ".join(reasons)
 
+    def why_accepted_as_a_whole(self) -> dict[str, str]:
+        """Return the weaknesses that are accepted, and why, as reports may show it."""
+        show = masked_text if self._settings.output.redact else str
+        return {name: show(why) for name, why in reasons_by_weakness(self.corpus).items()}
+
     def finish(self) -> list[StyledLine]:
         """Remember what was found, where that is asked for; return what there is to say."""
         lines = []

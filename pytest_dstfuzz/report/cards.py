@@ -9,7 +9,7 @@ from typing import Any
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.report.weaknesses import RANKED, often_text
+from pytest_dstfuzz.report.weaknesses import RANKED, accepted_text, often_text
 from pytest_dstfuzz.weaknesses.groups import member_id, ranking
 
 
@@ -22,6 +22,7 @@ class Card:
         often: how often people meet it, ``""`` where the run does not know.
         counts: how many violations of how many turns.
         members: the names of its violations.
+        accepted: that it is accepted, and why; ``""`` where it is not.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Card:
     turn: TurnResult
     variant: VariantResult
     members: tuple[str, ...]
+    accepted: str
 
     @property
     def places(self) -> dict[str, list[str]]:
@@ -85,4 +87,6 @@ def _card(entry: Mapping[str, Any], turn: TurnResult, variant: VariantResult) ->
         turn=turn,
         variant=variant,
         members=tuple(map(str, entry["members"])),
+        # Reports of before do not say it.
+        accepted=accepted_text(str(entry.get("accepted") or "")),
     )

@@ -219,7 +219,7 @@ def _weaknesses(view: View) -> Iterator[str]:
     yield "| weakness | how often | here | plainest example | changed |"
     yield "| --- | --- | --- | --- | --- |"
     for card in found.cards[:MOST]:
-        named = f"{card.title} ({card.id})"
+        named = f"{card.title} ({'; '.join(filter(None, [card.id, card.accepted]))})"
         texts = [escape(shorten(text, _LONGEST)) for text in (named, card.often, card.counts)]
         yield f"| {' | '.join([*texts, *_shown(card.turn, card.variant)])} |"
     yield ""

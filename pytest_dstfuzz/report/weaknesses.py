@@ -11,7 +11,7 @@ from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.chances import of_turns
 from pytest_dstfuzz.report.edits import mark_edits, needed_context
 from pytest_dstfuzz.report.explain import change_lines
-from pytest_dstfuzz.report.page import TerminalPage
+from pytest_dstfuzz.report.page import Style, TerminalPage
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.weaknesses.groups import Member, Ranking, Weakness, ranked_by
 
@@ -40,6 +40,7 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
             "turns": one.turns,
             "expected_failures": one.expected,
             "failing_mass": one.mass,
+            "accepted": one.accepted or None,
             "words": list(one.words),
             "slots": list(one.slots),
             "example": {
@@ -64,7 +65,10 @@ def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbo
     how = RANKED[ranked_by(weaknesses)]
     page.line(f"{weaknesses_text(weaknesses)}, {how}{more}", "heading")
     for number, one in enumerate(shown, 1):
-        page.field(f"{number:>4}. ", f"{one.description} ({_facts(one)})", "bad")
+        style: Style = "dim" if one.accepted else "bad"
+        page.field(f"{number:>4}. ", f"{one.description} ({_facts(one)})", style)
+        if one.accepted:
+            page.field("        ", accepted_text(one.accepted), "dim")
         page.field("        ", said(one.example))
         changes = change_lines(one.example.variant.plain.changed_slots)
         page.field("        ", "; ".join(changes if verbose else changes[:2]))
@@ -84,6 +88,15 @@ def often_text(expected: float | None, mass: float | None) -> str:
         return f"about {expected:.2g} of 1,000 user turns"
     # In the context of noisy turns alone, nobody knows how often.
     return f"at least {of_turns(mass)} user turns" if mass else ""
+
+
+def accepted_text(reason: str) -> str:
+    """Say that a weakness is accepted, and why; ``""`` where it is not.
+
+    >>> accepted_text("nobody types this to our bot")
+    'accepted: nobody types this to our bot'
+    """
+    return f"accepted: {reason}" if reason else ""
 
 
 def weaknesses_text(weaknesses: Sequence[Weakness]) -> str:

@@ -51,12 +51,14 @@ class Weakness:
             run gives no such figure for all of them.
         mass: of 1,000 user turns, how many people type as one of the violations: a lower bound.
             ``None`` where there are expected failures, or no noise model.
+        accepted: why it may stay, where somebody accepted it; ``""`` otherwise.
     """
 
     key: Key
     members: tuple[Member, ...]
     expected: float | None = None
     mass: float | None = None
+    accepted: str = ""
 
     @property
     def id(self) -> str:

@@ -93,6 +93,32 @@ def test_an_accepted_weakness_fails_no_build_whatever_is_found_of_it(
     assert {(each["status"], each["weakness"]) for each in known} == {("accepted", NAME)}
 
 
+def test_an_accepted_weakness_is_marked_wherever_weaknesses_are_listed(
+    folder: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "job.md")
+    files = ("--dst-report=r.json", "--dst-html=r.html", "--dst-annotations=yes")
+    run(folder, "--dst-remember", *files)
+    (known,) = json.loads(Path("r.json").read_text(encoding="utf-8"))["weaknesses"]
+    assert known["accepted"] is None
+    assert main(["accept", NAME, "--reason", "nobody types this"]) == 0
+    Path("job.md").unlink()
+    result = run(folder, *files)
+    result.stdout.fnmatch_lines(["   1. *", "        accepted: nobody types this"])
+    (known,) = json.loads(Path("r.json").read_text(encoding="utf-8"))["weaknesses"]
+    assert known["accepted"] == "nobody types this"
+    mark = "accepted: nobody types this</span>"
+    assert mark in Path("r.html").read_text(encoding="utf-8")
+    job = Path("job.md").read_text(encoding="utf-8")
+    assert f"({NAME}; accepted: nobody types this)" in job.replace("&#59;", ";").replace(
+        "&#58;", ":"
+    )
+    # A reason may say what was said.
+    hidden = run(folder, *files, "--dst-redact")
+    hidden.stdout.no_fnmatch_line("        accepted: nobody types this")
+    assert mark not in Path("r.html").read_text(encoding="utf-8")
+
+
 def test_a_line_that_another_branch_added_is_accepted_with_its_weakness(
     folder: pytest.Pytester,
 ) -> None:

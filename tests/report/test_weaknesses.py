@@ -64,6 +64,7 @@ def test_the_entry_of_a_weakness(results: list[TurnResult]) -> None:
         "turns": 1,
         "expected_failures": None,
         "failing_mass": None,
+        "accepted": None,
         "words": ["leaving"],
         "slots": ["train-day"],
         "example": {
