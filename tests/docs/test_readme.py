@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import shlex
@@ -24,6 +25,23 @@ TRADE = ROOT / "pytest_dstfuzz" / "resources" / "trade" / "model.safetensors"
 
 def test_it_is_short() -> None:
     assert len(README.split()) <= 760
+
+
+def test_the_first_baseline_is_written_as_it_says(tmp_path: Path) -> None:
+    assert "Add `--dst-update-baseline` once" in README
+    (job,) = [text for language, text in BLOCKS if language == "yaml"]
+    _, _, command = job.partition("pytest --dst-model")
+    words = shlex.split(f"--dst-model{command}")
+    talk = {"dialogue_id": "p", "turns": [{"system": "", "user": "a table for two, please"}]}
+    talks = (json.dumps({**talk, "dialogue_id": f"p{number}"}) for number in range(12))
+    (tmp_path / "conversations.jsonl").write_text("\n".join(talks), encoding="utf-8")
+    bot = "def track(context):\n    return {'name': context.user.strip().lower()[:4]}\n"
+    (tmp_path / "my_bot.py").write_text(bot, encoding="utf-8")
+    run = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
+    for more in (["--dst-update-baseline"], []):
+        done = subprocess.run([*run, *more], cwd=tmp_path, capture_output=True, check=False)
+        assert b"the outcomes of" in done.stdout if more else b"verdict: " in done.stdout
+    assert (tmp_path / "baseline.json").is_file()
 
 
 def test_the_violation_shown_is_printed(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from pages_of_docs import ROOT
+from pages_of_docs import DOCS, ROOT
 
 #: What a page loads, as against what it links to.
 LOADED = re.compile(
@@ -62,6 +62,17 @@ def test_links_of_the_site_lead_somewhere(site: Path) -> None:
                 if not re.search(rf"""\bid=["']?{re.escape(anchor)}["' >]""", shown):
                     broken.append(f"{page.relative_to(site)}: {target}")
     assert broken == []
+
+
+def test_reference_pages_say_where_their_content_is_in_the_repository() -> None:
+    texts = {page.name: page.read_text("utf-8") for page in (DOCS / "reference").glob("*.md")}
+    told = re.compile(
+        r"read in\sthe repository, \w+(?: \w+)? (?:is|are) not on it:\s.*?`", re.DOTALL
+    )
+    for name, text in texts.items():
+        before, mark, _ = text.partition("<!-- generated")
+        assert mark, name
+        assert told.search(before), name
 
 
 def test_reference_pages_are_written_from_the_code(site: Path) -> None:
