@@ -18,6 +18,8 @@ from pytest_dstfuzz.search.registry import search_by_name
 _MOST: Final = 4
 #: A longer campaign that makes less than so many times the calls is the last one.
 _WORTH: Final = 1.02
+#: Broken turns leave calls to others: how many more variants these are given at first.
+_LEFT: Final = 1.2
 #: Invalid variants and duplicates cost no call: how many more variants are asked for.
 _SPARE: Final = 1.1
 #: The ways to spend calls: on every turn, or on those that are not broken yet.
@@ -112,8 +114,8 @@ def _plans_ahead(search: str) -> bool:
 
 
 def _begin(course: Course) -> int:
-    """Return how many variants mostly are enough: broken turns leave theirs to the others."""
-    return course.budget * 3 // 2 if course.until_broken else course.budget
+    """Return how many variants are mostly enough."""
+    return math.ceil(_LEFT * course.budget) if course.until_broken else course.budget
 
 
 def _more(budget: int, run: Run, before: float) -> int:

@@ -124,11 +124,11 @@ def _markdown(curves: Curves) -> str:
         lines += ["", f"## {budget} calls a turn"]
         for measure in curves.measures:
             lines += ["", *_headline(curves, budget, measure)]
-        lines += ["", *_by_operator(curves, budget)]
-        lines += ["", *_break_even(curves, budget)]
+        lines += ["", *_by_operator(curves, budget), *_break_even(curves, budget)]
     lines += ["", "## Each training", "", *_trainings(curves)]
     if curves.operators_out:
-        lines += ["", f"## {subject} / random with an operator left out", "", *_out(curves)]
+        lines += ["", f"## {subject} / random with an operator left out", ""]
+        lines += ["Of the operators that a violation of one of them has:", "", *_out(curves)]
     lines += ["", "## Curves", "", *_curves(curves)]
     return "\n".join(lines) + "\n"
 
@@ -218,6 +218,8 @@ def _by_operator(curves: Curves, budget: int) -> list[str]:
 
 def _break_even(curves: Curves, budget: int) -> list[str]:
     training = mean_training(curves.subject)
+    if not training:
+        return []
     cells = []
     for line in curves.lines:
         if (line.budget, line.measure) == (budget, "turns_broken") and line.ratio is not None:
@@ -226,10 +228,11 @@ def _break_even(curves: Curves, budget: int) -> list[str]:
             after = "never" if calls is None else f"{calls:,.0f} calls"
             cells.append(f"{line.side.contender.label} {after}")
     return [
+        "",
         f"Trained in {training:,.0f} calls, {curves.subject.label} has broken more turns than a "
         "search that spent as many calls in all, after so many calls of testing: "
         + (", ".join(cells) or NONE)
-        + "."
+        + ".",
     ]
 
 

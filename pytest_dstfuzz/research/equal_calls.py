@@ -177,43 +177,41 @@ def times(curves: Curves, runs: Sequence[Run], side: Side, budget: int, measure:
 def _operators_out(curves: Curves) -> list[Line]:
     """Compare subject and random sampling with each operator of the profile left out in turn.
 
-    Each goes the way that is its better one with all of them.
+    Each goes the way that is its better one with all of them. Operators that neither has in any
+    violation stay: nothing that was found hangs on them.
     """
     plain, lines = curves.config.plain, []
     headlines = [
         line for line in curves.lines if line.side.contender == plain and line.measure in COMPARED
     ]
-    for operator in operators_of(curves.ground):
-        wanted = {
-            (side.contender, line.budget, line.measure): curves.courses.of(
+    for operator in _operators_of(curves, headlines):
+        courses = {
+            (side.contender, side.until_broken, line.budget): curves.courses.of(
                 side.contender, side.until_broken, line.budget, (operator,)
             )
             for line in headlines
             for side in (line.side, line.subject)
         }
-        runs = curves.courses.run(dict.fromkeys(chain.from_iterable(wanted.values())))
+        runs = curves.courses.run(dict.fromkeys(chain.from_iterable(courses.values())))
         for line in headlines:
             budget, measure = line.budget, line.measure
-            both = [
-                _side(
-                    side.contender,
-                    side.until_broken,
-                    runs,
-                    wanted[side.contender, budget, measure],
-                    measure,
-                    budget,
-                )
-                for side in (line.side, line.subject)
-            ]
+            ways = [side[:2] for side in (line.side, line.subject)]
+            both = [_side(*way, runs, courses[*way, budget], measure, budget) for way in ways]
             lines += _compared(curves, both, budget, measure, operator)[:1]
     return lines
 
 
-def operators_of(ground: Comparison) -> list[str]:
-    """Return the operators in use, as ``TRANSFORMATION/OPERATOR``."""
-    selection = ground.config.settings.variant.selection
+def _operators_of(curves: Curves, lines: Sequence[Line]) -> list[str]:
+    """Return the operators in use that a violation of the searches has."""
+    runs = [
+        run.figures for line in lines for side in (line.side, line.subject) for run in side.runs
+    ]
+    turns = chain.from_iterable(run.turns for run in runs)
+    found = {name for turn in turns for one in turn.violations for name in one.operators}
+    selection = curves.ground.config.settings.variant.selection
     pairs = zip(selection.names, selection.operators, strict=True)
-    return [f"{name}/{operator}" for name, operators in pairs for operator in operators]
+    names = (f"{name}/{operator}" for name, operators in pairs for operator in operators)
+    return [name for name in names if name in found]
 
 
 def break_even(training: float, others: float, factor: float | None) -> float | None:
