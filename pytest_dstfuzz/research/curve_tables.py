@@ -238,10 +238,11 @@ def _break_even(curves: Curves, budget: int) -> list[str]:
 
 def _trainings(curves: Curves) -> list[str]:
     """Return each run of each search at each budget, those of the subject beside the others."""
+    subject = curves.subject.label
     others = [item.label for item in curves.config.contenders if item != curves.subject]
     head = ["calls a turn", "search", "training", "seed", "calls of training"]
     head += [MEASURES[name] for name in curves.measures]
-    head += [f"{MEASURES[name]}: / {other}" for name, other in product(COMPARED, others)]
+    head += [f"{subject} / {other}: {MEASURES[name]}" for name, other in product(COMPARED, others)]
     rows = []
     for budget, item in product(curves.config.budgets, curves.config.contenders):
         sides = {name: _side_of(curves, budget, name) for name in curves.measures}
