@@ -70,6 +70,7 @@ class Traits(NamedTuple):
     user: bool  #: Likewise the user at any time.
     system: bool  #: Likewise the system; of a value replaced, both of them.
     cue: bool  #: Whether the edit hit the slot's name, or a word for what the value is for.
+    other_cue: bool  #: Whether the edit hit the name of another slot of the domain.
     domain_word: bool  #: Whether the edit hit the name of the slot's domain.
     copied: bool  #: Whether the new value has a word that only the edit brought.
     runs_on: bool  #: Whether a value goes on with the name of another slot.
@@ -77,7 +78,6 @@ class Traits(NamedTuple):
     sibling: bool  #: Whether another slot of the domain has, or had, the new or the lost value.
     elsewhere: bool  #: Whether another domain has the old value, or the new one.
     same: bool  #: Whether the user points to another value by the slot's name: ``the same day``.
-    form: bool  #: Whether one of two values is the other one with words cut off.
 
 
 def traits_of(change: ChangedSlot, scene: Scene) -> Traits:
@@ -98,6 +98,12 @@ def traits_of(change: ChangedSlot, scene: Scene) -> Traits:
         user=any(user for _, user in known),
         system=all(system for system, _ in known),
         cue=_hits_cue(change, family, values, scene),
+        other_cue=any(
+            _is_name(word, names_of(slot))
+            for slot in [*scene.state, *(one.slot for one in others)]
+            if slot != change.slot and domain_of(slot) == domain
+            for word in scene.edited.words
+        ),
         domain_word=domain in scene.edited.words,
         copied=not scene.edited.brought.isdisjoint(word_list(after or "")),
         runs_on=any(_runs_on(value, scene) for value in values),
@@ -109,7 +115,6 @@ def traits_of(change: ChangedSlot, scene: Scene) -> Traits:
         sibling=any(value in values[-1:] and domain_of(slot) == domain for slot, value in had),
         elsewhere=any(value in values and domain_of(slot) != domain for slot, value in held),
         same=_points(change, scene),
-        form=happened == "replaced" and _is_form(word_list(before or ""), word_list(after or "")),
     )
 
 
@@ -199,10 +204,6 @@ def _points(change: ChangedSlot, scene: Scene) -> bool:
             if word == "same" and any(_is_name(other, names) for other in words[place:][:_NEXT]):
                 return True
     return False
-
-
-def _is_form(one: Sequence[str], other: Sequence[str]) -> bool:
-    return set(one) <= set(other) or set(other) <= set(one)
 
 
 def _runs_on(value: str, scene: Scene) -> bool:

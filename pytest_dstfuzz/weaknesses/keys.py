@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.weaknesses.changed import Scene, traits_of
-from pytest_dstfuzz.weaknesses.mechanisms import OTHER, RULES, mechanism_of
+from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER, mechanism_of
 
 _DIGITS: Final = 6
 
@@ -19,7 +19,7 @@ _DIGITS: Final = 6
 class Key(NamedTuple):
     """What violations of one weakness have in common."""
 
-    mechanism: str  #: A name of `mechanisms.RULES`, or `mechanisms.OTHER`.
+    mechanism: str  #: A name of `mechanisms.MECHANISMS`, or `mechanisms.OTHER`.
 
     @property
     def id(self) -> str:
@@ -58,4 +58,4 @@ def key_of_id(name: str) -> Key | None:
     >>> key_of_id("cue-word-41bf47")
     Key(mechanism='cue-word')
     """
-    return next((key for key in map(Key, (*RULES, OTHER)) if key.id == name), None)
+    return next((key for key in map(Key, (*MECHANISMS, OTHER)) if key.id == name), None)

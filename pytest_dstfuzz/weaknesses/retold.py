@@ -51,17 +51,25 @@ def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[ChangedSlot
                 said[-1].user,
             )
         ).key.id
-        for edit, state in product(_edits(clean, seen), _states(one, values))
+        for edit in _edits(clean, seen)
+        for state in _states(one, values, Edited(clean, seen, (edit,)).words)
     }
     return found.pop() if len(found) == 1 else ""
 
 
-def _states(change: ChangedSlot, values: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Return states that differ in which other slots have the values, here and elsewhere."""
+def _states(
+    change: ChangedSlot, values: Sequence[str], words: Sequence[str]
+) -> Iterator[dict[str, str]]:
+    """Return states that differ in the other slots.
+
+    Some have the values or not, here and elsewhere, and some are called by these words or not.
+    """
     domain = domain_of(change.slot)
-    for here, there in product((False, True), repeat=2):
+    for here, there, named in product((False, True), repeat=3):
         state = {f"{domain}- {number}": value for number, value in enumerate(values) if here}
-        yield state | {f" - {number}": value for number, value in enumerate(values) if there}
+        state |= {f" - {number}": value for number, value in enumerate(values) if there}
+        # A value that no slot of one or two words has.
+        yield state | {f"{domain}-{word}": "a b c" for word in words if named}
 
 
 def _edits(clean: str, seen: str) -> Iterator[Edit]:

@@ -32,6 +32,12 @@ _WORDS: Final = {
         "train with more ways to say that it does not matter, and with slips in them; keep such an "
         "answer until the user names a value",
     ),
+    "yes-no-confused": _Words(
+        "the word for a yes or no, or for another slot beside it, is damaged, and a yes or no "
+        "comes, goes or turns",
+        "train with slips in these words, or correct spelling in the input; fill such a slot only "
+        "where its own word stands",
+    ),
     "slip-copied": _Words(
         "a slip is taken for a value, letter by letter",
         "let only known values, or words of a sort that the slot takes, be copied; train with slips"
@@ -67,6 +73,10 @@ _WORDS: Final = {
     "stated-lost": _Words(
         "a value that the user said is lost, although the words for it stand as they were",
         "train with slips in words that say nothing of the slot",
+    ),
+    "number-made-up": _Words(
+        "a time or a number that nobody said is there one time and not the other",
+        "write no time and no number that the dialogue does not say",
     ),
     "made-up": _Words(
         "a value that nobody said is there one time and not the other",

@@ -30,6 +30,17 @@ MADE_UP, NAME = "made-up-da5342", "name-changed-194e28"
 KINDS = {"h": ("h", "hotel-area"), "a": ("v", "hotel-area"), "n": ("v", "hotel-name")}
 
 
+#: A tracker with two weaknesses: slips of letters and of words change slots of two kinds.
+TWO = (
+    BOT
+    + """
+def two(context):
+    area = "south" if len(context.user) % 2 else "north"
+    return {**steady(context), "hotel-area": area, "hotel-stars": str(len(context.user.split()))}
+"""
+)
+
+
 def made(number: int, letter: str, text: str) -> VariantResult:
     outcome, slot = KINDS[letter]
     return variant(number, outcome, slot=slot, text=f"{text}{number}")
@@ -225,9 +236,9 @@ def session(pytester: pytest.Pytester, model: str, *options: str) -> tuple[Any, 
 
 
 def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
-    pytester.makepyfile(mybot=BOT)
+    pytester.makepyfile(mybot=TWO)
     session(pytester, "steady", "--dst-update-baseline")
-    result, report = session(pytester, "fragile", "--dst-max-new-weaknesses=0")
+    result, report = session(pytester, "two", "--dst-max-new-weaknesses=0")
     found = report["gate"]["comparison"]["weaknesses"]
     assert len(found["new"]) > 1
     assert all(each["looked_for"] for each in found["new"])
@@ -244,9 +255,9 @@ def test_new_weaknesses_in_every_report(pytester: pytest.Pytester) -> None:
     for text in (html.unescape(markdown_text(report)), html_text(report)):
         assert shown in text
         assert f"new: {first['description']}" in text
-    bare, _ = session(pytester, "fragile")
+    bare, _ = session(pytester, "two")
     assert bare.ret == 0
-    back, _ = session(pytester, "fragile", "--dst-update-baseline")
+    back, _ = session(pytester, "two", "--dst-update-baseline")
     back, report = session(pytester, "steady", "--dst-max-new-weaknesses=0")
     assert back.ret == 0
     back.stdout.fnmatch_lines([f"dstfuzz: 0 new weaknesses, {len(found['new'])} fixed, 0 in both"])

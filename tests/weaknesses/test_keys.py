@@ -11,7 +11,7 @@ from violations import Changes, edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import ContextEdits
 from pytest_dstfuzz.weaknesses.keys import Key, Reading, read
-from pytest_dstfuzz.weaknesses.mechanisms import OTHER, RULES
+from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER
 from pytest_dstfuzz.weaknesses.triage import description, to_try
 
 TAXI = "I need a taxi from the station, leaving after 12:15 please."
@@ -49,7 +49,6 @@ def reading(
         ({"taxi-destination": (None, "the station")}, "cue-word"),
         ({"taxi-departure": ("the station", "ely")}, "ends-confused"),
         ({"taxi-departure": ("the station", "station road")}, "ends-confused"),
-        ({"taxi-departure": ("the station", "station")}, "name-changed"),
         ({"taxi-destination": ("north", None)}, "shared-value"),
         ({"taxi-departure": ("the station", None)}, "stated-lost"),
         ({"taxi-destination": ("the station", None)}, "ends-confused"),
@@ -61,7 +60,9 @@ def reading(
         ({"train-leaveat": (None, "12:15")}, "value-spread"),
         (LOST, "stated-lost"),
         ({"hotel-type": (None, "motel")}, "made-up"),
-        ({"hotel-stars": ("4", None)}, "made-up"),
+        ({"taxi-destination": (None, "ely")}, "made-up"),
+        ({"hotel-stars": ("4", None)}, "number-made-up"),
+        ({"train-leaveat": (None, "09:15")}, "number-made-up"),
         ({"hotel-parking": ("yes", None)}, "offer-wavers"),
         ({}, OTHER),
     ],
@@ -80,10 +81,7 @@ def test_a_slip_beside_the_point_goes_by_what_the_answer_did(
         (LOST, ("word_drop/stop_word", "after ", ""), TAXI),
         (LOST, ("char_drop/blank", "leaving after", "leavingafter"), TAXI),
         (LOST, ("char_replace/look_alike", "leaving", "leävıng"), TAXI),
-        ({"taxi-leaveat": ("12:15", "09:15")}, LEAVING, TAXI),
         ({"hotel-stay": (None, "3")}, ("word_replace/texting", "nights", "nites"), "for 3 nights"),
-        ({"hotel-parking": ("yes", None)}, ("char_drop/any", "parking", "paking"), "with parking"),
-        ({"hotel-internet": (None, "yes")}, ("char_drop/any", "wifi", "wif"), "I need wifi"),
         ({"size": ("large", None)}, ("char_drop/any", "size", "siz"), "a large size please"),
         ({"pickup-time": ("19:00", None)}, ("char_drop/any", "at ", "a "), PIZZA),
         ({"topping": ("olives", None)}, ("char_drop/any", "with", "wth"), PIZZA),
@@ -93,6 +91,44 @@ def test_the_word_for_a_value_is_damaged(
     change: Changes, typed: tuple[str, str, str], text: str
 ) -> None:
     assert reading(change, typed, text=text, state={}).key == Key("cue-word")
+
+
+@pytest.mark.parametrize(
+    ("slot", "edited", "typed", "expected"),
+    [
+        ("hotel-parking", "parking", "paking", "yes-no-confused"),
+        ("hotel-internet", "wifi", "wif", "yes-no-confused"),
+        # The word for the one makes the other.
+        ("hotel-internet", "parking", "paking", "yes-no-confused"),
+        ("hotel-internet", "want", "wnat", "offer-wavers"),
+        ("train-internet", "parking", "paking", "offer-wavers"),
+    ],
+)
+def test_a_yes_or_no_goes_by_the_words_for_such_slots(
+    slot: str, edited: str, typed: str, expected: str
+) -> None:
+    text, state = "I want parking and wifi", {"hotel-parking": "yes"}
+    change: Changes = {slot: ("yes", None) if slot in state else (None, "yes")}
+    found = reading(change, ("char_drop/any", edited, typed), text=text, state=state)
+    assert found.key == Key(expected)
+
+
+def test_a_damaged_word_gives_the_number_of_a_sibling() -> None:
+    text, typed = "for 4 people and 3 nights", ("char_drop/any", "nights", "nigts")
+    state = {"hotel-people": "4", "hotel-stay": "3"}
+    for after, expected in (("3", "cue-word"), ("7", "number-changed")):
+        change: Changes = {"hotel-people": ("4", after), "hotel-stay": ("3", None)}
+        assert reading(change, typed, text=text, state=state).key == Key("cue-word")
+        alone: Changes = {"hotel-stay": ("3", "4" if after == "3" else after)}
+        assert reading(alone, typed, text=text, state=state).key == Key(expected)
+
+
+def test_of_an_end_the_other_one_tells() -> None:
+    for state, expected in ((STATE, "ends-confused"), ({}, "stated-lost")):
+        change: Changes = {"taxi-destination": ("the station", None)}
+        assert reading(change, state=state).key == Key(expected)
+        found = reading(change, ("char_drop/any", "taxi", "tax"), state={})
+        assert found.key == Key("cue-word")
 
 
 @pytest.mark.parametrize("slot", ["hotel-area", "hotel-type"])
@@ -152,7 +188,7 @@ def test_the_same_points_at_the_slot_that_is_called_so(change: Changes, expected
     [
         (("", "How about the lodge in the north?"), (), "offer-wavers"),
         (("The lodge is north.", "Shall I book it?"), (), "offer-wavers"),
-        (("", "Shall I book it?"), ("somewhere in the north",), "value-spread"),
+        (("", "Shall I book it?"), ("somewhere in the north",), "offer-wavers"),
         (("The lodge is north.", "Yes."), ("one in the north",), "offer-wavers"),
         (("", ""), (), "made-up"),
     ],
@@ -172,14 +208,18 @@ def test_a_value_said_just_now_is_taken_or_not() -> None:
     assert reading(change, text=text, state={"train-area": "north"}).key == Key("value-spread")
 
 
-def test_two_names_that_were_offered_are_an_offer() -> None:
-    change: Changes = {"hotel-name": ("lodge", "worth house")}
+def test_a_name_that_was_offered_is_taken_or_not_and_no_other_one() -> None:
     offers = ("I have the lodge and the worth house.",)
-    assert reading(change, text="ok please", system=offers).key == Key("offer-wavers")
-    named = reading(change, text="ok please", system=offers, earlier=("is the lodge nice",))
-    assert named.key == Key("name-changed")
-    part: Changes = {"hotel-name": ("worth house", "worth")}
-    assert reading(part, text="ok please", system=offers).key == Key("name-changed")
+    for before, after, expected in (
+        (None, "lodge", "offer-wavers"),
+        ("lodge", None, "offer-wavers"),
+        ("lodge", "worth house", "name-changed"),
+        ("worth house", "worth", "name-changed"),
+    ):
+        change: Changes = {"hotel-name": (before, after)}
+        assert reading(change, text="ok please", system=offers).key == Key(expected)
+    taken: Changes = {"hotel-name": ("lodge", None)}
+    assert reading(taken, text="the lodge please").key == Key("stated-lost")
 
 
 def test_an_offer_is_told_before_what_nobody_said() -> None:
@@ -241,17 +281,17 @@ def test_a_change_goes_on_as_the_same_weakness_at_later_turns() -> None:
 def test_ids_are_of_the_key_alone_and_readable() -> None:
     digest = hashlib.sha256(b"made-up").hexdigest()
     assert Key("made-up").id == f"made-up-{digest[:6]}"
-    assert len({Key(name).id for name in (*RULES, OTHER)}) == len(RULES) + 1
+    assert len({Key(name).id for name in (*MECHANISMS, OTHER)}) == len(MECHANISMS) + 1
 
 
 @pytest.mark.parametrize("text", ["", "...", "🙂", "the"])
 @pytest.mark.parametrize("value", ["north", "", "the", "..."])
 def test_every_utterance_and_value_has_a_key(text: str, value: str) -> None:
     variant = violation(text, [], {"hotel-area": (value, None)})
-    assert read(turn(text, STATE, variant), variant).key.mechanism in RULES
+    assert read(turn(text, STATE, variant), variant).key.mechanism in MECHANISMS
 
 
-@pytest.mark.parametrize("name", [*RULES, OTHER])
+@pytest.mark.parametrize("name", [*MECHANISMS, OTHER])
 def test_triage_says_what_to_try_and_never_what_the_cause_is(name: str) -> None:
     found = Key(name)
     assert description(found)

@@ -6,7 +6,7 @@ import pytest
 from violations import Changes, edit, turn, violation
 
 from pytest_dstfuzz.weaknesses.keys import Key, key_of_id, read
-from pytest_dstfuzz.weaknesses.mechanisms import OTHER, RULES
+from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER
 from pytest_dstfuzz.weaknesses.retold import Heard, weakness_of
 
 SAID = "i'd like a taxi at 13:45 please, arrive by 15:00 in the the north"
@@ -52,6 +52,6 @@ def test_where_it_cannot_be_told_nothing_is() -> None:
 
 
 def test_every_id_names_its_key() -> None:
-    for name in (*RULES, OTHER):
+    for name in (*MECHANISMS, OTHER):
         assert key_of_id(Key(name).id) == Key(name)
     assert key_of_id("cue-word-ffffff") is None
