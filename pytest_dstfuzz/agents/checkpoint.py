@@ -16,15 +16,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
+from pytest_dstfuzz.agents.weights import METADATA, WeightsFile, check_shapes, read_weights
 from pytest_dstfuzz.config import VALIDITIES
-from pytest_dstfuzz.errors import UserError, nearest
-from pytest_dstfuzz.files import is_pickled, write_bytes
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.files import write_bytes
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
@@ -34,13 +34,10 @@ FORMAT_VERSION: Final = 2
 #: What a policy is called in the folder of its training.
 POLICY_FILE: Final = "agent.safetensors"
 
-# One entry: safetensors writes several in an order that differs from run to run.
-_METADATA: Final = "dstfuzz"
 _FORMAT: Final = "dstfuzz-agent"
-_PICKLE_NAMES: Final = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 #: Input and output of the two perceptrons of a policy.
 _ENDS: Final = {"parameters": (STATE_SIZE, SPACE.dimension), "critic": (PASS_SIZE, COUNT)}
-_DTYPES: Final = ("F16", "F32")
+_KIND: Final = "policy of the agent"
 
 Weights = Mapping[str, npt.NDArray[np.float32]]
 
@@ -88,7 +85,7 @@ def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
         "about": asdict(about),
     }
     ready = {name: np.ascontiguousarray(weight) for name, weight in weights.items()}
-    write_bytes(path, save(ready, {_METADATA: json.dumps(described)}))
+    write_bytes(path, save(ready, {METADATA: json.dumps(described)}))
 
 
 def load_policy(path: str | Path) -> SavedPolicy:
@@ -96,12 +93,11 @@ def load_policy(path: str | Path) -> SavedPolicy:
     path = Path(path)
     if path.is_dir():
         path /= POLICY_FILE
-    content = _content(path)
-    metadata, weights = _tensors(path, content)
-    about = _about(path, metadata)
-    _check_weights(path, weights)
-    policy = Policy({name: weight.astype(np.float32) for name, weight in weights.items()})
-    return SavedPolicy(policy, about, hashlib.sha256(content).hexdigest()[:12])
+    file = read_weights(_KIND, path, _FORMAT, FORMAT_VERSION, "dstfuzz train-agent")
+    about = _about(file)
+    _check_weights(file)
+    policy = Policy({name: weight.astype(np.float32) for name, weight in file.tensors.items()})
+    return SavedPolicy(policy, about, hashlib.sha256(file.content).hexdigest()[:12])
 
 
 def _action_space() -> dict[str, Any]:
@@ -114,100 +110,40 @@ def _features() -> dict[str, int]:
     return {"state": STATE_SIZE, "pass": PASS_SIZE}
 
 
-def _bad(path: Path, reason: str) -> UserError:
-    return UserError(f"{path} is no policy of the agent: {reason}")
-
-
-def _content(path: Path) -> bytes:
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        siblings = path.parent.iterdir() if path.parent.is_dir() else ()
-        guess = nearest(path.name, [item.name for item in siblings])
-        hint = f" Did you mean {str(path.with_name(guess))!r}?" if guess else ""
-        raise UserError(f"no policy of the agent at {str(path)!r}.{hint}") from None
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
-    if is_pickled(content) or path.suffix in _PICKLE_NAMES:
-        raise _bad(
-            path,
-            "a pickle, which is never loaded, as it could run code when it is read; "
-            "policies are safetensors files",
-        )
-    return content
-
-
-def _tensors(path: Path, content: bytes) -> tuple[dict[str, str], dict[str, npt.NDArray[Any]]]:
-    """Return metadata and tensors of a safetensors file."""
-    try:
-        with safe_open(path, "np") as file:
-            names = sorted(file.keys())
-            for name in names:
-                kind = file.get_slice(name).get_dtype()
-                if kind not in _DTYPES:
-                    raise _bad(path, f"{name} is of the type {kind}, not {' or '.join(_DTYPES)}")
-            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
-    except (SafetensorError, OSError) as error:
-        reason = "empty" if not content else f"truncated, or no safetensors file ({error})"
-        raise _bad(path, reason) from error
-
-
-def _about(path: Path, metadata: dict[str, str]) -> PolicyAbout:
+def _about(file: WeightsFile) -> PolicyAbout:
     """Check what the file says about itself."""
-    try:
-        described = json.loads(metadata.get(_METADATA, "null"))
-    except ValueError as error:
-        raise _bad(path, f"its metadata is not valid JSON ({error})") from error
-    if not isinstance(described, dict) or described.get("format") != _FORMAT:
-        raise _bad(path, f"its metadata does not say {_FORMAT!r}")
-    if described.get("version") != FORMAT_VERSION:
-        raise _bad(
-            path,
-            f"it has the format version {described.get('version')!r}, this release reads "
-            f"{FORMAT_VERSION}: train it again with 'dstfuzz train-agent'",
-        )
+    described = file.described
     for name, ours in (("action_space", _action_space()), ("features", _features())):
         theirs = described.get(name)
         if theirs == ours:
             continue
         if not isinstance(theirs, dict):
-            raise _bad(path, f"its metadata lacks {name!r}")
+            raise file.bad(f"its metadata lacks {name!r}")
         wrong = next(part for part, value in ours.items() if theirs.get(part) != value)
-        raise _bad(
-            path,
+        raise file.bad(
             f"{wrong} of its {name.replace('_', ' ')} is {theirs.get(wrong)}, in this release "
             f"it is {ours[wrong]}: train it again",
         )
     try:
         about = from_json(PolicyAbout, described.get("about", {}))
     except ValueError as error:
-        raise _bad(path, f"its metadata is damaged: {error}") from None
+        raise file.bad(f"its metadata is damaged: {error}") from None
     for name, valid in (("order", ORDERS), ("validity", VALIDITIES)):
         if (given := getattr(about, name)) not in valid:
-            raise _bad(path, f"its {name} is {given!r}, not one of {', '.join(valid)}")
+            raise file.bad(f"its {name} is {given!r}, not one of {', '.join(valid)}")
     return about
 
 
-def _check_weights(path: Path, weights: Mapping[str, npt.NDArray[Any]]) -> None:
+def _check_weights(file: WeightsFile) -> None:
     """Refuse weights that are no two perceptrons from our features to our action space."""
-    expected: set[str] = set()
+    expected: dict[str, tuple[int, ...]] = {}
     for name, (inputs, outputs) in _ENDS.items():
         layers, size = 0, inputs
-        while not layers or f"{name}.{layers}.weight" in weights:
+        while not layers or f"{name}.{layers}.weight" in file.tensors:
             matrix, bias = f"{name}.{layers}.weight", f"{name}.{layers}.bias"
-            for part in (matrix, bias):
-                if part not in weights:
-                    raise _bad(path, f"the tensor {part!r} is missing")
-            rows = len(weights[matrix]) if weights[matrix].ndim else 0
-            for part, shape in ((matrix, (rows, size)), (bias, (rows,))):
-                found = list(weights[part].shape)
-                if found != list(shape):
-                    raise _bad(path, f"{part!r} has the shape {found}, not {list(shape)}")
-                if not np.isfinite(weights[part]).all():
-                    raise _bad(path, f"{part!r} holds numbers that are not finite")
-            expected |= {matrix, bias}
+            rows = file.rows(matrix)
+            expected |= {matrix: (rows, size), bias: (rows,)}
             layers, size = layers + 1, rows
         if size != outputs:
-            raise _bad(path, f"{name} has {size} outputs, not {outputs}")
-    if extra := sorted(set(weights) - expected):
-        raise _bad(path, f"unknown tensors {', '.join(map(repr, extra))}")
+            raise file.bad(f"{name} has {size} outputs, not {outputs}")
+    check_shapes(file, expected)

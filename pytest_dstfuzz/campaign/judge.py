@@ -89,6 +89,7 @@ def seen(
         broken=judged.result.outcome == "violation",
         changes=len(judged.result.changed_slots),
         impurity=impurity_difference(turn.clean, answer),
+        answer=answer,
     )
 
 

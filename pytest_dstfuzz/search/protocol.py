@@ -78,6 +78,8 @@ class Feedback(NamedTuple):
     changes: int = 0
     #: Impurity of the prediction minus that of the clean one, see `impurity_difference`.
     impurity: float = 0.0
+    #: What the tracker answered; ``None`` where it was not asked, or had no answer.
+    answer: Prediction | None = None
 
 
 class TurnSearch(Protocol):

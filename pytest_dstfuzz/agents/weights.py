@@ -1,0 +1,129 @@
+"""Weights that were trained, as one small file that is read without torch and never unpickled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+
+from pytest_dstfuzz.errors import UserError, nearest
+from pytest_dstfuzz.files import is_pickled
+
+#: The only entry of metadata: safetensors writes several in an order that differs from run to run.
+METADATA: Final = "dstfuzz"
+_PICKLE_NAMES: Final = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
+_DTYPES: Final = ("F16", "F32")
+
+
+class WeightsFile(NamedTuple):
+    """A safetensors file of ours."""
+
+    kind: str  #: What messages call what it holds, such as ``policy of the agent``.
+    path: Path
+    content: bytes
+    described: dict[str, Any]  #: What it says about itself.
+    tensors: dict[str, npt.NDArray[Any]]
+
+    def bad(self, reason: str) -> UserError:
+        """Return the error that it is not what it should be."""
+        return _bad(self.kind, self.path, reason)
+
+    def rows(self, name: str) -> int:
+        """Return the rows of a tensor.
+
+        Raises:
+            UserError: it is missing.
+        """
+        if name not in self.tensors:
+            raise self.bad(f"the tensor {name!r} is missing")
+        return len(self.tensors[name]) if self.tensors[name].ndim else 0
+
+
+def read_weights(kind: str, path: Path, form: str, version: int, command: str) -> WeightsFile:
+    """Read a file; it must say that it has the format ``form`` in this version.
+
+    ``command`` trains another one, where it has not.
+
+    Raises:
+        UserError: there is none, it is broken, or something else.
+    """
+    content = _content(kind, path)
+    metadata, tensors = _tensors(kind, path, content)
+    try:
+        described = json.loads(metadata.get(METADATA, "null"))
+    except ValueError as error:
+        raise _bad(kind, path, f"its metadata is not valid JSON ({error})") from error
+    if not isinstance(described, dict) or described.get("format") != form:
+        raise _bad(kind, path, f"its metadata does not say {form!r}")
+    if described.get("version") != version:
+        raise _bad(
+            kind,
+            path,
+            f"it has the format version {described.get('version')!r}, this release reads "
+            f"{version}: train it again with {command!r}",
+        )
+    return WeightsFile(kind, path, content, described, tensors)
+
+
+def _bad(kind: str, path: Path, reason: str) -> UserError:
+    return UserError(f"{path} is no {kind}: {reason}")
+
+
+def _content(kind: str, path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        siblings = path.parent.iterdir() if path.parent.is_dir() else ()
+        guess = nearest(path.name, [item.name for item in siblings])
+        hint = f" Did you mean {str(path.with_name(guess))!r}?" if guess else ""
+        raise UserError(f"no {kind} at {str(path)!r}.{hint}") from None
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from error
+    if is_pickled(content) or path.suffix in _PICKLE_NAMES:
+        raise _bad(
+            kind,
+            path,
+            "a pickle, which is never loaded, as it could run code when it is read; "
+            "it would be a safetensors file",
+        )
+    return content
+
+
+def _tensors(
+    kind: str, path: Path, content: bytes
+) -> tuple[dict[str, str], dict[str, npt.NDArray[Any]]]:
+    """Return metadata and tensors of a safetensors file."""
+    try:
+        with safe_open(path, "np") as file:
+            names = sorted(file.keys())
+            for name in names:
+                dtype = file.get_slice(name).get_dtype()
+                if dtype not in _DTYPES:
+                    raise _bad(
+                        kind, path, f"{name} is of the type {dtype}, not {' or '.join(_DTYPES)}"
+                    )
+            return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
+    except (SafetensorError, OSError) as error:
+        reason = "empty" if not content else f"truncated, or no safetensors file ({error})"
+        raise _bad(kind, path, reason) from error
+
+
+def check_shapes(file: WeightsFile, shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse tensors that are not those of ``shapes``, or hold what is no number.
+
+    Raises:
+        UserError: one is missing, unknown, of another shape, or not finite.
+    """
+    for name, shape in shapes.items():
+        file.rows(name)
+        found = list(file.tensors[name].shape)
+        if found != list(shape):
+            raise file.bad(f"{name!r} has the shape {found}, not {list(shape)}")
+        if not np.isfinite(file.tensors[name]).all():
+            raise file.bad(f"{name!r} holds numbers that are not finite")
+    if extra := sorted(set(file.tensors) - set(shapes)):
+        raise file.bad(f"unknown tensors {', '.join(map(repr, extra))}")
