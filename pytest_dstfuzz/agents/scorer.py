@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from pytest_dstfuzz.agents.features import Floats
-from pytest_dstfuzz.agents.slot_view import EDIT_SIZE, PAIR_SIZE, SLOT_SIZE, Attempt, SlotView
+from pytest_dstfuzz.agents.slot_view import EDIT_SIZE, PAIR_SIZE, SLOT_SIZE, Tried, SlotView
 
 #: Highest probability of a slot and an edit: nothing is certain.
 _MOST: Final = 0.999
@@ -45,7 +45,7 @@ class Scorer:
     def __init__(self, weights: Mapping[str, Floats]) -> None:
         self._weights = weights
 
-    def chances(self, view: SlotView, attempts: Iterable[Attempt]) -> Floats:
+    def chances(self, view: SlotView, attempts: Iterable[Tried]) -> Floats:
         """Return how likely each edit changes each slot: [slots, candidates], in [0, 1)."""
         weights = self._weights
         slots = view.of_slots @ weights["slot"].T + weights["slot.bias"]

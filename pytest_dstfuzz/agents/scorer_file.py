@@ -32,7 +32,7 @@ _KIND: Final = "scorer of the search bandit"
 class ScorerAbout:
     """How a scorer came to be."""
 
-    trackers: tuple[str, ...]  #: Those it was trained against, as their user named them.
+    tracker: str  #: The tracker it was trained against, as its user named it.
     data: str  #: Data set and splits of the training dialogues.
     dialogues: int  #: How many of them were played.
     validity: str  #: Validity profile.

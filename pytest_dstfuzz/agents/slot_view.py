@@ -47,7 +47,7 @@ EDIT_SIZE: Final = 12 + len(_ROLES) + _RINGS + _OPERATOR_BUCKETS + _WORD_BUCKETS
 PAIR_SIZE: Final = 2 * _RINGS + 4 + _TRIED
 
 
-class Attempt(NamedTuple):
+class Tried(NamedTuple):
     """What was tried at a turn, and the tracker's answer."""
 
     variant: Variant
@@ -137,7 +137,7 @@ class SlotView:
                 ]
         return found
 
-    def pairs(self, attempts: Iterable[Attempt]) -> Floats:
+    def pairs(self, attempts: Iterable[Tried]) -> Floats:
         """Return features of slots and edits after some attempts: [slots, candidates, PAIR_SIZE].
 
         They hold for each slot how much less sure of it the tracker was of the variants that

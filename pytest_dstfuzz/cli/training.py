@@ -256,6 +256,35 @@ def _train_agent(options: Namespace) -> None:
     )
 
 
+def _bandit_options(parser: Parser) -> None:
+    names = [name for name in _SHARED if name != "attack"]
+    parser.shared(*names, *ADAPTER, required=("model", "data"))
+    parser.option("--output", type=Path, required=True, metavar="DIR", help="folder for the scorer")
+    value = parser.value
+    value("--split", _splits, "NAME,...", dest="splits", help="splits (default: val)")
+    profile = choice("validity profile", VALIDITIES)
+    learned_in = "validity profile to learn in: natural (default), strict or edit-rate"
+    value("--validity", profile, "PROFILE", help=learned_in)
+    calls = "contexts that the tracker may be asked for (default: 100000)"
+    value("--calls", integer(1), "N", help=calls)
+    value("--max-minutes", positive("minutes"), "M", help="begin no dialogues later")
+    value("--attempts", integer(1), "N", help="attempts at each turn (default: 12)")
+    taken = "take only so many dialogues of each split"
+    value("--max-dialogues", integer(1), "N", help=taken)
+
+
+def _train_bandit(options: Namespace) -> None:
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    with needs_extra("training a bandit", "train", "torch"):
+        from pytest_dstfuzz.training.train_bandit import ScorerRun, train_bandit  # noqa: PLC0415
+    run = ScorerRun(**{"adapter": adapter_options(given), **given})
+    result = train_bandit(run, lambda line: print(line, flush=True))
+    print(
+        f"{result.attempts:,} attempts, {result.calls:,} calls (ended by {result.ended_by}); "
+        f"use it with --dst-search=bandit:{result.scorer}"
+    )
+
+
 def _splits(text: str) -> tuple[str, ...]:
     splits = tuple(canonical_split(part) for part in text.split(","))
     if len(set(splits)) < len(splits):
@@ -314,6 +343,21 @@ COMMANDS = (
         "--dialogues all on those that it gets wrong too), and never sees the other 20 %; the\n"
         "policy's metadata names those. Turns without labels are judged by the tracker's own\n"
         "clean answers.",
+    ),
+    Command(
+        "train-bandit",
+        "train the scorer of edits that the search bandit takes, against a tracker",
+        "interrupted, it is fitted to what was tried so far, and written",
+        """\
+  dstfuzz train-bandit --model trade --data multiwoz21 --output my-bandit
+  dstfuzz train-bandit --model mybot.tracker:track --data talks.jsonl --output my-bandit
+  pytest --dst-model=trade --dst-search=bandit:my-bandit   tests with what was trained""",
+        _bandit_options,
+        _train_bandit,
+        about="Train the scorer of edits that the search bandit takes, against a tracker.\n\n"
+        "Every turn gets some attempts, by chance at first; the scorer learns which edits change\n"
+        "which slots. No labels are needed. Whoever compares searches afterwards does so on\n"
+        "dialogues of other splits: all dialogues of these are played while the calls last.",
     ),
     Command(
         "experiment",

@@ -30,7 +30,8 @@ from pytest_dstfuzz.plugin.result_collector import Found
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.search.policy import AgentSearch, describe_policy, is_agent
+from pytest_dstfuzz.search.policy import AgentSearch, is_agent
+from pytest_dstfuzz.search.trained import describe_trained, is_trained
 
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0
@@ -142,7 +143,7 @@ class SessionCampaigns:
         search, relation = variant.search, variant.relation
         own = own_settings(param.settings, self._context.settings)
         others = own if relation == param.settings.variant.relation else f"{own} {relation}"
-        shipped = is_agent(search) and not key.search_id
+        shipped = is_trained(search) and not key.search_id
         chosen = {"search": search, "relation": relation}
         # What the trackers of this process cost is known here, where it is the one that reports.
         worker = self._context.worker.get("workerid", "")
@@ -183,8 +184,8 @@ class SessionCampaigns:
         return DstAgent(spec, self._pool.predictor(model))
 
     def _policy(self, search: str) -> tuple[str, str]:
-        """Return the fingerprint of an agent's policy, and a note on it."""
+        """Return the fingerprint of a trained search, and a note on it."""
         if search not in self._policies:
             named = self._context.settings.tracker
-            self._policies[search] = describe_policy(search, named.model, named.checkpoint)
+            self._policies[search] = describe_trained(search, named.model, named.checkpoint)
         return self._policies[search]

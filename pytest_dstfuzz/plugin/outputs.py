@@ -19,7 +19,7 @@ from pytest_dstfuzz.report.github import append_summary, violation_commands
 from pytest_dstfuzz.report.html import check_installed, write_html
 from pytest_dstfuzz.report.json_report import write_report
 from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.search.policy import is_agent
+from pytest_dstfuzz.search.trained import is_trained
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.plugin.regressions import RegressionCorpus
@@ -45,8 +45,8 @@ def check_outputs(settings: Settings, memory: RegressionCorpus, config: pytest.C
         "pytest's settings": config.inipath,
         "the table of limits": config.rootpath / "pyproject.toml",
     }
-    if is_agent(settings.variant.search):
-        read["the policy of --dst-search"] = settings.variant.search.partition(":")[2] or None
+    if is_trained(settings.variant.search):
+        read["what --dst-search was trained to"] = settings.variant.search.partition(":")[2] or None
     (written if settings.gate.update_baseline else read)["--dst-baseline"] = settings.gate.baseline
     (written if settings.output.remember else read)["the file of regressions"] = memory.path
     check_apart(written, read)

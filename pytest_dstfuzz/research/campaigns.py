@@ -30,9 +30,9 @@ from pytest_dstfuzz.perturb.action import ActionSpace, inertia
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, StrictVeto, all_turn_figures
-from pytest_dstfuzz.research.policies import saved_policy
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.search.trained import trained
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
@@ -130,7 +130,7 @@ class Fingerprint:
     def key(self, settings: Settings) -> dict[str, Any]:
         """Return what tells a campaign from every other one, as JSON."""
         search, given = settings.variant.search, settings_json(settings)
-        policy = saved_policy(search)
+        policy = trained(search)
         return {
             **{name: value for name, value in given.items() if name not in _PLACES},
             "search": search if policy is None else search.partition(":")[0],

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.agents.checkpoint import SavedPolicy
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -16,8 +15,8 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.research.campaigns import CampaignRunner, Campaigns, Fingerprint
 from pytest_dstfuzz.research.contenders import Contender
-from pytest_dstfuzz.research.policies import saved_policy
 from pytest_dstfuzz.research.resampling import Resamples
+from pytest_dstfuzz.search.trained import Trained, trained
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.training.right_dialogues import RightDialogues, Say, held_out, right_dialogues
@@ -84,7 +83,7 @@ class Comparison:
     campaigns: Campaigns
     resamples: Resamples
     #: The agents that are compared: name of the search -> its policy.
-    policies: Mapping[str, SavedPolicy]
+    policies: Mapping[str, Trained]
 
     def settings(self, contest: Contest, item: Contender, k: int) -> list[Settings]:
         """Return the settings of the campaigns of a contender, one for each of its runs."""
@@ -146,7 +145,7 @@ def prepare(
     say: Say,
 ) -> Comparison:
     """Find the held-out dialogues of a tracker; for folder and jobs see `Campaigns`."""
-    policies = {name: saved for name in searches if (saved := saved_policy(name)) is not None}
+    policies = {name: saved for name in searches if (saved := trained(name)) is not None}
     given = config.settings
     splits = [load_dialogues(given.data.data, split) for split in config.splits]
     tracker = tracker_for(given, splits[0])
@@ -170,7 +169,7 @@ def _unseen(
     config: GroundConfig,
     splits: Sequence[DialogueSet],
     right: DialogueSet,
-    policies: Mapping[str, SavedPolicy],
+    policies: Mapping[str, Trained],
 ) -> DialogueSet:
     """Return the dialogues that no policy was trained on.
 
@@ -179,7 +178,7 @@ def _unseen(
     dialogues of this data was trained on other data.
     """
     known = {dialogue.id for data in splits for dialogue in data.dialogues}
-    named = [set(saved.about.held_out) & known for saved in policies.values()]
+    named = [set(saved.held_out) & known for saved in policies.values()]
     unseen = [ids for ids in named if ids]
     if not unseen:
         return right if config.all_right else held_out(right)[1]
@@ -209,12 +208,11 @@ def _chosen(config: GroundConfig, data: DialogueSet) -> DialogueSet:
     return replace(data, dialogues=kept)
 
 
-def _described(name: str, saved: SavedPolicy) -> str:
-    about = saved.about
+def _described(name: str, saved: Trained) -> str:
     return (
-        f"- `{name}`: sha256 {saved.fingerprint}, trained on the tracker {about.tracker}, "
-        f"{about.data}, profile {about.validity}, reward {about.reward}, "
-        f"{about.calls:,} calls, seed {about.seed}"
+        f"- `{name}`: {saved.what} (sha256 {saved.fingerprint}), trained on the tracker "
+        f"{saved.tracker}, {saved.data}, profile {saved.validity}, {saved.calls:,} calls, "
+        f"seed {saved.seed}"
     )
 
 

@@ -30,8 +30,8 @@ from pytest_dstfuzz.research.formatting import (
     yes_no,
 )
 from pytest_dstfuzz.research.growth import COMPARED, MEASURES, shares_by_operator
-from pytest_dstfuzz.research.policies import training_calls
 from pytest_dstfuzz.research.resampling import Rate
+from pytest_dstfuzz.search.trained import training_calls
 
 #: Points of the curves, in calls a turn, beside the budgets.
 _POINTS: Final = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

@@ -13,8 +13,8 @@ from pytest_dstfuzz.research.comparison import Comparison
 from pytest_dstfuzz.research.contenders import Contender, mean
 from pytest_dstfuzz.research.courses import WAYS, Course, Courses, Run
 from pytest_dstfuzz.research.growth import COMPARED, MEASURES, mean_found, ratio
-from pytest_dstfuzz.research.policies import training_calls
 from pytest_dstfuzz.research.resampling import Rate
+from pytest_dstfuzz.search.trained import training_calls
 
 #: Masked sampling: what a search with an operator less is compared with.
 _PLAIN: Final = "random"

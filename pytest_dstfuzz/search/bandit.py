@@ -26,7 +26,8 @@ from pytest_dstfuzz.agents.candidates import candidates_of, together
 from pytest_dstfuzz.agents.features import Floats
 from pytest_dstfuzz.agents.scorer import Scorer, chance_of_any, chance_of_variant
 from pytest_dstfuzz.agents.scorer_file import SavedScorer, load_scorer
-from pytest_dstfuzz.agents.slot_view import Attempt, SlotView
+from pytest_dstfuzz.agents.slot_view import Tried, SlotView
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.search.protocol import (
@@ -42,7 +43,7 @@ from pytest_dstfuzz.trackers.tracker import Prediction
 _NAME: Final = "bandit"
 _PREFIX: Final = f"{_NAME}:"
 #: What may be written for a scorer, as messages list it.
-BANDITS: Final = (_NAME, f"{_PREFIX}PATH")
+BANDITS: Final[tuple[str, ...]] = (_NAME, f"{_PREFIX}PATH")
 #: The scorer that ships.
 SHIPPED: Final = Path(__file__).parents[1] / "resources" / "scorers" / "trade.safetensors"
 #: Chance of a violation that an attempt of the first pass must have; in the last pass none.
@@ -107,7 +108,7 @@ class BanditTurn(TurnSearch):
             return waiting(task)
         return Proposal(variant, NO_ACTION)
 
-    def _chances(self, attempts: Sequence[Attempt]) -> Floats:
+    def _chances(self, attempts: Sequence[Tried]) -> Floats:
         """Return how likely each candidate changes a slot that has not changed: [candidates]."""
         # Attempts are only added, and redraws ask for the same again.
         if len(attempts) not in self._known:
@@ -166,16 +167,16 @@ def waiting(task: SearchTask) -> Proposal:
     return Proposal(Variant(text, text, (), 0.0, 0.0, "vacuous"), NO_ACTION)
 
 
-def attempts_of(seen: Sequence[Feedback]) -> list[Attempt]:
+def attempts_of(seen: Sequence[Feedback]) -> list[Tried]:
     """Return the attempts that were made, in order."""
     return [
-        Attempt(one.proposal.variant, one.answer, one.broken)
+        Tried(one.proposal.variant, one.answer, one.broken)
         for one in seen
         if one.proposal.variant.valid
     ]
 
 
-def broken_slots(view: SlotView, attempts: Sequence[Attempt]) -> npt.NDArray[np.bool_]:
+def broken_slots(view: SlotView, attempts: Sequence[Tried]) -> npt.NDArray[np.bool_]:
     """Return which slots changed in an attempt that broke the relation: [slots]."""
     found = np.zeros(len(view.slots), bool)
     for one in attempts:

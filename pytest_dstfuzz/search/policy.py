@@ -99,19 +99,3 @@ def named_policy(name: str) -> SavedPolicy:
             "name its file with agent:PATH"
         )
     return load_policy(path)
-
-
-def describe_policy(name: str, model: str | None, checkpoint: str | None) -> tuple[str, str]:
-    """Return the fingerprint of a search's policy, and a note that says whose agent it is.
-
-    ``model`` is the tracker under test, as the user named it; ``None`` = a suite's own.
-    """
-    saved = named_policy(name)
-    about, used = saved.about, model or "the suite's own tracker"
-    if checkpoint is not None:
-        used += f" with the checkpoint {checkpoint}"
-    elsewhere = "" if used == about.tracker else f", and is used on {used}"
-    return saved.fingerprint, (
-        f"the search {name} is a policy (sha256 {saved.fingerprint}) that was trained on the "
-        f"tracker {about.tracker}, {about.data}, {about.validity} profile{elsewhere}"
-    )

@@ -1,4 +1,4 @@
-"""Searches by name: those that ship, those of packages, those of a suite, and the agents."""
+"""Searches by name: those that ship, trained ones too, those of packages, those of a suite."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from typing import Any, Final
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.search.bandit import BanditSearch
 from pytest_dstfuzz.search.draws import NearValueSearch, RandomSearch
 from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY, HillClimbSearch
 from pytest_dstfuzz.search.noise import NoiseSearch
-from pytest_dstfuzz.search.policy import AGENTS, AgentSearch, is_agent, named_policy
+from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
+from pytest_dstfuzz.search.trained import TRAINED, is_trained, trained_search
 
 #: Called as ``factory(seed=..., k=...)``: the seed of the campaign, and how many transformations
 #: one variant associates.
 SearchFactory = Callable[..., object]
 #: A package brings a search by an entry point of this group that names its factory.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.searches"
-_SHIPPED: Final = (RandomSearch, NearValueSearch, HillClimbSearch, AgentSearch, NoiseSearch)
+_SHIPPED: Final = (
+    RandomSearch,
+    NearValueSearch,
+    HillClimbSearch,
+    AgentSearch,
+    BanditSearch,
+    NoiseSearch,
+)
 SEARCHES: Final[Registry[SearchFactory]] = Registry(
     "search",
     ENTRY_POINT_GROUP,
@@ -30,7 +39,7 @@ SEARCHES: Final[Registry[SearchFactory]] = Registry(
         DIALTEST.name: lambda seed, k: HillClimbSearch(DIALTEST, seed),  # noqa: ARG005 - likewise
         NoiseSearch.name: NoiseSearch,
     },
-    AGENTS,
+    TRAINED,
 )
 
 
@@ -48,10 +57,9 @@ def register_search(name: str, factory: SearchFactory) -> None:
 
 
 def search_by_name(name: str, *, seed: int, k: int) -> Search:
-    """Build the search that the option ``search`` names, an agent too; ``k`` as `SearchFactory`."""
-    if is_agent(name):
-        saved = named_policy(name)
-        return AgentSearch(saved.policy, seed, k, saved.about.order)
+    """Build the search that the option ``search`` names; for ``k`` see `SearchFactory`."""
+    if is_trained(name):
+        return trained_search(name, seed, k)
     factory, where = SEARCHES.find(name), f"the search {name!r}"
     with blamed(f"the factory of {where}, called with seed= and k=,"):
         made = factory(seed=seed, k=k)

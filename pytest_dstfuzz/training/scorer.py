@@ -104,7 +104,7 @@ def fit(
                 batch = batch_of([turns[at] for at in order[start : start + config.turns]])
                 found = loss_of(network, batch)
                 optimiser.zero_grad()
-                found.backward()
+                torch.autograd.backward(found)
                 nn.utils.clip_grad_norm_(network.parameters(), config.gradient_clip)
                 optimiser.step()
                 cycle.step()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -14,20 +15,23 @@ from pytest_dstfuzz.agents.slot_view import SlotView
 from pytest_dstfuzz.search.bandit import attempts_of
 from pytest_dstfuzz.search.protocol import Feedback
 
+#: Features that are remembered, in 16 bits.
+Halves = npt.NDArray[np.float16]
+
 
 class AttemptRows(NamedTuple):
     """One attempt: which edits, what was known before it, and which slots it changed."""
 
     edits: tuple[int, ...]  #: Places in `TurnRows.of_edits`.
-    pairs: Floats  #: [slots, edits, PAIR_SIZE], in 16 bits.
+    pairs: Halves  #: [slots, edits, PAIR_SIZE]
     changed: Floats  #: [slots], 1 where it changed.
 
 
 class TurnRows(NamedTuple):
     """A turn and the attempts at it."""
 
-    of_slots: Floats  #: [slots, SLOT_SIZE], in 16 bits.
-    of_edits: Floats  #: [edits that any attempt has, EDIT_SIZE], in 16 bits.
+    of_slots: Halves  #: [slots, SLOT_SIZE]
+    of_edits: Halves  #: [edits that any attempt has, EDIT_SIZE]
     attempts: tuple[AttemptRows, ...]
 
 
@@ -78,8 +82,10 @@ def batch_of(turns: Sequence[TurnRows]) -> Batch:
             groups += count
             attempts += 1
     return Batch(
-        *(torch.from_numpy(np.concatenate(part)).float() for part in (slots, edits, pairs)),
-        torch.from_numpy(np.concatenate(group)),
-        torch.from_numpy(np.concatenate(changed)),
-        attempts,
+        slots=torch.from_numpy(np.concatenate(slots)).float(),
+        edits=torch.from_numpy(np.concatenate(edits)).float(),
+        pairs=torch.from_numpy(np.concatenate(pairs)).float(),
+        group=torch.from_numpy(np.concatenate(group)),
+        changed=torch.from_numpy(np.concatenate(changed)),
+        attempts=attempts,
     )

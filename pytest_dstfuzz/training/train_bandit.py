@@ -110,7 +110,7 @@ def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> Sc
     contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
     preflight(tracker, contexts, ontology=data.ontology)
     _make_folder(run.output)
-    training = _Training(run, settings, data, tracker, say)
+    training = _Learning(run, settings, data, tracker, say)
     try:
         ended_by = training.play()
     except KeyboardInterrupt:
@@ -122,7 +122,7 @@ def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> Sc
     return ScorerTraining(run.output / SCORER_FILE, training.attempts, training.calls, ended_by)
 
 
-class _Training:
+class _Learning:
     """A run from its dialogues to its scorer."""
 
     def __init__(
@@ -189,7 +189,7 @@ class _Training:
         weights = network.weights()
         self._scorer = Scorer(weights)
         about = ScorerAbout(
-            trackers=(run.model,),
+            tracker=run.model,
             data=f"{self._data.name} {self._data.split}",
             dialogues=self._played,
             validity=run.validity,

@@ -82,7 +82,7 @@ ALLOWED: dict[str, set[str]] = {
 }
 
 #: The one way from a campaign to the agent, which runs without torch.
-AGENT_DOORS = {"search/policy", "search/registry"}
+AGENT_DOORS = {"search/policy", "search/registry", "search/bandit"}
 
 #: The trackers that are networks, and what they share.
 NEURAL = tuple(f"trackers/{name}" for name in ("trade", "simpletod", "runs", "neural"))
@@ -93,7 +93,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "_pytest": (),
     "xdist": (),
     "torch": (*NEURAL, "perturb/lexicon/word_sources", "training"),
-    "safetensors": (*NEURAL, "agents/checkpoint"),
+    "safetensors": (*NEURAL, "agents/checkpoint", "agents/scorer_file", "agents/weights"),
     "transformers": ("perturb/lexicon/word_sources", "trackers/simpletod"),
     "tokenizers": ("trackers/simpletod",),
     "nltk": ("perturb/lexicon/word_sources",),
