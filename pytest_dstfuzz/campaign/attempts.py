@@ -149,6 +149,8 @@ class TurnAttempts:
             variant = proposal.variant
             if variant.valid and variant.text not in self.numbers:
                 break
+            if self.rules.search.waits and not variant.edits:
+                break
         if variant.valid:
             self.numbers.setdefault(variant.text, number)
         self.seen.append(Feedback(proposal))
@@ -169,8 +171,19 @@ class TurnAttempts:
             return None
         if self.rules.search.by_density:
             return self._noisy(number)
-        other = self.attempts.get(number)
+        other = self.seen_with(number)
         return other.variant if other is not None and other.variant.valid else None
+
+    def seen_with(self, number: int) -> Attempt | None:
+        """Return the attempt that later turns are seen with in the context ``number``, if any.
+
+        The one of that number; where the search waited then, the last one before it that is valid.
+        """
+        found = self.attempts.get(number)
+        if found is None or found.variant.edits or not self.rules.search.waits:
+            return found
+        made = (self.attempts.get(earlier) for earlier in reversed(range(number)))
+        return next((one for one in made if one is not None and one.variant.valid), found)
 
     def _noisy(self, number: int) -> Variant | None:
         """Return what people make of the turn, for a context; ``None`` = it stays clean."""

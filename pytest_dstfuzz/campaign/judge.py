@@ -106,7 +106,7 @@ def changes_before(
     for turn, known in earlier if attempt.users else ():
         # What a context by density shows is no variant of the turn.
         by_density = turn.rules.search.by_density
-        other = None if by_density else turn.attempts.get(attempt.context_variant)
+        other = None if by_density else turn.seen_with(attempt.context_variant)
         if other is not None:
             number = other.index if other.duplicate_of is None else other.duplicate_of
             for change in known[number].result.changed_slots:

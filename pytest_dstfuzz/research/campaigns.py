@@ -153,7 +153,7 @@ class Recording:
 
     def __init__(self, search: Search) -> None:
         self.name, self.order, self.adaptive = search.name, search.order, search.adaptive
-        self.by_density = search.by_density
+        self.by_density, self.waits = search.by_density, search.waits
         self.context_variant = search.context_variant
         self._begin = search.turn
         # By place, so that a turn that is run again is not counted twice.

@@ -63,7 +63,7 @@ class BanditSearch(Search):
     """Puts those edits together that a scorer thinks most likely to change a slot."""
 
     name = _NAME
-    adaptive = True
+    adaptive = waits = True
     order = "distance"
 
     def __init__(self, scorer: Scorer, seed: int) -> None:

@@ -132,6 +132,15 @@ class Search(Protocol):
         """
         return False
 
+    @property
+    def waits(self) -> bool:
+        """Whether it may leave a turn alone for a pass, by proposing the clean utterance.
+
+        That is not drawn again, and later turns of the dialogue are seen with the last variant of
+        the turn that is valid.
+        """
+        return False
+
     def context_variant(self, number: int) -> int:
         """Return the number of the variants of earlier turns that a variant is seen with.
 

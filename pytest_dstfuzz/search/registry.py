@@ -83,7 +83,7 @@ class CheckedSearch(Search):
     """Somebody else's search; its shape is checked, and what it proposes."""
 
     name = order = ""
-    adaptive = by_density = False
+    adaptive = by_density = waits = False
 
     def __init__(self, search: Any, where: str) -> None:
         answer = "an object with propose(number, draw, seen)"
@@ -93,6 +93,7 @@ class CheckedSearch(Search):
         self.order = str(getattr(search, "order", super().order))
         self.adaptive = bool(getattr(search, "adaptive", super().adaptive))
         self.by_density = bool(getattr(search, "by_density", super().by_density))
+        self.waits = bool(getattr(search, "waits", super().waits))
         if self.order not in ORDERS:
             raise UserError(
                 f"{where}: order of {type(search).__name__} is {self.order!r}: it must be "
