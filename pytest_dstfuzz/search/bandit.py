@@ -47,12 +47,12 @@ BANDITS: Final[tuple[str, ...]] = (_NAME, f"{_PREFIX}PATH")
 #: The scorer that ships.
 SHIPPED: Final = Path(__file__).parents[1] / "resources" / "scorers" / "trade.safetensors"
 #: Chance of a violation that an attempt of the first pass must have; in the last pass none.
-_FIRST: Final = 0.3
+_FIRST: Final = 0.1
 #: How fast that falls from pass to pass: its power.
 _FALL: Final = 3
 #: Spread of the noise on scores from the second attempt at a turn on, so that attempts differ, and
 #: by what share it grows with each attempt.
-_NOISE, _GROWTH = 0.3, 0.1
+_NOISE, _GROWTH = 0.15, 0.1
 #: What is known where the tracker failed on the clean turn.
 _NOTHING: Final = Prediction(BeliefState())
 #: Candidates that are looked at for one variant, best first.
