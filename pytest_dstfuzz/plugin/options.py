@@ -35,6 +35,8 @@ from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 _PATHS = names_of("path")
 #: Those of them that may name a file that is not there yet.
 _WRITTEN = names_of("written")
+#: Tracker and profile -> the search that was trained on them and ships.
+_BEST = {("trade", "natural"): "bandit"}
 
 
 class Given(NamedTuple):
@@ -79,7 +81,9 @@ def read_settings(config: pytest.Config) -> Settings:
     _refuse_without_baseline(config, settings.gate)
     if "fail_on" not in values and gates_of(config, settings).of_violations:
         settings = settings.replace_options(fail_on="gate")
-    return settings
+    if "search" in values:
+        return settings
+    return settings.replace_options(search=default_search(settings))
 
 
 def _keys_of_tracker(config: pytest.Config, given: Sequence[Given]) -> list[Given]:
@@ -138,6 +142,18 @@ def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> N
     for given in given_options(config):
         if given.name in names_of("baseline") and given.on_command_line:
             raise UserError(f"{given.shown_as} needs a baseline: --dst-baseline=FILE names it")
+
+
+def default_search(settings: Settings) -> str:
+    """Return the search that finds most for its calls, where the user names none.
+
+    That of a shipped tracker which was trained on it (``examples/curves``); for others nobody has
+    measured it, and ``random`` has a failure rate that can be compared.
+    """
+    chosen, model = settings.variant, settings.tracker
+    if model.checkpoint is not None:
+        return chosen.search
+    return _BEST.get((model.model or "", chosen.validity), chosen.search)
 
 
 def repeat_options(config: pytest.Config, seed: int) -> str:

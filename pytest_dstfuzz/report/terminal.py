@@ -105,8 +105,9 @@ def how_text(settings: VariantSettings, results: Iterable[TurnResult]) -> str:
     if len(rates) == 1:
         slips += f", slip rate {100 * rates.pop():g} %"
     together = min(settings.transformations, len(used.difference(settings.without)))
-    # The search noise makes as many edits as people do.
-    each = "" if settings.search == "noise" else f", {together} transformations each"
+    # The one makes as many edits as people do, the other as many as a variant may have.
+    own = settings.search.partition(":")[0] in {"noise", "bandit"}
+    each = "" if own else f", {together} transformations each"
     return (
         f"{settings.variants} variants a turn{each}{only}; search {settings.search}, attack "
         f"{settings.attack}, validity profile {settings.validity} (edit rates up to "

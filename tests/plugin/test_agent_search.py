@@ -158,14 +158,19 @@ def test_a_tracker_that_fails_still_has_proposals(bot: pytest.Pytester, policy: 
 @pytest.mark.parametrize(
     ("options", "search"),
     [
-        ("--dst-model=trade", "random"),
+        ("--dst-model=trade", "bandit"),
+        ("--dst-model=trade --dst-seed=4", "bandit"),
+        ("--dst-model=trade --dst-search=random", "random"),
+        ("--dst-model=trade --dst-checkpoint=elsewhere", "random"),
+        ("--dst-model=simpletod", "random"),
+        ("--dst-model=mybot:fragile", "random"),
         ("--dst-model=trade --dst-validity=strict", "random"),
         ("--dst-model=simpletod --dst-validity=strict", "random"),
         ("--dst-model=trade --dst-search=near-value", "near-value"),
         ("", "random"),
     ],
 )
-def test_random_is_the_default_for_every_tracker(
+def test_the_bandit_is_the_default_for_what_it_was_trained_on(
     pytester: pytest.Pytester, options: str, search: str
 ) -> None:
     assert read_settings(pytester.parseconfig(*options.split())).variant.search == search
