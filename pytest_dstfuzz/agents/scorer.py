@@ -14,10 +14,12 @@ from typing import Final
 import numpy as np
 
 from pytest_dstfuzz.agents.features import Floats
-from pytest_dstfuzz.agents.slot_view import EDIT_SIZE, PAIR_SIZE, SLOT_SIZE, Tried, SlotView
+from pytest_dstfuzz.agents.slot_view import EDIT_SIZE, PAIR_SIZE, SLOT_SIZE, SlotView, Tried
 
 #: Highest probability of a slot and an edit: nothing is certain.
 _MOST: Final = 0.999
+#: Lowest logit that is told from others: with lower ones the exponential leaves 32 bits.
+_LOWEST: Final = -80.0
 #: Tensors whose lengths are the sizes of the two hidden layers.
 HIDDEN: Final = ("slot", "hidden.weight")
 
@@ -54,16 +56,20 @@ class Scorer:
         hidden = np.maximum(slots[:, None, :] + edits[None, :, :] + both, 0.0)
         hidden = np.maximum(hidden @ weights["hidden.weight"].T + weights["hidden.bias"], 0.0)
         logits = (hidden @ weights["out.weight"].T + weights["out.bias"])[:, :, 0]
+        logits = np.maximum(logits, _LOWEST)
         found: Floats = np.minimum(1.0 / (1.0 + np.exp(-logits)), _MOST).astype(np.float32)
         return found
 
 
 def chance_of_any(chances: Floats) -> Floats:
-    """Return how likely an edit changes any slot: [candidates], of [slots, candidates]."""
+    """Return how likely an edit changes any slot: [candidates], of [slots, candidates]; 0 to 1."""
     found: Floats = 1.0 - np.prod(1.0 - chances, axis=0)
     return found
 
 
 def chance_of_variant(single: Floats, chosen: Sequence[int]) -> float:
-    """Return how likely a variant of some candidates changes any slot."""
+    """Return how likely a variant of the candidates at some places changes any slot, 0 to 1.
+
+    ``single`` is what `chance_of_any` returns: [candidates].
+    """
     return float(1.0 - np.prod(1.0 - single[list(chosen)]))

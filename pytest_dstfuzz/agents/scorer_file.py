@@ -54,14 +54,16 @@ def save_scorer(path: Path, weights: Mapping[str, Floats], about: ScorerAbout) -
     """Write a scorer in 16 bits; the file is whole, or as it was before.
 
     The same arguments give the same bytes.
+
+    Raises:
+        UserError: a weight is no number, or too large for 16 bits.
     """
-    for name, weight in weights.items():
+    with np.errstate(over="ignore"):  # What is too large becomes infinite, and is refused.
+        ready = {name: np.ascontiguousarray(weight, np.float16) for name, weight in weights.items()}
+    for name, weight in ready.items():
         if not np.isfinite(weight).all():
             raise UserError(f"{name} holds numbers that are not finite: the training diverged")
     described = {"format": _FORMAT, "version": FORMAT_VERSION, "about": asdict(about)}
-    ready = {
-        name: np.ascontiguousarray(weight.astype(np.float16)) for name, weight in weights.items()
-    }
     write_bytes(path, save(ready, {METADATA: json.dumps(described)}))
 
 

@@ -74,11 +74,11 @@ class SlotView:
         self.slots = (*sorted({*clean.state, *unsure}), REST)
         words = [canonical(token.lower) for token in source.draft.tokens]
         self._mentions = [_mention(words, clean.state.get(slot)) for slot in self.slots]
-        #: [slots, SLOT_SIZE]
+        #: [slots, SLOT_SIZE], in [0, 2]
         self.of_slots = self._slots(words, system, turn_index)
         lexicon = load_lexicon()
         rows = [_of_edit(source, one, lexicon) for one in candidates]
-        #: [candidates, EDIT_SIZE]
+        #: [candidates, EDIT_SIZE], in [0, 1.2]
         self.of_edits: Floats = np.array(rows, np.float32).reshape(-1, EDIT_SIZE)
         self._untried = self._pairs(words)
         self._known: dict[str, Floats] = {}
@@ -141,7 +141,8 @@ class SlotView:
         """Return features of slots and edits after some attempts: [slots, candidates, PAIR_SIZE].
 
         They hold for each slot how much less sure of it the tracker was of the variants that
-        touched the words of the edit, and whether its value changed.
+        touched the words of the edit, and whether its value changed. In [-1, 1]: below 0 where the
+        tracker was surer.
         """
         every = list(attempts)
         found, at = self._untried.copy(), PAIR_SIZE - _TRIED
@@ -196,6 +197,7 @@ def _parts(slot: str) -> tuple[str, str]:
 
 
 def _family(value: str | None) -> str:
+    """Return what kind of value it is, one of `_FAMILIES`."""
     if value is None:
         return "none"
     if value in ("yes", "no", "true", "false"):
@@ -208,7 +210,10 @@ def _family(value: str | None) -> str:
 
 
 def _mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
-    """Return the places of the words of a value, where all of it is said in one piece."""
+    """Return the places of the words of a value, where all of it is said in one piece.
+
+    Of what is said more than once the first.
+    """
     wanted = [word for word in map(canonical, word_list(value or "")) if word]
     places = [place for place, word in enumerate(words) if word] if wanted else []
     said = [words[place] for place in places]
@@ -219,6 +224,7 @@ def _mention(words: Sequence[str], value: str | None) -> tuple[int, ...]:
 
 
 def _of_edit(source: Source, one: Candidate, lexicon: Lexicon) -> list[float]:
+    """Return the features of an edit: [EDIT_SIZE]."""
     tokens, starts, edit = source.draft.tokens, source.parts.starts, one.edit
     first, last = one.words[0], one.words[-1]
     token = tokens[first]
@@ -256,6 +262,7 @@ def _scaled(impurity: float, digits: int) -> float:
 
 
 def _ring(distance: int) -> int:
+    """Return the place of a distance in words among `_RINGS`."""
     return distance if distance < 4 else 4 if distance < 90 else 5
 
 

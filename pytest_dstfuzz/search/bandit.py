@@ -26,7 +26,7 @@ from pytest_dstfuzz.agents.candidates import candidates_of, together
 from pytest_dstfuzz.agents.features import Floats
 from pytest_dstfuzz.agents.scorer import Scorer, chance_of_any, chance_of_variant
 from pytest_dstfuzz.agents.scorer_file import SavedScorer, load_scorer
-from pytest_dstfuzz.agents.slot_view import Tried, SlotView
+from pytest_dstfuzz.agents.slot_view import SlotView, Tried
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Variant
@@ -81,8 +81,8 @@ class BanditTurn(TurnSearch):
     def __init__(self, search: BanditSearch, task: SearchTask) -> None:
         self.search = search
         self.task = task
-        #: Number of attempts -> chances, for the last number asked for.
-        self._known: dict[int, Floats] = {}
+        #: The attempts that were last asked for, and the chances after them: [candidates].
+        self._known: tuple[Sequence[Tried], Floats] | None = None
 
     @cached_property
     def view(self) -> SlotView:
@@ -109,23 +109,28 @@ class BanditTurn(TurnSearch):
         return Proposal(variant, NO_ACTION)
 
     def _chances(self, attempts: Sequence[Tried]) -> Floats:
-        """Return how likely each candidate changes a slot that has not changed: [candidates]."""
-        # Attempts are only added, and redraws ask for the same again.
-        if len(attempts) not in self._known:
+        """Return how likely each candidate changes a slot that has not broken: [candidates]."""
+        # Redraws ask for the same again.
+        if self._known is None or self._known[0] != attempts:
             chances = self.search.scorer.chances(self.view, attempts)
             chances[broken_slots(self.view, attempts)] = 0.0
-            self._known = {len(attempts): chance_of_any(chances)}
-        return self._known[len(attempts)]
+            self._known = attempts, chance_of_any(chances)
+        return self._known[1]
 
 
 def threshold(number: int, variants: int) -> float:
-    """Return the chance that an attempt of a pass must have; it falls to 0 in the last one."""
+    """Return the chance, 0 to 1, that an attempt of a pass must have; in the last one 0.
+
+    Args:
+        number: of the pass, 0 to ``variants - 1``.
+        variants: passes in all.
+    """
     left = 1.0 - number / (variants - 1) if variants > 1 else 0.0
     return float(_FIRST * left**_FALL)
 
 
 def most_likely(single: Floats, quota: int) -> float:
-    """Return a bound of the chance of a variant of so many candidates."""
+    """Return a bound of the chance of a variant of so many candidates, of [candidates]."""
     return chance_of_variant(single, np.argsort(-single, kind="stable")[:quota].tolist())
 
 
@@ -133,6 +138,7 @@ def compose(task: SearchTask, view: SlotView, scores: Floats) -> tuple[list[int]
     """Put candidates of high scores together: which they are, and the variant; ``None`` = none.
 
     As many as the quota of words allows, no two of which meet, each so that the variant is valid.
+    ``scores`` is [candidates]; only their order counts.
     """
     quota, chosen, words = task.source.draft.quota, list[int](), 0
     made: Variant | None = None

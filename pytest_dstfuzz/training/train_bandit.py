@@ -58,9 +58,11 @@ class ScorerRun:
     #: Settings of a tracker that is a service; see `config.ADAPTER`.
     adapter: Mapping[str, Any] = field(default_factory=dict)
     validity: str = "natural"  #: Validity profile.
-    calls: int = 100_000  #: Contexts that the tracker may be asked for.
+    #: Contexts that the tracker may be asked for; dialogues that were begun are played to the end.
+    calls: int = 100_000
     attempts: int = 12  #: At each turn.
-    max_minutes: float | None = None  #: Begin no dialogues later; ``None`` = no limit.
+    #: Begin no dialogues later, but for the first; ``None`` = no limit.
+    max_minutes: float | None = None
     max_dialogues: int | None = None  #: Take only so many dialogues of each split; ``None`` = all.
     seed: int = 0  #: Of every draw.
     fit: FitConfig = field(default_factory=FitConfig)
@@ -77,7 +79,7 @@ class ScorerTraining(NamedTuple):
 
     scorer: Path  #: Its file.
     attempts: int  #: Variants that it learned from.
-    calls: int
+    calls: int  #: Contexts that the tracker was asked for, clean ones included.
     ended_by: str  #: ``calls``, ``dialogues`` or ``max_minutes``.
 
 
@@ -148,7 +150,8 @@ class _Learning:
             minutes = (time.monotonic() - begin) / 60
             if self.calls >= run.calls:
                 return "calls"
-            if run.max_minutes is not None and minutes >= run.max_minutes:
+            # Without any dialogue there would be nothing to write.
+            if self._played and run.max_minutes is not None and minutes >= run.max_minutes:
                 return "max_minutes"
             if len(_FITS) > self._fits and self.calls >= _FITS[self._fits] * run.calls:
                 self.fit()

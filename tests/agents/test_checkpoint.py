@@ -29,6 +29,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.search import policy as policy_file
 from pytest_dstfuzz.search.policy import AgentSearch
 from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.search.trained import describe_trained
 
 ABOUT = PolicyAbout(
     tracker="bakery:track",
@@ -331,7 +332,7 @@ def test_a_note_says_whose_agent_it_is(
     saved: Path, model: str | None, checkpoint: str | None, end: str
 ) -> None:
     name = f"agent:{saved}"
-    fingerprint, note = policy_file.describe_policy(name, model, checkpoint)
+    fingerprint, note = describe_trained(name, model, checkpoint)
     assert fingerprint == load_policy(saved).fingerprint
     assert note.startswith(
         f"the search {name} is a policy (sha256 {fingerprint}) that was trained on the tracker "

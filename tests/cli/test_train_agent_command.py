@@ -10,33 +10,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import training_folder
 
 from pytest_dstfuzz import cli
 from pytest_dstfuzz.cli import training as cli_training
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.training.environment import REWARDS
 
-BOT = """
-def track(context):
-    words = context.user.split()
-    bread = "rye" if "rye" in words else "spelt"
-    return {"bread-kind": bread} if "counter" in words else {}
-"""
-LINE = (
-    '{"dialogue_id": "NAME", "turns": [{"user": "kindly keep a fresh loaf of rye behind the '
-    'counter", "state": {"bread-kind": "rye"}}]}\n'
-)
-RUN = "train-agent --model loaf_bot:track --data talks --output out"
+RUN = f"train-agent {training_folder.GIVEN}"
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of its own as the working folder, with a tracker and dialogues in it."""
-    (tmp_path / "loaf_bot.py").write_text(BOT, encoding="utf-8")
-    (tmp_path / "talks").mkdir()
-    for split in ("val", "test"):
-        lines = [LINE.replace("NAME", f"{split}{number}") for number in range(5)]
-        (tmp_path / "talks" / f"{split}.jsonl").write_text("".join(lines), encoding="utf-8")
+    training_folder.write(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path

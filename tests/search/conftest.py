@@ -19,11 +19,14 @@ def tasks() -> Tasks:
 
     @lru_cache
     def build(
-        order: str = "reading", count: int = 4, only: tuple[str, ...] = ()
+        order: str = "reading",
+        count: int = 4,
+        only: tuple[str, ...] = (),
+        validity: str = "strict",
     ) -> list[SearchTask]:
         perturber = Perturber(
             load_lexicon(),
-            validity="strict",
+            validity=validity,
             ontology=data.ontology,
             cue_words=data.cue_words,
             only=only,
