@@ -130,6 +130,7 @@ _VARIANT = (
         _NAME,
         "who chooses what to change: random, near-value, greedy, dialtest, agent (trained on "
         "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
+        "your own, bandit (a scorer of edits, learned on the shipped trade), bandit:PATH, one of "
         "your own, noise (what people type, for expected failures; under validity=natural), or a "
         "search of a package or of your suite (default: random)",
     ),
