@@ -132,7 +132,8 @@ _VARIANT = (
         "the shipped trade), agent:simpletod (on the shipped simpletod), agent:PATH, a policy of "
         "your own, bandit (a scorer of edits, learned on the shipped trade), bandit:PATH, one of "
         "your own, noise (what people type, for expected failures; under validity=natural), or a "
-        "search of a package or of your suite (default: random)",
+        "search of a package or of your suite (default: bandit for the shipped trade under "
+        "validity=natural, else random)",
     ),
     _decides(
         "attack",
