@@ -86,7 +86,12 @@ def test_torch_has_the_same_network(seed: int, number: int) -> None:
     from pytest_dstfuzz.training.scorer import FitConfig, Network  # noqa: PLC0415
     from pytest_dstfuzz.training.scorer_rows import Batch  # noqa: PLC0415
 
-    network = Network(FitConfig(wide=8, narrow=4), torch.Generator().manual_seed(seed))
+    generator = torch.Generator().manual_seed(seed)
+    network = Network(FitConfig(wide=8, narrow=4), generator)
+    with torch.no_grad():
+        # As after some training: no bias is 0.
+        for parameter in network.parameters():
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=generator))
     one = view(number)
     if not one.candidates:
         return

@@ -104,10 +104,14 @@ def test_slots_are_those_with_a_value_those_in_doubt_and_the_rest() -> None:
     assert nothing.slots == (REST,)
 
 
-def test_a_value_that_is_said_has_its_ring(view: SlotView) -> None:
+@pytest.mark.parametrize("validity", VALIDITIES)
+def test_a_value_that_is_said_has_its_ring(validity: str) -> None:
+    """Without locks there are edits of the value itself."""
+    view = view_of((TEXT, ("ely", "17:15"), ""), SURE, validity)
     words = TEXT.split()
     pairs = view.pairs([])
     assert view.slots == SLOTS
+    assert validity != "edit-rate" or any(5 in one.words for one in view.candidates)
     for slot, word in (("taxi-departure", "ely"), ("taxi-leaveat", "17:15")):
         mention, row = words.index(word), pairs[view.slots.index(slot)]
         rings = row[:, : 2 * RINGS + 1]
