@@ -113,7 +113,7 @@ class NumberSearch:
 
     name = "number"
     order = "reading"
-    adaptive = by_density = False
+    adaptive = by_density = waits = False
 
     def context_variant(self, number: int) -> int:
         return number
@@ -142,7 +142,7 @@ class SpySearch:
 
     name = "spy"
     order = "reading"
-    by_density = False
+    by_density = waits = False
 
     def context_variant(self, number: int) -> int:
         return number - number % self.steps
