@@ -59,13 +59,13 @@ def test_the_quickstart_tests_the_shipped_tracker(run: Run, tmp_path: Path) -> N
     done = run("quickstart", "--dst-turns=20", "--dst-max-failure-rate=100%")
     assert done.returncode == 0, done.stdout + done.stderr
     report = read_report(tmp_path)
-    # What the ini file and the marker of the example say.
+    # What the ini file of the example says, and the search that comes with this tracker.
     assert report["settings"]["model"] == "trade"
     assert report["settings"]["variants"] == 5
     assert report["summary"]["turns"] == 20
     assert report["summary"]["errors"] == 0
-    edits = [len({e["transformation"] for e in v["edits"]}) for v in variants(report)]
-    assert max(edits) == 2
+    assert report["settings"]["search"] == "bandit"
+    assert any(len(variant["edits"]) > 1 for variant in variants(report))
 
 
 def variants(report: Any) -> list[Any]:

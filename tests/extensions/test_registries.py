@@ -91,7 +91,8 @@ def test_all_names_are_listed() -> None:
     register_relation(ClosedSlots)
     assert SEARCHES.names == (
         *("random", "near-value", "greedy", "dialtest", "noise"),
-        *("agent", "agent:trade", "agent:simpletod", "agent:PATH", "vowels"),
+        *("agent", "agent:trade", "agent:simpletod", "agent:PATH"),
+        *("bandit", "bandit:PATH", "vowels"),
     )
     assert RELATIONS.names == ("metamorphic", "gold", "closed-slots")
 
