@@ -50,9 +50,8 @@ def candidates_of(
     With a noise model what people type, of every operator at every word a few; else what uniform
     draws of single edits find.
     """
-    found = _drawn(perturber, source, rng)
-    if source.support:
-        found = _slips(perturber, source)
+    slips = source.support is not None
+    found = _slips(perturber, source) if slips else _drawn(perturber, source, rng)
     kept: dict[tuple[str, str, int], list[Candidate]] = {}
     for one in sorted(found, key=lambda one: (-one.chance, one.name)):
         some = kept.setdefault((one.edit.transformation, one.edit.operator, one.words[0]), [])

@@ -8,7 +8,6 @@ metadata, a JSON object with ``format``, ``version``, ``action_space``, ``featur
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,15 +15,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from safetensors.numpy import save
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.features import STATE_SIZE
 from pytest_dstfuzz.agents.policy import COUNT, PASS_SIZE, SPACE, Policy
-from pytest_dstfuzz.agents.weights import METADATA, WeightsFile, check_shapes, read_weights
+from pytest_dstfuzz.agents.weights import WeightsFile, check_shapes, read_weights, write_weights
 from pytest_dstfuzz.config import VALIDITIES
-from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import write_bytes
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.perturb.engine import ORDERS
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
@@ -74,9 +70,6 @@ def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
 
     The same arguments give the same bytes. Weights (see `Policy`) are in 16 or 32 bits.
     """
-    for name, weight in weights.items():
-        if not np.isfinite(weight).all():
-            raise UserError(f"{name} holds numbers that are not finite: the training diverged")
     described = {
         "format": _FORMAT,
         "version": FORMAT_VERSION,
@@ -84,8 +77,7 @@ def save_policy(path: Path, weights: Weights, about: PolicyAbout) -> None:
         "features": _features(),
         "about": asdict(about),
     }
-    ready = {name: np.ascontiguousarray(weight) for name, weight in weights.items()}
-    write_bytes(path, save(ready, {METADATA: json.dumps(described)}))
+    write_weights(path, weights, described)
 
 
 def load_policy(path: str | Path) -> SavedPolicy:

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
-from safetensors.numpy import save
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.agents.features import Floats
 from pytest_dstfuzz.agents.scorer import HIDDEN, Scorer, shapes
-from pytest_dstfuzz.agents.weights import METADATA, check_shapes, read_weights
-from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.files import write_bytes
+from pytest_dstfuzz.agents.weights import check_shapes, read_weights, write_weights
 from pytest_dstfuzz.json_data import from_json
 
 #: Raised when the file, or what a feature means, changes.
@@ -59,12 +55,9 @@ def save_scorer(path: Path, weights: Mapping[str, Floats], about: ScorerAbout) -
         UserError: a weight is no number, or too large for 16 bits.
     """
     with np.errstate(over="ignore"):  # What is too large becomes infinite, and is refused.
-        ready = {name: np.ascontiguousarray(weight, np.float16) for name, weight in weights.items()}
-    for name, weight in ready.items():
-        if not np.isfinite(weight).all():
-            raise UserError(f"{name} holds numbers that are not finite: the training diverged")
+        halves = {name: weight.astype(np.float16) for name, weight in weights.items()}
     described = {"format": _FORMAT, "version": FORMAT_VERSION, "about": asdict(about)}
-    write_bytes(path, save(ready, {METADATA: json.dumps(described)}))
+    write_weights(path, halves, described)
 
 
 def load_scorer(path: str | Path) -> SavedScorer:

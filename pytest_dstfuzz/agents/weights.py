@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
 
 from pytest_dstfuzz.errors import UserError, nearest
-from pytest_dstfuzz.files import is_pickled
+from pytest_dstfuzz.files import is_pickled, write_bytes
 
 #: The only entry of metadata: safetensors writes several in an order that differs from run to run.
-METADATA: Final = "dstfuzz"
+_METADATA: Final = "dstfuzz"
 _PICKLE_NAMES: Final = (".pt", ".pth", ".pkl", ".pickle", ".ckpt")
 _DTYPES: Final = ("F16", "F32")
 
@@ -43,6 +45,23 @@ class WeightsFile(NamedTuple):
         return len(self.tensors[name]) if self.tensors[name].ndim else 0
 
 
+def write_weights(
+    path: Path, tensors: Mapping[str, npt.NDArray[Any]], described: Mapping[str, Any]
+) -> None:
+    """Write tensors and what the file says about itself; it is whole, or as it was before.
+
+    The same arguments give the same bytes.
+
+    Raises:
+        UserError: a tensor holds what is no finite number.
+    """
+    for name, tensor in tensors.items():
+        if not np.isfinite(tensor).all():
+            raise UserError(f"{name} holds numbers that are not finite: the training diverged")
+    ready = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    write_bytes(path, save(ready, {_METADATA: json.dumps(described)}))
+
+
 def read_weights(kind: str, path: Path, form: str, version: int, command: str) -> WeightsFile:
     """Read a file; it must say that it has the format ``form`` in this version.
 
@@ -54,7 +73,7 @@ def read_weights(kind: str, path: Path, form: str, version: int, command: str) -
     content = _content(kind, path)
     metadata, tensors = _tensors(kind, path, content)
     try:
-        described = json.loads(metadata.get(METADATA, "null"))
+        described = json.loads(metadata.get(_METADATA, "null"))
     except ValueError as error:
         raise _bad(kind, path, f"its metadata is not valid JSON ({error})") from error
     if not isinstance(described, dict) or described.get("format") != form:

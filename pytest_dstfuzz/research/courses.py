@@ -12,7 +12,6 @@ from pytest_dstfuzz.research.campaign_figures import CampaignFigures
 from pytest_dstfuzz.research.comparison import Comparison
 from pytest_dstfuzz.research.contenders import Contender
 from pytest_dstfuzz.research.growth import Growth
-from pytest_dstfuzz.search.bandit import is_bandit
 from pytest_dstfuzz.search.registry import search_by_name
 
 #: Most variants of a turn, as a multiple of the calls that are to be spent on one.
@@ -111,7 +110,8 @@ class Run(NamedTuple):
 
 
 def _plans_ahead(search: str) -> bool:
-    return is_bandit(search) or search_by_name(search, seed=0, k=1).by_density
+    found = search_by_name(search, seed=0, k=1)
+    return found.by_density or found.waits
 
 
 def _begin(course: Course) -> int:

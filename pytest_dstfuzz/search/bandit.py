@@ -102,7 +102,7 @@ class BanditTurn(TurnSearch):
         if number or draw:
             rng = task.stream(_NAME, self.search.seed, number, draw)
             spread = _NOISE * (1.0 + _GROWTH * len(attempts))
-            scores = single * np.exp(spread * rng.gumbel(size=len(single)))
+            scores = noisy(single, spread, rng)
         chosen, variant = compose(task, view, scores)
         if variant is None or chance_of_variant(single, chosen) < floor:
             return waiting(task)
@@ -112,10 +112,20 @@ class BanditTurn(TurnSearch):
         """Return how likely each candidate changes a slot that has not broken: [candidates]."""
         # Redraws ask for the same again.
         if self._known is None or self._known[0] != attempts:
-            chances = self.search.scorer.chances(self.view, attempts)
-            chances[broken_slots(self.view, attempts)] = 0.0
-            self._known = attempts, chance_of_any(chances)
+            self._known = attempts, chances_of_new(self.search.scorer, self.view, attempts)
         return self._known[1]
+
+
+def chances_of_new(scorer: Scorer, view: SlotView, attempts: Sequence[Tried]) -> Floats:
+    """Return how likely each candidate changes a slot that has not broken: [candidates]."""
+    chances = scorer.chances(view, attempts)
+    chances[broken_slots(view, attempts)] = 0.0
+    return chance_of_any(chances)
+
+
+def noisy(scores: Floats, spread: float, rng: np.random.Generator) -> Floats:
+    """Return scores times noise, so that attempts differ: [candidates]."""
+    return scores * np.exp(spread * rng.gumbel(size=len(scores)))
 
 
 def threshold(number: int, variants: int) -> float:

@@ -41,6 +41,15 @@ def check_output(folder: Path, *, resume: bool) -> None:
         raise UserError(
             f"{folder} holds a training run already: resume it, or choose another folder"
         )
+    make_folder(folder)
+
+
+def make_folder(folder: Path) -> None:
+    """Make the output folder of a training, if it is not there.
+
+    Raises:
+        UserError: it cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -8,10 +8,17 @@ from typing import Final
 import numpy as np
 
 from pytest_dstfuzz.agents.candidates import together
-from pytest_dstfuzz.agents.scorer import Scorer, chance_of_any
+from pytest_dstfuzz.agents.scorer import Scorer
 from pytest_dstfuzz.agents.slot_view import SlotView
 from pytest_dstfuzz.perturb.types import Variant
-from pytest_dstfuzz.search.bandit import attempts_of, broken_slots, compose, view_of, waiting
+from pytest_dstfuzz.search.bandit import (
+    attempts_of,
+    chances_of_new,
+    compose,
+    noisy,
+    view_of,
+    waiting,
+)
 from pytest_dstfuzz.search.protocol import (
     NO_ACTION,
     Feedback,
@@ -70,12 +77,8 @@ class ExploringTurn(TurnSearch):
         rng = task.stream(search.name, search.seed, number, draw)
         if search.scorer is None or rng.random() < search.share:
             return Proposal(self._by_chance(view, rng), NO_ACTION)
-        attempts = attempts_of(seen)
-        chances = search.scorer.chances(view, attempts)
-        chances[broken_slots(view, attempts)] = 0.0
-        single = chance_of_any(chances)
-        scores = single * np.exp(_NOISE * rng.gumbel(size=len(single)))
-        _, variant = compose(task, view, scores)
+        single = chances_of_new(search.scorer, view, attempts_of(seen))
+        _, variant = compose(task, view, noisy(single, _NOISE, rng))
         return waiting(task) if variant is None else Proposal(variant, NO_ACTION)
 
     def _by_chance(self, view: SlotView, rng: np.random.Generator) -> Variant:

@@ -27,6 +27,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.runs import make_folder
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.training.exploring import ExploringSearch
 from pytest_dstfuzz.training.right_dialogues import Say, joined
@@ -111,7 +112,7 @@ def train_bandit(run: ScorerRun, say: Say, tracker: Tracker | None = None) -> Sc
         tracker = tracker_for(settings, data)
     contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
     preflight(tracker, contexts, ontology=data.ontology)
-    _make_folder(run.output)
+    make_folder(run.output)
     training = _Learning(run, settings, data, tracker, say)
     try:
         ended_by = training.play()
@@ -202,10 +203,3 @@ class _Learning:
         )
         save_scorer(run.output / SCORER_FILE, weights, about)
         self._say(f"fitted to {self.attempts:,} attempts, loss {loss:.4f}")
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"cannot write to {folder}: {error.strerror}") from error

@@ -93,7 +93,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "_pytest": (),
     "xdist": (),
     "torch": (*NEURAL, "perturb/lexicon/word_sources", "training"),
-    "safetensors": (*NEURAL, "agents/checkpoint", "agents/scorer_file", "agents/weights"),
+    "safetensors": (*NEURAL, "agents/weights"),
     "transformers": ("perturb/lexicon/word_sources", "trackers/simpletod"),
     "tokenizers": ("trackers/simpletod",),
     "nltk": ("perturb/lexicon/word_sources",),
