@@ -1,0 +1,1 @@
+"""Builds the word lists that relations use; not in the wheel."""
