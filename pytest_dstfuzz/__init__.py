@@ -41,7 +41,7 @@ _HOMES = {
     "Feedback": "search.protocol",
     "register_search": "search.registry",
     "Relation": "relations.relation",
-    "Verdict": "relations.relation",
+    "Verdict": "relations.rewrite",
     "SlotChange": "dialogue.dialogues",
     "diff_states": "dialogue.dialogues",
     "register_relation": "relations.relation",

@@ -24,8 +24,8 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon as load_lexicon
 from pytest_dstfuzz.plugin.turn import DstReport as DstReport
 from pytest_dstfuzz.plugin.turn import DstTurn as DstTurn
 from pytest_dstfuzz.relations.relation import Relation as Relation
-from pytest_dstfuzz.relations.relation import Verdict as Verdict
 from pytest_dstfuzz.relations.relation import register_relation as register_relation
+from pytest_dstfuzz.relations.rewrite import Verdict as Verdict
 from pytest_dstfuzz.search.protocol import Feedback as Feedback
 from pytest_dstfuzz.search.protocol import Proposal as Proposal
 from pytest_dstfuzz.search.protocol import Search as Search

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, cast
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Failure, Move, Side
 
 #: What became of one generated variant. The first four were never run.
 VariantOutcome = Literal[
@@ -36,22 +37,36 @@ Cause = Literal["turn", "context", "both"]
 _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
     | {"log_probability", "weight", "noise", "earlier_system"}
+    | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedSlot:
-    """A slot whose value differs from the clean prediction; ``None`` = absent."""
+    """A slot whose value is not as expected; ``None`` = absent.
+
+    Of one that was to change and did not, ``before`` equals ``after``.
+    """
 
     slot: str
     before: str | None
     after: str | None
     #: It had changed the same way at an earlier turn of the same variant number.
     carried: bool = False
+    #: What it was to become; ``None`` = it was to stay.
+    expected: Admissible | None = None
 
     def __str__(self) -> str:
         return f"{self.slot}: {self.before or 'none'} -> {self.after or 'none'}"
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRound:
+    """What the system said (``""`` at the start of a dialogue), and the user's answer."""
+
+    system: str
+    user: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +174,16 @@ class VariantResult:
     #: Whether this context and its clean turn, asked once more, got the same answers again: a
     #: sample of those of a tracker that must be repeatable; ``None`` = not asked again.
     repeated: bool | None = None
+    #: Of a violation: how the relation is broken; ``None`` = ``changed``.
+    failure: Failure | None = None
+    #: What the rewrite is about, for people: ``restaurant-area: north -> south``.
+    about: str = ""
+    #: What was to become of the slots; all others, and all where there is none, were to stay.
+    expected: tuple[Delta, ...] = ()
+    #: Rounds that the relation repeated, moved, dropped or added.
+    moves: tuple[Move, ...] = ()
+    #: All that the tracker saw, where rounds moved; ``None`` = ``context`` and ``text`` say it.
+    exchanges: tuple[SeenRound, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -206,6 +231,9 @@ class TurnResult:
     repeat_calls: int = 0
     #: ``None`` in profiles without a noise model.
     noise: TurnNoise | None = None
+    #: Name of the relation, and whether the state was to stay or to follow.
+    relation: str = "metamorphic"
+    side: Side = "should-not-change"
     #: By number; none where the turn is skipped or the relation inapplicable.
     variants: tuple[VariantResult, ...]
 

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, get_args
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet, SlotChange, diff_states
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.relations.rewrite import (
+    Begun,
+    BySearch,
+    Inapplicable,
+    Side,
+    Unit,
+    Verdict,
+    VerdictKind,
+)
+from pytest_dstfuzz.relations.scene import Scene
 
-#: ``improved`` = the clean prediction was wrong by the label and the perturbed one is right;
-#: ``inapplicable`` = the relation says nothing about this turn.
-VerdictKind = Literal["held", "violation", "improved", "inapplicable"]
 _KINDS: Final = get_args(VerdictKind)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a relation says about a pair of predictions.
-
-    Provisional: a relation between richer answers than belief states may say more.
-    """
-
-    kind: VerdictKind
-    #: Slots that differ between the two predictions, sorted; also of an improvement. A violation
-    #: has at least one.
-    changes: tuple[SlotChange, ...] = ()
-
-
 class Relation(Protocol):
-    """What must hold between the predictions on a clean turn and on a variant of it.
+    """What must hold between the predictions on a clean turn and on a rewrite of it.
 
-    A class that inherits from it writes ``name`` and ``judge``, and the rest where it is to be
-    otherwise. Its answers must depend on the arguments alone. Provisional, as `Verdict` is.
+    A class that inherits from it writes ``name`` and either ``judge``, where the search is to edit
+    the turns, or ``begin``, where it edits them itself (``edits = "own"``); and the rest where it
+    is to be otherwise. Its answers must depend on the arguments alone, and it never asks the
+    tracker. Provisional, as `Verdict` is.
     """
 
     @property
@@ -42,20 +37,70 @@ class Relation(Protocol):
         """The name that the option ``relation`` takes, and that reports show."""
 
     @property
+    def expects(self) -> str:
+        """What it expects, in one sentence for people: ``the slot takes the new value``."""
+        return "the state stays as it is"
+
+    @property
+    def source(self) -> str:
+        """Where its word lists come from, and their licence; empty where it has none."""
+        return ""
+
+    @property
+    def edits(self) -> Literal["search", "own"]:
+        """Whether the search edits the turns, or the relation itself."""
+        return "search"
+
+    @property
+    def side(self) -> Side:
+        """Whether the state is to stay or to follow."""
+        return "should-not-change"
+
+    @property
+    def unit(self) -> Unit:
+        """Whether it edits turns or whole dialogues."""
+        return "turn"
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether it wants to know what its earlier rewrites of a turn showed."""
+        return False
+
+    @property
     def needs_labels(self) -> bool:
         """Whether it can say nothing about data without labels."""
         return False
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it says nothing about a turn, in the order in which it looks.
+
+        Where several slots are looked at, the turn is counted with the last of their reasons.
+        """
+        return (self.inapplicable,)
 
     @property
     def inapplicable(self) -> str:
         """Why it says nothing about a turn to which it does not apply, for reports."""
         return "the relation says nothing about this turn"
 
+    def impossible(self, data: DialogueSet) -> str:  # noqa: ARG002 - for others
+        """Say why no turn of the data can satisfy it, whatever the tracker; ``""`` = some may."""
+        return ""
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return what it makes of a turn.
+
+        By default the search edits the turn, where `applies` says so, and `judge` judges.
+        """
+        if not self.applies(scene.now, scene.turn.state):
+            return Inapplicable(self.inapplicable)
+        return BySearch(self.judge)
+
     def applies(self, clean: BeliefState, label: BeliefState | None) -> bool:  # noqa: ARG002 - for others
         """Whether it says anything about a turn with this clean prediction."""
         return True
 
-    @abstractmethod
     def judge(
         self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
     ) -> Verdict:
@@ -66,6 +111,7 @@ class Relation(Protocol):
             perturbed: prediction on the variant in the context it is seen in.
             label: the right belief state; ``None`` where the data has none.
         """
+        raise NotImplementedError(f"the relation {self.name!r} edits by itself")
 
 
 class Metamorphic(Relation):

@@ -33,7 +33,7 @@ _TOPIC: Final = frozenset({"about"})
 _ALIKE: Final = 0.88
 
 
-class Scene(NamedTuple):
+class BrokenScene(NamedTuple):
     """A violation and the dialogue that it stands in."""
 
     edited: Edited
@@ -45,7 +45,7 @@ class Scene(NamedTuple):
     last: str  #: What the user said in the turn that was answered.
 
     @classmethod
-    def of(cls, turn: TurnResult, variant: VariantResult) -> Scene:
+    def of(cls, turn: TurnResult, variant: VariantResult) -> BrokenScene:
         """Return what is known about a violation of a turn."""
         edited, plain = blamed(turn, variant), variant.plain
         edits = {earlier.turn_index: earlier.edits for earlier in plain.context_edits}
@@ -80,7 +80,7 @@ class Traits(NamedTuple):
     same: bool  #: Whether the user points to another value by the slot's name: ``the same day``.
 
 
-def traits_of(change: ChangedSlot, scene: Scene) -> Traits:
+def traits_of(change: ChangedSlot, scene: BrokenScene) -> Traits:
     """Return what tells the change of a slot from others."""
     before, after = change.before, change.after
     values = [value for value in (before, after) if value is not None]
@@ -160,7 +160,7 @@ def family_of(change: ChangedSlot) -> str:
     return "name" if long or "name" in names else "choice"
 
 
-def _hits_cue(change: ChangedSlot, family: str, values: Sequence[str], scene: Scene) -> bool:
+def _hits_cue(change: ChangedSlot, family: str, values: Sequence[str], scene: BrokenScene) -> bool:
     """Say whether an edited word names the slot, or says beside its value what that is for."""
     clean = word_list(scene.edited.clean)
     names = names_of(change.slot)
@@ -195,7 +195,7 @@ def _is_name(word: str, names: Sequence[str]) -> bool:
     return canonical(word) in map(canonical, names)
 
 
-def _points(change: ChangedSlot, scene: Scene) -> bool:
+def _points(change: ChangedSlot, scene: BrokenScene) -> bool:
     """Say whether the user says `same` of what the slot is called."""
     names = names_of(change.slot)
     for text in (scene.edited.clean, scene.last):
@@ -206,7 +206,7 @@ def _points(change: ChangedSlot, scene: Scene) -> bool:
     return False
 
 
-def _runs_on(value: str, scene: Scene) -> bool:
+def _runs_on(value: str, scene: BrokenScene) -> bool:
     """Say whether a value that nobody said has the name of a slot in its midst."""
     slots = [*scene.state, *(one.slot for one in scene.changed)]
     labels = {names[-1] for slot in slots if (names := names_of(slot))}

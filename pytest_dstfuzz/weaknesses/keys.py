@@ -10,7 +10,7 @@ import hashlib
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.weaknesses.changed import Scene, traits_of
+from pytest_dstfuzz.weaknesses.changed import BrokenScene, traits_of
 from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER, mechanism_of
 
 _DIGITS: Final = 6
@@ -42,10 +42,10 @@ class Reading(NamedTuple):
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
     """Return key, words and slot of a violation; they depend on it alone."""
-    return read_scene(Scene.of(turn, variant))
+    return read_scene(BrokenScene.of(turn, variant))
 
 
-def read_scene(scene: Scene) -> Reading:
+def read_scene(scene: BrokenScene) -> Reading:
     """Return the same of what is known about a violation."""
     name, number = mechanism_of([traits_of(change, scene) for change in scene.changed])
     slot = scene.changed[number].slot if scene.changed else ""

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from pytest_dstfuzz.campaign.results import ChangedSlot
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import word_list
-from pytest_dstfuzz.weaknesses.changed import Scene, domain_of
+from pytest_dstfuzz.weaknesses.changed import BrokenScene, domain_of
 from pytest_dstfuzz.weaknesses.edited import Edited
 from pytest_dstfuzz.weaknesses.keys import read_scene
 from pytest_dstfuzz.weaknesses.mentions import Mentions
@@ -41,7 +41,7 @@ def weakness_of(edits: int, said: Sequence[Heard], changed: Sequence[ChangedSlot
     user, system = (Mentions([each[place] for each in said]) for place in (1, 0))
     found = {
         read_scene(
-            Scene(
+            BrokenScene(
                 Edited(clean, seen, (edit,)),
                 Mentions([clean]),
                 user,

@@ -44,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "noise": BASE | {"dialogue"} | LEAVES,
     "perturb": BASE | {"dialogue", "noise"},
     "trackers": BASE | {"dialogue"},
-    "relations": BASE | {"dialogue"},
+    "relations": BASE | {"dialogue", "noise", "perturb"},
     "agents": BASE | {"dialogue", "perturb", "trackers.tracker", "relations"},
     "search": BASE | {"dialogue", "noise", "perturb", "trackers.tracker"},
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
@@ -94,7 +94,9 @@ FENCES: dict[str, tuple[str, ...]] = {
     "xdist": (),
     "torch": (*NEURAL, "perturb/lexicon/word_sources", "training"),
     "safetensors": (*NEURAL, "agents/weights"),
-    "transformers": ("perturb/lexicon/word_sources", "trackers/simpletod"),
+    "transformers": (
+        *("perturb/lexicon/word_sources", "trackers/simpletod", "relations/sources/generative"),
+    ),
     "tokenizers": ("trackers/simpletod",),
     "nltk": ("perturb/lexicon/word_sources",),
     "gensim": ("perturb/lexicon/word_sources", "trackers/trade"),
@@ -105,7 +107,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("trackers/web/server",),
     "numpy": (
         *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "research", "training"),
-        *("trackers", "gate", "noise"),
+        *("trackers", "gate", "noise", "relations"),
     ),
     "scipy": ("gate/statistics",),
     "jinja2": ("report/html", "trackers/chat"),

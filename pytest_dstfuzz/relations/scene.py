@@ -1,0 +1,212 @@
+"""What a relation gets to see of a turn: the dialogue, and what the tracker said to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+from pytest_dstfuzz.dialogue.dialogues import (
+    BeliefState,
+    Context,
+    Dialogue,
+    DialogueSet,
+    Exchange,
+    Turn,
+    diff_states,
+)
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.perturb.words import Parts, take_apart
+from pytest_dstfuzz.relations.rewrite import Delta, Expected, Rewrite
+from pytest_dstfuzz.seeding import stream
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from pytest_dstfuzz.perturb.draft import Mask
+    from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+    from pytest_dstfuzz.perturb.locks import Locks
+
+_Found = TypeVar("_Found")
+
+
+class Replacement(NamedTuple):
+    """``after`` in the place of ``text[start:end]`` of the clean utterance."""
+
+    start: int
+    end: int
+    after: str
+    #: The relation's kind of edit, for reports.
+    operator: str
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """One turn of a dialogue, with the states before and after it.
+
+    The states are the tracker's answers to the clean contexts. Where they are the labels instead, a
+    relation says what it would do for a tracker without a fault.
+    """
+
+    #: Name of the relation that is asked.
+    relation: str
+    dialogue: Dialogue
+    #: The turn; the last one where the relation edits whole dialogues.
+    index: int
+    #: After each turn, up to ``index`` at least; ``None`` = the tracker failed there, or there is
+    #: no label. A relation that edits by itself is asked only where all are known.
+    states: tuple[BeliefState | None, ...]
+    data: DialogueSet
+    #: Says which words carry the slots.
+    guards: Locks
+    lexicon: Lexicon
+    #: Random numbers that are the relation's own at this turn, the same in every process.
+    rng: np.random.Generator
+    #: See `once`; shared by the scenes of a run.
+    kept: dict[object, object] = field(default_factory=dict)
+
+    @property
+    def turn(self) -> Turn:
+        """The turn, with its label if it has one."""
+        return self.dialogue.turns[self.index]
+
+    @cached_property
+    def context(self) -> Context:
+        """The clean context of the turn."""
+        return self.dialogue.context(self.index)
+
+    def state(self, index: int) -> BeliefState:
+        """Return the state after a turn; empty before the first one (index -1)."""
+        found = self.states[index] if index >= 0 else BeliefState()
+        if found is None:
+            raise ValueError(f"there is no state of turn {index} of {self.dialogue.id!r}")
+        return found
+
+    @property
+    def before(self) -> BeliefState:
+        """The state before the turn."""
+        return self.state(self.index - 1)
+
+    @property
+    def now(self) -> BeliefState:
+        """The state after the turn."""
+        return self.state(self.index)
+
+    @cached_property
+    def given(self) -> tuple[str, ...]:
+        """The slots whose values the turn gave or changed, sorted."""
+        changes = diff_states(self.before, self.now)
+        return tuple(change.slot for change in changes if change.after is not None)
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The words of the utterance, and what is between them."""
+        return take_apart(self.turn.user)
+
+    @cached_property
+    def guarded(self) -> Mask:
+        """What guards the words of the utterance, word by word as in `parts`."""
+        values = locked_values(self.data, self.turn, self.states[self.index])
+        return self.guards.mask(self.turn.user, self.parts, values, self.turn.system)
+
+    def once(self, build: Callable[[DialogueSet], _Found]) -> _Found:
+        """Return what ``build`` makes of the data, which is done once a run."""
+        if build not in self.kept:
+            self.kept[build] = build(self.data)
+        return cast("_Found", self.kept[build])
+
+    def edits(self, replacements: Iterable[Replacement]) -> tuple[Edit, ...]:
+        """Return replacements in the clean utterance as edits, the last place first.
+
+        Raises:
+            ValueError: two of them overlap, or one is outside of the utterance.
+        """
+        edits: list[Edit] = []
+        limit = len(self.turn.user)
+        for one in sorted(replacements, reverse=True):
+            if not 0 <= one.start <= one.end <= limit:
+                raise ValueError(f"{one} overlaps with another one, or is outside of the utterance")
+            limit = one.start
+            before = self.turn.user[one.start : one.end]
+            edits.append(Edit(self.relation, one.operator, one.start, one.end, before, one.after))
+        return tuple(edits)
+
+    def said(self, user: str) -> Context:
+        """Return the clean context with another newest utterance of the user."""
+        *earlier, last = self.context.exchanges
+        return Context((*earlier, Exchange(last.system, user)))
+
+    def rewrite(
+        self,
+        replacements: Iterable[Replacement],
+        deltas: Iterable[Delta] = (),
+        *,
+        about: str = "",
+        separable: bool = False,
+    ) -> Rewrite:
+        """Return a rewrite of the utterance of the turn in its clean context.
+
+        Args:
+            replacements: what is put into it, in any order.
+            deltas: what is to become of the slots, in any order; none = the state is to stay.
+            about: says it for people; that of the deltas where nothing is given.
+            separable: see `Rewrite`.
+
+        Raises:
+            ValueError: as `edits`, and as `Expected`.
+        """
+        edits = self.edits(replacements)
+        user = self.turn.user
+        for edit in edits:
+            user = user[: edit.start] + edit.after + user[edit.end :]
+        expected = Expected(tuple(sorted(deltas, key=lambda delta: delta.slot)))
+        return Rewrite(
+            seen=self.said(user),
+            reference=self.context,
+            expected=expected,
+            edits=edits,
+            about=about or ", ".join(map(str, expected.deltas)),
+            separable=separable,
+        )
+
+
+class Scenes:
+    """Makes the scenes of a run: what they share is built once."""
+
+    def __init__(self, data: DialogueSet, lexicon: Lexicon, guards: Locks, seed: int) -> None:
+        """Keep what all scenes share; ``seed`` is that of the campaign."""
+        self._shared = data, guards, lexicon
+        self._seed = seed
+        self._kept: dict[object, object] = {}
+
+    def of(
+        self,
+        relation: str,
+        dialogue: Dialogue,
+        index: int,
+        states: Iterable[BeliefState | None],
+    ) -> Scene:
+        """Return the scene of a turn for the relation of a name; for ``states`` see `Scene`."""
+        data, guards, lexicon = self._shared
+        rng = stream(self._seed, "relation", relation, dialogue.id, index)
+        found = tuple(states)
+        return Scene(relation, dialogue, index, found, data, guards, lexicon, rng, self._kept)
+
+    def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
+        """Return the scene of a turn where the labels stand for the tracker's answers."""
+        return self.of(relation, dialogue, index, (turn.state for turn in dialogue.turns))
+
+
+def locked_values(data: DialogueSet, turn: Turn, state: BeliefState | None) -> tuple[str, ...]:
+    """Return the slot values that no edit of this turn may touch, sorted, each once.
+
+    The label's; where the data has no labels or no ontology, also those which the
+    tracker itself predicts for the clean turn (``state``), and those that it predicts for slots
+    of which the ontology, if not complete, knows nothing.
+    """
+    values = set() if turn.state is None else set(turn.state.values())
+    if state is not None:
+        known = {} if turn.state is None or data.ontology is None else data.ontology.values
+        values.update(value for slot, value in state.items() if slot not in known)
+    return tuple(sorted(values))
