@@ -153,6 +153,7 @@ class Recording:
 
     def __init__(self, search: Search) -> None:
         self.name, self.order, self.adaptive = search.name, search.order, search.adaptive
+        self.associates = search.associates
         self.by_density, self.waits = search.by_density, search.waits
         self.context_variant = search.context_variant
         self._begin = search.turn

@@ -12,11 +12,8 @@ from pytest_dstfuzz.perturb.action import ActionSpace
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures, TurnFigures, Violation
 from pytest_dstfuzz.research.formatting import Columns, csv_number, rate_columns
 from pytest_dstfuzz.research.resampling import Rate, Resamples, Tally
-from pytest_dstfuzz.search.hill_climb import DIALTEST, GREEDY
 from pytest_dstfuzz.search.registry import search_by_name
 
-#: Searches that make one edit after the other and have no number of transformations.
-WITHOUT_K: Final = (GREEDY.name, DIALTEST.name)
 AGENT: Final = "agent"
 _SPACE: Final = ActionSpace()
 
@@ -27,10 +24,11 @@ class Contender:
 
     label: str
     searches: tuple[str, ...]  #: As the option ``search`` takes them.
+    associates: bool = True  #: See `Search.associates`.
 
     def ks(self, ks: Sequence[int]) -> tuple[int, ...]:
         """Return the numbers of transformations at which it differs."""
-        return tuple(ks[:1] if self.label in WITHOUT_K else ks)
+        return tuple(ks if self.associates else ks[:1])
 
     def runs(self, seeds: Sequence[int]) -> list[tuple[str, int]]:
         """Return search and seed of each run: every search and every seed at least once."""
@@ -45,14 +43,18 @@ def parse_contenders(text: str) -> tuple[Contender, ...]:
     the agent. Each search is made once, so that a mistake shows before anything is run.
     """
     found: dict[str, list[str]] = {}
+    associate: dict[str, bool] = {}
     for part in filter(None, (item.strip() for item in text.split(","))):
         label, equals, search = part.rpartition("=")
-        search_by_name(search, seed=0, k=1)
+        made = search_by_name(search, seed=0, k=1)
         name = label if equals else search.partition(":")[0]
         found.setdefault(name, []).append(search)
+        associate[name] = associate.get(name, False) or made.associates
     if not found:
         raise ValueError("names no search")
-    return tuple(Contender(label, tuple(searches)) for label, searches in found.items())
+    return tuple(
+        Contender(label, tuple(searches), associate[label]) for label, searches in found.items()
+    )
 
 
 def subject_of(contenders: Sequence[Contender]) -> Contender:

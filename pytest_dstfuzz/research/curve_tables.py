@@ -8,7 +8,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import PROFILES
-from pytest_dstfuzz.research.contenders import mean
+from pytest_dstfuzz.research.contenders import Contender, mean
 from pytest_dstfuzz.research.courses import WAYS, Course, Run
 from pytest_dstfuzz.research.equal_calls import (
     Curves,
@@ -42,7 +42,7 @@ _MOST: Final = 8
 class Point(NamedTuple):
     """One point of the curve of one run."""
 
-    label: str
+    contender: Contender
     course: Course
     run: Run
     calls_a_turn: int
@@ -58,10 +58,10 @@ def _found_cell(measure: str, point: Point) -> str:
 
 #: Columns of ``curves.csv``: a line a search, training and number of calls.
 COLUMNS: Columns = {
-    "search": lambda point: point.label,
+    "search": lambda point: point.contender.label,
     "training": lambda point: point.course.search,
     "seed": lambda point: point.course.seed,
-    "k": lambda point: point.course.k,
+    "k": lambda point: point.course.k if point.contender.associates else "",
     "until_broken": lambda point: yes_no(point.course.until_broken),
     "variants": lambda point: point.run.variants,
     "budget": lambda point: point.course.budget,
@@ -105,7 +105,7 @@ def _points(curves: Curves) -> Iterable[Point]:
         for course in courses if courses[0].budget == budget else []:
             for one in calls:
                 if one <= budget:
-                    yield Point(item.label, course, curves.runs[course], one)
+                    yield Point(item, course, curves.runs[course], one)
 
 
 def _markdown(curves: Curves) -> str:
@@ -171,7 +171,8 @@ def _headline(curves: Curves, budget: int, measure: str) -> list[str]:
     for line in curves.lines:
         if (line.budget, line.measure) == (budget, measure):
             side = line.side
-            row = [side.contender.label, str(curves.courses.k(side.contender))]
+            item = side.contender
+            row = [item.label, str(curves.courses.k(item)) if item.associates else NONE]
             row += [WAYS[side.until_broken], f"{side.spent:.1f}", _cell(measure, side.found)]
             rows.append([*row, *[number(line.ratio, 2) if line.ratio else ""] * compared])
     return markdown_table([*head, *[f"{curves.subject.label} / search"] * compared], rows)
@@ -277,7 +278,7 @@ def _curves(curves: Curves) -> list[str]:
     """Return the means over runs, each search whole and until broken."""
     points: dict[tuple[str, bool, int], list[Point]] = {}
     for point in _points(curves):
-        key = (point.label, point.course.until_broken, point.calls_a_turn)
+        key = (point.contender.label, point.course.until_broken, point.calls_a_turn)
         if point.course.budget == max(curves.config.budgets):
             points.setdefault(key, []).append(point)
     names = ("calls", *curves.measures)

@@ -24,7 +24,6 @@ from pytest_dstfuzz.research.contenders import (
     AGENT,
     COUNT_COLUMNS,
     RATE_COLUMNS,
-    WITHOUT_K,
     Contender,
     MeanFigures,
     inertia_share,
@@ -73,7 +72,7 @@ class Rq2Config:
     def compared(self) -> tuple[Contender, ...]:
         """The contenders, and random sampling where it is none of them."""
         for item in self.contenders:
-            if item.label in WITHOUT_K:
+            if not item.associates:
                 raise UserError(
                     f"rq2 goes over the number of transformations, which {item.label!r} does not "
                     "have: compare it with rq3"

@@ -35,7 +35,6 @@ from pytest_dstfuzz.research.comparison import Comparison, Contest
 from pytest_dstfuzz.research.contenders import (
     COUNT_COLUMNS,
     RATE_COLUMNS,
-    WITHOUT_K,
     Against,
     Contender,
     MeanFigures,
@@ -152,7 +151,7 @@ def run_rq3(ground: Comparison, config: Rq3Config) -> Rq3Table:
                 Rq3Row(
                     contest=contest,
                     label=item.label,
-                    k=None if item.label in WITHOUT_K else k,
+                    k=k if item.associates else None,
                     best=is_best,
                     means=MeanFigures.of(ground.resamples, found),
                     weaknesses=weaknesses_of(found),

@@ -64,6 +64,7 @@ class BanditSearch(Search):
 
     name = _NAME
     adaptive = waits = True
+    associates = False
     order = "distance"
 
     def __init__(self, scorer: Scorer, seed: int) -> None:

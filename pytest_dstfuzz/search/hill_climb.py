@@ -49,6 +49,7 @@ class HillClimbSearch(Search):
 
     name = ""
     adaptive = True
+    associates = False
 
     def __init__(self, rules: HillClimb, seed: int) -> None:
         self.name = rules.name

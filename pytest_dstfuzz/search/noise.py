@@ -46,6 +46,7 @@ class NoiseSearch(Search):
 
     name = "noise"
     by_density = True
+    associates = False
 
     def __init__(self, seed: int, k: int) -> None:  # noqa: ARG002 - as many edits as people make
         self.seed = seed

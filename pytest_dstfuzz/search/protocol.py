@@ -124,6 +124,11 @@ class Search(Protocol):
         return False
 
     @property
+    def associates(self) -> bool:
+        """Whether the option ``transformations`` says how many it associates in a variant."""
+        return True
+
+    @property
     def by_density(self) -> bool:
         """Whether its proposals have weights, by which failures of users are estimated.
 

@@ -84,6 +84,7 @@ class CheckedSearch(Search):
 
     name = order = ""
     adaptive = by_density = waits = False
+    associates = True
 
     def __init__(self, search: Any, where: str) -> None:
         answer = "an object with propose(number, draw, seen)"
@@ -92,6 +93,7 @@ class CheckedSearch(Search):
         self.name = str(search.name)
         self.order = str(getattr(search, "order", super().order))
         self.adaptive = bool(getattr(search, "adaptive", super().adaptive))
+        self.associates = bool(getattr(search, "associates", super().associates))
         self.by_density = bool(getattr(search, "by_density", super().by_density))
         self.waits = bool(getattr(search, "waits", super().waits))
         if self.order not in ORDERS:

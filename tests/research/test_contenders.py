@@ -44,7 +44,7 @@ TWO = Resamples(["a", "b"], seed=0)
 def test_labels_and_what_stands_for_one() -> None:
     assert parse_contenders("random, greedy,own=random,own=near-value,random") == (
         Contender("random", ("random", "random")),
-        Contender("greedy", ("greedy",)),
+        Contender("greedy", ("greedy",), associates=False),
         Contender("own", ("random", "near-value")),
     )
 
@@ -70,8 +70,11 @@ def test_every_policy_and_every_seed_has_a_run() -> None:
 
 
 def test_some_searches_have_no_number_of_transformations() -> None:
-    assert Contender("greedy", ("greedy",)).ks((2, 3)) == (2,)
-    assert Contender("random", ("random",)).ks((2, 3)) == (2, 3)
+    named = parse_contenders("greedy,dialtest,noise,bandit,random,near-value,agent")
+    assert [one.label for one in named if one.ks((2, 3)) == (2,)] == [
+        *("greedy", "dialtest", "noise", "bandit")
+    ]
+    assert all(one.ks((2, 3)) == (2, 3) for one in named if one.associates)
 
 
 def test_the_agent_is_compared_or_else_the_last() -> None:
