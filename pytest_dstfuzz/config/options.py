@@ -177,9 +177,10 @@ _VARIANT = (
     ),
     _decides(
         "relation",
-        _NAME,
-        "metamorphic (prediction stays as on the clean turn; default), gold (a right "
-        "prediction stays right), or one of a package or of your suite",
+        Value(parsers.relations, "NAME,...", separator=","),
+        "what must hold, one or several: metamorphic (prediction stays as on the clean turn; "
+        "default), gold (a right prediction stays right), value-swap, negation and others (what "
+        "must change: dstfuzz relations lists all), one of a package or of your suite",
     ),
     Option(
         "shrink",

@@ -129,6 +129,14 @@ def names(value: str) -> tuple[str, ...]:
     return found
 
 
+def relations(value: str) -> str:
+    """Take names of relations with commas between them; the result has no blanks."""
+    found = names(value)
+    if twice := [name for place, name in enumerate(found) if name in found[:place]]:
+        raise ValueError(f"names {twice[0]!r} twice")
+    return ",".join(found)
+
+
 def noise_models(value: str) -> tuple[str, ...]:
     """Take names of noise models with commas between them, each with a weight or without."""
     found = names(value)

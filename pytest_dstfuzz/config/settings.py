@@ -242,7 +242,7 @@ def python_value(name: str, value: object) -> Any:
         return None
     if isinstance(value, Address):
         return value
-    if value == () and item.value.separator:
+    if value == () and isinstance(Settings().option(name), tuple):
         return ()
     if isinstance(value, Mapping) and name == "tracker":
         pairs = ((key, part if isinstance(part, list) else [part]) for key, part in value.items())

@@ -88,7 +88,9 @@ class SessionCampaigns:
         self._listener = listener
         self._origins = Origins()
         #: What the fixtures of tests gave.
-        self.fixtures = FixtureValues(self._origins)
+        self.fixtures = FixtureValues(
+            self._origins, context.settings.variant.relation
+        )
         #: What the selected tests are about, and where their trackers come from.
         self._params: list[tuple[TurnParam, str]] = []
         #: By settings and origin: dialogue id -> dialogue, last turn that a test asks for.
@@ -142,20 +144,20 @@ class SessionCampaigns:
         words, variant = key.lexicon.fingerprint, key.effective.variant
         search, relation = variant.search, variant.relation
         own = own_settings(param.settings, self._context.settings)
-        others = own if relation == param.settings.variant.relation else f"{own} {relation}"
+        # Without the relation that was the only one once: groups of older baselines go by it.
+        tested = "" if relation == "metamorphic" else f" relation={relation}"
         shipped = is_trained(search) and not key.search_id
-        chosen = {"search": search, "relation": relation}
         # What the trackers of this process cost is known here, where it is the one that reports.
         worker = self._context.worker.get("workerid", "")
         return Found(
-            key=f"{key.origin} {others} {search} {words}",
+            key=f"{key.origin} {own} {search} {words}{tested}",
             result=result,
             lexicon=words,
             policy=self._policy(search) if shipped else ("", ""),
             planned=self.planned,
             own=own,
             relation=relation,
-            chosen={name: one for name, one in chosen.items() if name not in param.marked},
+            chosen={} if "search" in param.marked else {"search": search},
             worker=worker,
             facts=self._pool.facts() if worker else None,
         )
@@ -179,7 +181,10 @@ class SessionCampaigns:
     def agent(self, model: object, search: object, lexicon: Lexicon) -> DstAgent:
         """Return what the fixture ``dst_agent`` gives to a test."""
         name = search if isinstance(search, str) and is_agent(search) else AgentSearch.name
-        settings = self._context.settings.replace_options(search=name, redraws=REDRAWS)
+        # What a search may do is the same under all relations that leave the edits to it.
+        settings = self._context.settings.replace_options(
+            search=name, redraws=REDRAWS, relation="metamorphic"
+        )
         spec = CampaignSpec.of(settings.variant, self._context.data, lexicon)
         return DstAgent(spec, self._pool.predictor(model))
 

@@ -19,6 +19,8 @@ from pytest_dstfuzz.dialogue.sampling import sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.plugin.options import given_options, read_settings
+from pytest_dstfuzz.plugin.relations import each_of, relations_of
+from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 
 
@@ -83,6 +85,10 @@ class RunContext:
             self.model_on_command_line or any(others)
         )
 
+    def relations(self, settings: Settings) -> tuple[Relation, ...]:
+        """Return the relations that some settings name, in their order."""
+        return relations_of(settings)
+
     def turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
         """Return the turns that are drawn with some settings, dialogue by dialogue."""
         wanted = settings.data
@@ -104,7 +110,8 @@ class RunContext:
         """Refuse settings that contradict the data."""
         if settings not in self._checked:
             self.turns(settings)
-            CampaignSpec.of(settings.variant, self.data, self.lexicon)
+            for one in each_of(settings, self.relations(settings)):
+                CampaignSpec.of(one.settings.variant, self.data, self.lexicon)
             self._checked.add(settings)
 
     @cached_property

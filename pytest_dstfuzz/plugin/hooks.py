@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,10 +23,10 @@ from pytest_dstfuzz.plugin.gate import SessionGate
 from pytest_dstfuzz.plugin.items import (
     TurnParam,
     make_selectable,
-    own_items,
     parametrise,
     place_of,
     properties,
+    suite_items,
 )
 from pytest_dstfuzz.plugin.outputs import check_outputs
 from pytest_dstfuzz.plugin.regressions import RegressionCorpus
@@ -75,7 +76,7 @@ class SessionHooks:
     def add_items(self, session: pytest.Session, items: list[pytest.Item], *, suite: bool) -> None:
         """Add the built-in suite where it is wanted, and the regressions."""
         if suite:
-            items.extend(own_items(session))
+            items.extend(suite_items(session, self.context))
         make_selectable(items)
         self._regressions.collect(session, items)
         if self.context.mistake is not None:
@@ -189,7 +190,8 @@ class SessionHooks:
             return result, key.effective
 
         about = (param.dialogue, param.turn_index, param.settings)
-        return DstTurn(item, *about, run, self._regressions.why_accepted)
+        refuse = partial(self._refusal, item)
+        return DstTurn(item, *about, run, self._regressions.why_accepted, refuse)
 
     def report(self) -> DstReport:
         """Return what the fixture ``dst_report`` gives to a test."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,9 +14,11 @@ from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.config import Settings, build_settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.plugin.context import RunContext
+from pytest_dstfuzz.plugin.relations import SIDES, each_of, turns_for
 from pytest_dstfuzz.plugin.selection import NODE, OWN_TESTS
 from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
 from pytest_dstfuzz.report.explain import keyword, unlike
+from pytest_dstfuzz.relations.rewrite import Side
 from pytest_dstfuzz.report.redact import KEPT_BACK
 
 
@@ -28,8 +30,9 @@ class TurnParam(NamedTuple):
     marked: tuple[str, ...]
     dialogue: Dialogue
     turn_index: int
-    #: Readable id of the turn.
+    #: Readable id of the turn, and of the item: with the relation where several are told apart.
     turn_id: str
+    item_id: str
 
 
 def param_of(item: pytest.Item) -> TurnParam | None:
@@ -40,23 +43,31 @@ def param_of(item: pytest.Item) -> TurnParam | None:
 
 
 def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: RunContext) -> None:
-    """Make one item of a test for each turn that is sampled.
+    """Make one item of a test for each relation and each turn that is sampled.
 
     Where the session's own settings are wrong there are none; it ends when collection is over.
     """
-    settings, turns = context.settings, []
+    settings, params = context.settings, []
     if context.mistake is None:
         if values:
             settings = build_settings(values, settings)
             context.check(settings)
-        turns = context.turns(settings)
-    marked = tuple(sorted(values))
-    params = [
-        TurnParam(settings, marked, *turn, turn_id(context.data, turn[0].id, turn[1]))
-        for turn in turns
-    ]
-    ids = [param.turn_id for param in params]
+        side = SIDES.get(metafunc.function.__name__) if is_own(metafunc.definition) else None
+        params = list(_params(settings, tuple(sorted(values)), side, context))
+    ids = [param.item_id for param in params]
     metafunc.parametrize("dst_turn", params, ids=ids, indirect=True)
+
+
+def _params(
+    settings: Settings, marked: tuple[str, ...], side: Side | None, context: RunContext
+) -> Iterator[TurnParam]:
+    """Yield what the items of a test are about; a ``side`` leaves out relations of the other."""
+    turns = context.turns(settings)
+    for one in each_of(settings, context.relations(settings)):
+        if side in (None, one.relation.side):
+            for dialogue, index in turns_for(one.relation, turns):
+                name = turn_id(context.data, dialogue.id, index)
+                yield TurnParam(one.settings, marked, dialogue, index, name, name + one.suffix)
 
 
 def make_selectable(items: Iterable[pytest.Item]) -> None:
@@ -81,13 +92,13 @@ def make_selectable(items: Iterable[pytest.Item]) -> None:
 def own_settings(settings: Settings, base: Settings) -> str:
     """Spell in what a test's settings differ from the session's, as its marker would.
 
-    Not the search: that is the one of the fixture ``dst_search``.
+    Not search and relation, which its fixtures may have given: they are told by themselves.
     """
     own, common = settings.options(), base.options()
     return ", ".join(
         f"{name}={list(value) if isinstance(value, tuple) else value!r}"
         for name, value in own.items()
-        if name != "search" and value != common[name]
+        if name not in ("search", "relation") and value != common[name]
     )
 
 
@@ -115,7 +126,7 @@ def place_of(item: pytest.Item) -> tuple[str, int] | None:
     """
     file, line, _ = item.location
     path = item.config.rootpath / file
-    if line is None or not path.is_file() or item.nodeid.startswith(f"{NODE}::"):
+    if line is None or not path.is_file() or is_own(item):
         return None
     root = Path(os.environ.get("GITHUB_WORKSPACE") or item.config.invocation_params.dir)
     shown = path.relative_to(root) if path.is_relative_to(root) else path
@@ -124,25 +135,53 @@ def place_of(item: pytest.Item) -> tuple[str, int] | None:
 
 def test_belief_state_survives(dst_turn: DstTurn) -> None:
     """What the user means is the same, so the predicted belief state must be."""
-    dst_turn.assert_unchanged()
+    # A fixture may give a relation of either side.
+    dst_turn.assert_holds()
+
+
+def test_belief_state_follows(dst_turn: DstTurn) -> None:
+    """What the user means has changed, so the predicted belief state must change, and how."""
+    dst_turn.assert_holds()
 
 
 class OwnModule(pytest.Module):
     """A module of the plugin as a collector, whatever names the user's configuration gives."""
 
+    #: Names of those of its tests that are wanted.
+    wanted: Collection[str] = OWN_TESTS
+
     def funcnamefilter(self, name: str) -> bool:
         """Take the tests that the plugin has, also where ``python_functions`` was changed."""
-        return name in OWN_TESTS
+        return name in self.wanted
 
     def classnamefilter(self, name: str) -> bool:  # noqa: ARG002  # there is no test class
         """Take no class."""
         return False
 
 
-def own_items(session: pytest.Session, file: str = __file__) -> Iterator[pytest.Item]:
-    """Collect the tests in a module of the plugin: by default the built-in suite.
+def own_items(
+    session: pytest.Session, file: str = __file__, wanted: Collection[str] = OWN_TESTS
+) -> Iterator[pytest.Item]:
+    """Collect tests in a module of the plugin: by default the built-in suite.
 
     Their ids begin with the same word on every machine.
     """
     module = OwnModule.from_parent(session, path=Path(file), name=NODE, nodeid=NODE)
+    module.wanted = wanted
     return session.genitems(module)
+
+
+def suite_items(session: pytest.Session, context: RunContext) -> Iterator[pytest.Item]:
+    """Collect the built-in suite: a test for each side that the relations of the run have.
+
+    It survives where the settings are wrong: the session ends when collection is over.
+    """
+    sides = {"should-not-change"}
+    if context.mistake is None:
+        sides = {relation.side for relation in context.relations(context.settings)}
+    return own_items(session, wanted=[name for name, side in SIDES.items() if side in sides])
+
+
+def is_own(node: pytest.Item | pytest.Collector) -> bool:
+    """Whether a test is one that the plugin adds."""
+    return node.nodeid.startswith(f"{NODE}::")

@@ -15,8 +15,9 @@ import pytest
 from pytest_dstfuzz.config import Settings, check_variant
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.plugin.items import TurnParam, param_of
+from pytest_dstfuzz.plugin.items import TurnParam, is_own, param_of
 from pytest_dstfuzz.plugin.options import spelled
+from pytest_dstfuzz.plugin.relations import PARTED, SIDES
 from pytest_dstfuzz.relations.relation import as_relation
 from pytest_dstfuzz.search.registry import as_search
 from pytest_dstfuzz.trackers.validation import describe
@@ -66,8 +67,10 @@ class Origins:
 class FixtureValues:
     """What the fixtures of a session gave, checked; each fixture gives one thing."""
 
-    def __init__(self, origins: Origins) -> None:
+    def __init__(self, origins: Origins, relations: str) -> None:
+        """Keep what tests share; ``relations`` are those that the session names."""
         self._origins = origins
+        self._relations = relations
         #: By origin and name of a fixture: what it made first.
         self._made: dict[tuple[str, str], object] = {}
         #: By ``id()``: a search or a relation, and the same with its answers checked.
@@ -98,8 +101,10 @@ class FixtureValues:
         origin = self._origins.of(item)
         given = {"dst_model": model, "dst_lexicon": lexicon}
         ids = {"search": 0, "relation": 0}
+        self._refuse_for_several(item, param, chosen.get("relation"))
         for name, value in chosen.items():
-            if name in param.marked:
+            # The fixture of the plugin gives what the session names, of which each item has one.
+            if name in param.marked or (name == "relation" and value == self._relations):
                 continue
             known: Any = value
             if not isinstance(value, str):
@@ -119,6 +124,16 @@ class FixtureValues:
             # The value is kept with it: a new one could be given the same id otherwise.
             self._given[id(value)] = value, found
         return self._given[id(value)][1]
+
+    def _refuse_for_several(self, item: pytest.Item, param: TurnParam, given: object) -> None:
+        """Refuse a fixture that gives one relation to tests that were made for several."""
+        names = self._relations.split(PARTED)
+        if "relation" not in param.marked and given != self._relations and names[1:]:
+            raise UserError(
+                f"the fixture dst_relation gives one relation to {item.name}, and several are "
+                f"named: --dst-relation={self._relations}. Name one, or write "
+                "@pytest.mark.dst(relation=...) at the test in place of the fixture"
+            )
 
     def _refuse_another(self, item: pytest.Item, origin: str, fixture: str, value: object) -> None:
         """Refuse a fixture that makes anew what a session shares.
@@ -146,9 +161,14 @@ def brings_its_own(item: pytest.Item, fixture: str) -> bool:
 
 
 def _name(item: pytest.Item) -> str:
-    """Return the name of a test, whichever of its turns it is about."""
+    """Return the name of a test, whichever of its turns and relations it is about."""
     param = param_of(item)
-    return item.nodeid if param is None else item.nodeid.replace(param.turn_id, "")
+    name = item.nodeid if param is None else item.nodeid.replace(param.item_id, "")
+    # The built-in suite is one test, whichever sides its relations have.
+    first, *others = SIDES
+    for other in others if is_own(item) else ():
+        name = name.replace(f"::{other}[", f"::{first}[")
+    return name
 
 
 def _token(item: pytest.Item) -> Hashable:

@@ -12,6 +12,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts
 
 
@@ -36,7 +37,7 @@ class Found:
     own: str = ""
     #: Name of the relation that was tested.
     relation: str = ""
-    #: ``search``, ``relation`` -> the name that a fixture gave.
+    #: ``search`` -> the name that a fixture gave, where no marker did.
     chosen: Mapping[str, str] = field(default_factory=dict)
     #: The process, where it is a worker, and what its trackers cost so far.
     worker: str = ""
@@ -67,7 +68,7 @@ class ResultCollector:
         self.lexicons: set[str] = set()
         #: Fingerprints of the policies that chose what to change, and a note on each.
         self.policies: dict[str, str] = {}
-        #: ``search``, ``relation`` -> the names that fixtures gave.
+        #: ``search`` -> the names that fixtures gave.
         self.chosen: dict[str, set[str]] = {}
         #: What tells results apart -> name of the relation that was tested.
         self._relations: dict[str, str] = {}
@@ -137,10 +138,15 @@ class ResultCollector:
         return [(self._relations[key], result) for key, result in self._sorted(data)]
 
     def named(self, settings: Settings) -> Settings:
-        """Return settings that name the searches and relations that fixtures gave."""
+        """Return settings that name the searches that fixtures gave, and all tested relations."""
         names: dict[str, Any] = {
             setting: ", ".join(sorted(found)) for setting, found in self.chosen.items()
         }
+        if relations := set(self._relations.values()):
+            # Those that the session names in its order, and then those of markers and fixtures.
+            asked = settings.variant.relation.split(PARTED)
+            first = [name for name in asked if name in relations]
+            names["relation"] = PARTED.join([*first, *sorted(relations.difference(first))])
         return settings.replace_options(**names)
 
     def groups(self, data: DialogueSet) -> dict[str, tuple[TurnResult, ...]]:

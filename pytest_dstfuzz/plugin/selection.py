@@ -186,13 +186,17 @@ def _missing(node: str, known: Sequence[str]) -> str:
     guess = nearest(node, known)
     hint = f" Did you mean {guess}?" if guess else ""
     name = node.partition("::")[2].partition("[")[0]
-    why = OWN_TESTS.get(name, f"the tests that the plugin adds are {' and '.join(OWN_TESTS)}")
+    why = OWN_TESTS.get(name, f"the tests that the plugin adds are {', '.join(OWN_TESTS)}")
     return f"not found: {node}: {why}.{hint}"
 
 
+_NOT_DRAWN = (
+    "the turns and relations of these options do not have it (its run may have had another "
+    "--dst-data, --dst-split, --dst-turns, --dst-seed, --dst-domains or --dst-relation)"
+)
 #: Name of a test that the plugin adds -> why one of its ids may not be there.
 OWN_TESTS = {
-    "test_belief_state_survives": "the turns that are drawn with these options do not have it (its "
-    "run may have had another --dst-data, --dst-split, --dst-turns, --dst-seed or --dst-domains)",
+    "test_belief_state_survives": _NOT_DRAWN,
+    "test_belief_state_follows": _NOT_DRAWN,
     "regression": "no remembered violation of this data has that id",
 }

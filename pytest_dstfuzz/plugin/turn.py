@@ -18,8 +18,10 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.plugin.options import repeat_options
+from pytest_dstfuzz.plugin.relations import ASSERTIONS, other_side
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
@@ -45,9 +47,10 @@ class DstTurn:
             relation in use; it is called once, when the result is first asked for.
         why_accepted: says why all violations of a result may stay, given the name of the relation;
             ``""`` = they may not.
+        refuse: makes of a mistake in the test what ends the session.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is another part of one test
         self,
         item: pytest.Item,
         dialogue: Dialogue,
@@ -55,6 +58,7 @@ class DstTurn:
         settings: Settings,
         run: Callable[[], tuple[TurnResult, Settings]],
         why_accepted: Callable[[TurnResult, str], str],
+        refuse: Callable[[UserError], BaseException],
     ) -> None:
         self.dialogue = dialogue
         self.turn: Turn = dialogue.turns[turn_index]
@@ -62,6 +66,7 @@ class DstTurn:
         self._item = item
         self._run = run
         self._why_accepted = why_accepted
+        self._refuse = refuse
 
     def __repr__(self) -> str:
         return f"<DstTurn {self.dialogue.id} turn {self.turn.index}>"
@@ -84,7 +89,27 @@ class DstTurn:
         """Fail when a variant changed the predicted belief state; skip when none was tested.
 
         Under ``--dst-fail-on=gate`` violations and failures of the tracker are recorded,
-        and the session as a whole is judged at its end.
+        and the session as a whole is judged at its end. Under a relation that asks for a change
+        it ends the session as a mistake: see `assert_changes`.
+        """
+        __tracebackhide__ = True
+        self._refuse_other_side("assert_unchanged")
+        self.assert_holds()
+
+    def assert_changes(self) -> None:
+        """Fail when the predicted belief state did not follow what was edited, slot by slot.
+
+        It skips and records as `assert_unchanged` does, which is for relations under which the
+        state is to stay.
+        """
+        __tracebackhide__ = True
+        self._refuse_other_side("assert_changes")
+        self.assert_holds()
+
+    def assert_holds(self) -> None:
+        """Fail when the relation of this test is broken, whichever side it is of.
+
+        It skips and records as `assert_unchanged` does.
         """
         __tracebackhide__ = True
         result = self.result
@@ -103,6 +128,13 @@ class DstTurn:
             pytest.skip(printable(result.reason) or "no valid variant was made of this turn")
         elif result.outcome == "inapplicable":
             pytest.skip(printable(result.reason) or "the relation says nothing about this turn")
+
+    def _refuse_other_side(self, called: str) -> None:
+        """End the session where an assertion asks for what the relation does not."""
+        __tracebackhide__ = True
+        relation, side = self._found[1].variant.relation, self.result.side
+        if ASSERTIONS[side] != called:
+            raise self._refuse(UserError(other_side(relation, side, called))) from None
 
     def _shown(self, reason: str) -> str:
         return KEPT_BACK if self.settings.output.redact else reason

@@ -8,21 +8,20 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.campaign.ledger import ledger
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
+from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.tally import causes, vetoes
+from pytest_dstfuzz.report.sections import RelationFacts, first_of, ledger_json, sections_of
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
@@ -80,6 +79,8 @@ class RunInfo:
     #: from a cache.
     asked: int = 0
     recalled: int = 0
+    #: Name of a relation -> what it says of itself.
+    relations: Mapping[str, RelationFacts] = field(default_factory=dict)
 
     @classmethod
     def of(cls, data: DialogueSet, *, notes: tuple[str, ...] = (), **more: Any) -> RunInfo:
@@ -107,11 +108,12 @@ def build_report(
 ) -> dict[str, Any]:
     """Return the report of a campaign; the order of ``results`` does not matter.
 
+    Under several relations ``summary`` is that of the first one's results, as the ledger is.
     ``weaknesses`` are those of ``results`` unless they are given: of results before they were
     redacted.
     """
     found = find_weaknesses(results) if weaknesses is None else weaknesses
-    options = settings_json(settings)
+    options, named = settings_json(settings), settings.variant.relation
     turns = [_rounded(result.to_json()) for result in results]
     # Two tests may run one turn with other settings, so its content decides in the end.
     turns.sort(key=lambda it: (it["dialogue_id"], it["turn_index"], it["id"], _compact(it)))
@@ -122,13 +124,8 @@ def build_report(
         "gate": None if gate is None else dict(gate),
         "settings": {name: value for name, value in options.items() if name not in _PLACES},
         "data": {"name": info.data, **{name: getattr(info, name) for name in _OF_DATA}},
-        "ledger": {
-            **ledger(results).to_json(),
-            "domains": {name: row.to_json() for name, row in yields_by_domain(results).items()},
-            "slots": {name: row.to_json() for name, row in yields_by_slot(results).items()},
-            "vetoes": vetoes(results),
-            "causes": causes(results),
-        },
+        "ledger": ledger_json(first_of(results, named)),
+        "relations": [one.to_json() for one in sections_of(results, named, info.relations)],
         "weaknesses": weaknesses_json(found),
         "regressions": [dict(entry) for entry in regressions],
         "turns": turns,

@@ -52,7 +52,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"dialogue", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}
     | {"perturb.value_index", "campaign"},
     "report": BASE
-    | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"},
+    | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
+    | {"relations.rewrite"},
     "regressions": BASE | {"dialogue", "relations", "campaign", "weaknesses"},
     "gate": BASE | {"dialogue.dialogues", "campaign", "weaknesses"},
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
