@@ -30,9 +30,12 @@ from pytest_dstfuzz.plugin.result_collector import Found
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
 from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.relations.relation import Relation, relation_by_name
 from pytest_dstfuzz.search.policy import AgentSearch, is_agent
 from pytest_dstfuzz.search.trained import describe_trained, is_trained
 
+#: In the key of results, in the place of the search where the relation edits the turns itself.
+OWN_EDITS = "own"
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0
 
@@ -88,9 +91,7 @@ class SessionCampaigns:
         self._listener = listener
         self._origins = Origins()
         #: What the fixtures of tests gave.
-        self.fixtures = FixtureValues(
-            self._origins, context.settings.variant.relation
-        )
+        self.fixtures = FixtureValues(self._origins, context.settings.variant.relation)
         #: What the selected tests are about, and where their trackers come from.
         self._params: list[tuple[TurnParam, str]] = []
         #: By settings and origin: dialogue id -> dialogue, last turn that a test asks for.
@@ -142,10 +143,12 @@ class SessionCampaigns:
     def found(self, param: TurnParam, key: CampaignKey, result: TurnResult) -> Found:
         """Return what is recorded of a test."""
         words, variant = key.lexicon.fingerprint, key.effective.variant
-        search, relation = variant.search, variant.relation
+        relation = self._relation(key)
+        # Where the relation edits the turns itself, runs with other searches make the same.
+        search = variant.search if relation.edits == "search" else OWN_EDITS
         own = own_settings(param.settings, self._context.settings)
         # Without the relation that was the only one once: groups of older baselines go by it.
-        tested = "" if relation == "metamorphic" else f" relation={relation}"
+        tested = "" if relation.name == "metamorphic" else f" relation={relation.name}"
         shipped = is_trained(search) and not key.search_id
         # What the trackers of this process cost is known here, where it is the one that reports.
         worker = self._context.worker.get("workerid", "")
@@ -156,8 +159,8 @@ class SessionCampaigns:
             policy=self._policy(search) if shipped else ("", ""),
             planned=self.planned,
             own=own,
-            relation=relation,
-            chosen={} if "search" in param.marked else {"search": search},
+            relation=relation.name,
+            chosen={} if "search" in param.marked or search == OWN_EDITS else {"search": search},
             worker=worker,
             facts=self._pool.facts() if worker else None,
         )
@@ -187,6 +190,11 @@ class SessionCampaigns:
         )
         spec = CampaignSpec.of(settings.variant, self._context.data, lexicon)
         return DstAgent(spec, self._pool.predictor(model))
+
+    def _relation(self, key: CampaignKey) -> Relation:
+        """Return the relation of a campaign."""
+        given: Relation | None = self.fixtures.own(key.relation_id)
+        return given or relation_by_name(key.effective.variant.relation)
 
     def _policy(self, search: str) -> tuple[str, str]:
         """Return the fingerprint of a trained search, and a note on it."""

@@ -17,8 +17,8 @@ from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.relations import SIDES, each_of, turns_for
 from pytest_dstfuzz.plugin.selection import NODE, OWN_TESTS
 from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
-from pytest_dstfuzz.report.explain import keyword, unlike
 from pytest_dstfuzz.relations.rewrite import Side
+from pytest_dstfuzz.report.explain import keyword, unlike
 from pytest_dstfuzz.report.redact import KEPT_BACK
 
 

@@ -186,7 +186,8 @@ def _missing(node: str, known: Sequence[str]) -> str:
     guess = nearest(node, known)
     hint = f" Did you mean {guess}?" if guess else ""
     name = node.partition("::")[2].partition("[")[0]
-    why = OWN_TESTS.get(name, f"the tests that the plugin adds are {', '.join(OWN_TESTS)}")
+    *most, last = OWN_TESTS
+    why = OWN_TESTS.get(name, f"the tests that the plugin adds are {', '.join(most)} and {last}")
     return f"not found: {node}: {why}.{hint}"
 
 

@@ -50,7 +50,7 @@ class DstTurn:
         refuse: makes of a mistake in the test what ends the session.
     """
 
-    def __init__(  # noqa: PLR0913 - each is another part of one test
+    def __init__(
         self,
         item: pytest.Item,
         dialogue: Dialogue,

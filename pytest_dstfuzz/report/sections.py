@@ -141,9 +141,11 @@ def sections_of(
     for turn in results:
         found.setdefault(turn.relation, []).append(turn)
     asked = [name for name in named.split(",") if name in found]
+    known = facts or {}
     return tuple(
-        Section(name, found[name][0].side, (facts or {}).get(name, RelationFacts()), (*found[name],))
+        Section(name, turns[0].side, known.get(name, RelationFacts()), tuple(turns))
         for name in dict.fromkeys([*asked, *sorted(found)])
+        if (turns := found[name])
     )
 
 

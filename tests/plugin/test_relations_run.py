@@ -1,0 +1,96 @@
+"""Several relations in one run: an item each, and one message where that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+FEW = ("--dst-turns=2", "--dst-variants=2")
+STEADY = "--dst-model=mybot:steady"
+
+
+def collected(bot: pytest.Pytester, *options: str) -> list[str]:
+    run = bot.runpytest_inprocess(STEADY, *FEW, "--collect-only", "-q", *options)
+    assert run.ret == pytest.ExitCode.OK
+    return [line for line in run.outlines if "::" in line]
+
+
+def test_items_of_one_searched_relation_are_called_by_their_turn(bot: pytest.Pytester) -> None:
+    plain = collected(bot)
+    assert plain == collected(bot, "--dst-relation=gold")
+    assert all(
+        name.startswith("dstfuzz::test_belief_state_survives[sample-test-") for name in plain
+    )
+
+
+def test_items_of_several_are_told_apart(bot: pytest.Pytester) -> None:
+    plain = [name.removesuffix("]") for name in collected(bot)]
+    both = collected(bot, "--dst-relation", "metamorphic, gold")
+    assert both == [f"{name}-{one}]" for one in ("metamorphic", "gold") for name in plain]
+
+
+def test_an_ini_file_and_a_marker_name_several(bot: pytest.Pytester) -> None:
+    bot.makeini("[pytest]\ndst_relation = metamorphic,gold")
+    assert len(collected(bot)) == 4
+    bot.makepyfile(
+        test_own="""
+        import pytest
+
+        @pytest.mark.dst(relation=["gold", "metamorphic"])
+        def test_both(dst_turn):
+            dst_turn.assert_unchanged()
+        """
+    )
+    assert len([name for name in collected(bot) if "test_both" in name]) == 4
+
+
+def test_each_relation_has_its_result(suite: pytest.Pytester) -> None:
+    run = suite.runpytest_inprocess(STEADY, *FEW, "--dst-relation=metamorphic,gold", "-v")
+    held, gold = (run.stdout.str().count(f"-{one}] PASSED") for one in ("metamorphic", "gold"))
+    # The clean answers of this bot are wrong, and `gold` says nothing about such turns.
+    assert (held, gold) == (2, 0)
+    run.assert_outcomes(passed=2, skipped=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("metamorphic,glod", "unknown relation 'glod'. Did you mean 'gold'?"),
+        ("gold,gold", "--dst-relation: 'gold,gold' names 'gold' twice"),
+        (",", "--dst-relation: ',' names nothing"),
+    ],
+)
+def test_names_that_are_none(bot: pytest.Pytester, given: str, said: str) -> None:
+    run = bot.runpytest_inprocess(STEADY, *FEW, f"--dst-relation={given}")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    assert said in run.stderr.str()
+
+
+def test_a_fixture_gives_one_relation_and_not_several(
+    suite: pytest.Pytester, fixture_of: Callable[[str], None]
+) -> None:
+    fixture_of("gold")
+    run = suite.runpytest_inprocess(STEADY, *FEW)
+    run.assert_outcomes(skipped=2)
+    run = suite.runpytest_inprocess(STEADY, *FEW, "--dst-relation=metamorphic,gold")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    assert "the fixture dst_relation gives one relation to test_state[" in run.stdout.str()
+
+
+@pytest.fixture
+def fixture_of(suite: pytest.Pytester) -> Callable[[str], None]:
+    """Let a suite's own fixture give the relation of a name."""
+
+    def write(name: str) -> None:
+        suite.makeconftest(
+            f"""
+            import pytest
+
+            @pytest.fixture(scope="session")
+            def dst_relation():
+                return {name!r}
+            """
+        )
+
+    return write
