@@ -44,7 +44,7 @@ _HOMES = {
     "Verdict": "relations.rewrite",
     "SlotChange": "dialogue.dialogues",
     "diff_states": "dialogue.dialogues",
-    "register_relation": "relations.relation",
+    "register_relation": "relations.registry",
     "load_lexicon": "perturb.lexicon.lexicon",
     # What goes wrong.
     "DstFuzzError": "errors",

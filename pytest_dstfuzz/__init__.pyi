@@ -23,8 +23,8 @@ from pytest_dstfuzz.errors import UserError as UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon as load_lexicon
 from pytest_dstfuzz.plugin.turn import DstReport as DstReport
 from pytest_dstfuzz.plugin.turn import DstTurn as DstTurn
+from pytest_dstfuzz.relations.registry import register_relation as register_relation
 from pytest_dstfuzz.relations.relation import Relation as Relation
-from pytest_dstfuzz.relations.relation import register_relation as register_relation
 from pytest_dstfuzz.relations.rewrite import Verdict as Verdict
 from pytest_dstfuzz.search.protocol import Feedback as Feedback
 from pytest_dstfuzz.search.protocol import Proposal as Proposal

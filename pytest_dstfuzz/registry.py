@@ -7,7 +7,7 @@ A package brings one by an entry point of the kind's group; a suite registers on
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 from typing import Generic, TypeVar
@@ -21,17 +21,37 @@ class Registry(Generic[T]):
     """The things of one kind, by name.
 
     ``kind`` is what messages call one of them, ``group`` that of the entry points, ``families``
-    what else may be written in the place of a name.
+    what else may be written in the place of a name. What ships is given, or returned by ``load``,
+    which is called when it is first needed.
     """
 
     def __init__(
-        self, kind: str, group: str, shipped: Mapping[str, T], families: Sequence[str] = ()
+        self,
+        kind: str,
+        group: str,
+        shipped: Mapping[str, T] | None = None,
+        families: Sequence[str] = (),
+        *,
+        load: Callable[[], Mapping[str, T]] | None = None,
     ) -> None:
         self._kind = kind
         self._group = group
-        self._shipped = dict(shipped)
+        self._given = dict(shipped or {})
+        self._load = load
         self._families = tuple(families)
         self._registered: dict[str, T] = {}
+
+    @property
+    def shipped(self) -> tuple[str, ...]:
+        """The names of those that ship."""
+        return tuple(self._shipped)
+
+    @property
+    def _shipped(self) -> Mapping[str, T]:
+        load, self._load = self._load, None
+        if load is not None:
+            self._given.update(load())
+        return self._given
 
     @property
     def names(self) -> tuple[str, ...]:

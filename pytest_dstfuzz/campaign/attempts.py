@@ -14,7 +14,8 @@ from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.types import Variant
-from pytest_dstfuzz.relations.relation import Relation, relation_for
+from pytest_dstfuzz.relations.registry import relation_for
+from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.seeding import derive, stream

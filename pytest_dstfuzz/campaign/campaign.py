@@ -24,7 +24,8 @@ from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.relations.relation import Relation, as_relation
+from pytest_dstfuzz.relations.registry import as_relation
+from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import as_search
 from pytest_dstfuzz.trackers.adapters import as_tracker

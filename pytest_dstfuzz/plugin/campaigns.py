@@ -30,7 +30,8 @@ from pytest_dstfuzz.plugin.result_collector import Found
 from pytest_dstfuzz.plugin.tracker_pool import TrackerPool
 from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.relations.relation import Relation, relation_by_name
+from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.policy import AgentSearch, is_agent
 from pytest_dstfuzz.search.trained import describe_trained, is_trained
 

@@ -18,7 +18,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.items import TurnParam, is_own, param_of
 from pytest_dstfuzz.plugin.options import spelled
 from pytest_dstfuzz.plugin.relations import PARTED, SIDES
-from pytest_dstfuzz.relations.relation import as_relation
+from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.search.registry import as_search
 from pytest_dstfuzz.trackers.validation import describe
 

@@ -34,7 +34,7 @@ from pytest_dstfuzz.regressions.corpus import (
     update_corpus,
 )
 from pytest_dstfuzz.regressions.regression import Regression, Replayed
-from pytest_dstfuzz.relations.relation import as_relation, relation_by_name
+from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import masked_text
 from pytest_dstfuzz.trackers.validation import unknown_slot

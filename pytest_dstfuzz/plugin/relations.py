@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.relations.relation import Relation, relation_by_name
+from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Side
 
 #: Test of the built-in suite -> the side of the relations that it is about.

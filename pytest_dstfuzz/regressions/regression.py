@@ -13,7 +13,8 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResu
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.json_data import from_json
-from pytest_dstfuzz.relations.relation import Relation, relation_by_name
+from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.weaknesses.keys import read
 from pytest_dstfuzz.weaknesses.retold import Heard, weakness_of
 

@@ -19,7 +19,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Turn,
 )
 from pytest_dstfuzz.perturb.types import Action, Edit, Variant
-from pytest_dstfuzz.relations.relation import relation_for
+from pytest_dstfuzz.relations.registry import relation_for
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -14,13 +14,13 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, SlotChange,
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
-from pytest_dstfuzz.relations.relation import (
+from pytest_dstfuzz.relations.registry import (
     RELATIONS,
-    Verdict,
     as_relation,
     register_relation,
     relation_by_name,
 )
+from pytest_dstfuzz.relations.rewrite import Verdict
 from pytest_dstfuzz.search.protocol import SearchTask
 from pytest_dstfuzz.search.registry import (
     SEARCHES,
@@ -94,7 +94,7 @@ def test_all_names_are_listed() -> None:
         *("agent", "agent:trade", "agent:simpletod", "agent:PATH"),
         *("bandit", "bandit:PATH", "vowels"),
     )
-    assert RELATIONS.names == ("metamorphic", "gold", "closed-slots")
+    assert RELATIONS.names == ("metamorphic", "gold", "all", "closed-slots")
 
 
 @pytest.mark.parametrize("name", ["random", "agent"])

@@ -57,7 +57,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-data=broken.zip"), "broken.zip is no zip or is cut off"),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
-        "the relation 'gold' compares with belief state labels",
+        "compares with belief state labels",
     ),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-domains=hotel"),

@@ -1,0 +1,125 @@
+"""Relations by name: those that ship, those that packages bring, those of a suite.
+
+Those that ship register themselves as everybody else does, when their modules are imported, which
+the first look-up does. From then on nobody else can have their names.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final, TypeVar
+
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.relations.checked import CheckedRelation, overrides
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.shipped import MODULES
+
+#: A package brings a relation by an entry point of this group that names an object, or a class
+#: that is made without arguments.
+ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.relations"
+#: Stands for all that ship and can say something about the data.
+ALL: Final = "all"
+_HOMES: Final = tuple(f"{__package__}.{name}" for name in MODULES)
+_shipped: dict[str, object] = {}
+_Given = TypeVar("_Given")
+
+
+def _load() -> dict[str, object]:
+    """Return the relations that ship, by name and in the order of their modules."""
+    for home in _HOMES:
+        import_module(home)
+    places = {home: place for place, home in enumerate(_HOMES)}
+    ranked = sorted(_shipped.items(), key=lambda item: places[type(item[1]).__module__])
+    return dict(ranked)
+
+
+RELATIONS: Final[Registry[object]] = Registry(
+    "relation", ENTRY_POINT_GROUP, families=(ALL,), load=_load
+)
+
+
+def register_relation(relation: _Given) -> _Given:
+    """Make a relation known by its name, such as in a ``conftest.py``.
+
+    Args:
+        relation: a `Relation`, or a class of one that is made without arguments, for which this
+            is a decorator too.
+
+    Returns:
+        What was given.
+
+    Raises:
+        UserError: it is none, or one that ships has its name.
+    """
+    found = as_relation(relation, "register_relation()")
+    if _ships(found):
+        _shipped[found.name] = found
+    else:
+        RELATIONS.register(found.name, found)
+    return relation
+
+
+def relation_by_name(name: str) -> Relation:
+    """Return the relation called ``name``."""
+    found = as_relation(RELATIONS.find(name), f"the relation {name!r}")
+    if found.name != name:
+        raise UserError(f"the relation {name!r} says that its name is {found.name!r}")
+    return found
+
+
+def relations_named(text: str, data: DialogueSet | None = None) -> tuple[Relation, ...]:
+    """Return the relations of a list of names, parted by commas, in their order.
+
+    ``all`` = those that ship; with ``data``, those of them that can say something about it.
+
+    Raises:
+        UserError: there is no such relation, the nearest name is said; one is named twice; or
+            none is named.
+    """
+    names = [name.strip() for name in text.split(",")]
+    if names == [ALL]:
+        shipped = [relation_by_name(name) for name in RELATIONS.shipped]
+        return tuple(one for one in shipped if data is None or not one.impossible(data))
+    if "" in names:
+        raise UserError(f"{text!r} is no list of relations: write names with commas between them")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"the relation {twice!r} is named twice in {text!r}")
+    return tuple(relation_by_name(name) for name in names)
+
+
+def relation_for(given: str | Relation, data: DialogueSet) -> Relation:
+    """Return a relation after checking that it can say something about ``data``."""
+    relation = relation_by_name(given) if isinstance(given, str) else given
+    if why := relation.impossible(data):
+        raise UserError(
+            f"the relation {relation.name!r} can say nothing about the data {data.name!r} (split "
+            f"{data.split}): {why}. The relation 'metamorphic' needs nothing of them"
+        )
+    return relation
+
+
+def as_relation(given: object, where: str) -> Relation:
+    """Return a relation that is safe to ask: somebody else's is checked whenever it answers.
+
+    A class of one is made without arguments. Messages begin with ``where`` it comes from.
+    """
+    if isinstance(given, type):
+        with blamed(f"{where}: {given.__name__}()"):
+            given = given()
+    if isinstance(given, CheckedRelation) or _ships(given):
+        return given  # type: ignore[return-value]  # both are relations
+    method = "begin(scene)" if overrides(given, "begin") else "judge(clean, perturbed, label)"
+    answer = "rewrites" if method.startswith("begin") else "a Verdict"
+    RELATIONS.check_shape(given, where, method, answer)
+    if not (overrides(given, "begin") or overrides(given, "judge")):
+        raise UserError(
+            f"{where}: {type(given).__name__} has neither judge(), for turns that the search "
+            "edits, nor begin(), for edits of its own"
+        )
+    return CheckedRelation(given, where)
+
+
+def _ships(relation: object) -> bool:
+    return type(relation).__module__ in _HOMES

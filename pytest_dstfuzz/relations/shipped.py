@@ -1,0 +1,11 @@
+"""The modules of this room whose relations ship, in the order in which these are listed.
+
+A relation is put on this list with its page, its property tests, and a rule-based tracker without
+a fault that has no violation of it. Whoever is not on it registers as anybody else does.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+MODULES: Final = ("unchanged",)

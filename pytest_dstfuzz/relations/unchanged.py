@@ -1,0 +1,60 @@
+"""The relations that leave the edits to the search, and expect the state to stay as it is."""
+
+from __future__ import annotations
+
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, diff_states
+from pytest_dstfuzz.relations.registry import register_relation
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Verdict
+from pytest_dstfuzz.relations.scene import Scene
+
+
+@register_relation
+class Metamorphic(Relation):
+    """The prediction on a variant equals the prediction on the clean turn.
+
+    Where the clean prediction is wrong by the label and the variant makes it right,
+    the verdict is ``improved``: the tracker moved, but nobody would call that a failure.
+    """
+
+    name = "metamorphic"
+
+    def judge(
+        self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
+    ) -> Verdict:
+        """Return ``held``, ``violation`` or ``improved`` with the slots that differ."""
+        changes = diff_states(clean, perturbed)
+        if not changes:
+            return Verdict("held")
+        if label is not None and perturbed == label:
+            return Verdict("improved", changes)
+        return Verdict("violation", changes)
+
+
+@register_relation
+class Gold(Relation):
+    """Where the clean prediction is right by the label, that on a variant is right too."""
+
+    name = "gold"
+    needs_labels = True
+    reasons = ("the turn has no label", "the clean prediction is wrong by the label")
+
+    def begin(self, scene: Scene) -> BySearch | Inapplicable:
+        """Leave the turn to the search, where it has a label and the prediction equals it."""
+        label = scene.turn.state
+        if self.applies(scene.now, label):
+            return BySearch(self.judge)
+        return Inapplicable(self.reasons[0 if label is None else 1])
+
+    def applies(self, clean: BeliefState, label: BeliefState | None) -> bool:
+        """Whether the turn has a label and the clean prediction equals it."""
+        return label is not None and clean == label
+
+    def judge(
+        self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
+    ) -> Verdict:
+        """Return ``inapplicable``, ``held`` or ``violation`` with the slots that differ."""
+        changes = diff_states(clean, perturbed)
+        if not self.applies(clean, label):
+            return Verdict("inapplicable", changes)
+        return Verdict("violation" if changes else "held", changes)
