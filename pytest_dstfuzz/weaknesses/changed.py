@@ -12,10 +12,10 @@ from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.dialogue.multiwoz import CUE_WORDS
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.spelling import Mentions, content, spelled
 from pytest_dstfuzz.perturb.value_index import canonical
 from pytest_dstfuzz.perturb.words import listed, word_list
 from pytest_dstfuzz.weaknesses.edited import Edited, blamed
-from pytest_dstfuzz.weaknesses.mentions import Mentions, content, spelled
 
 _TIME: Final = re.compile(r"\d{1,2}[:.]\d\d")
 _ENDING: Final = re.compile("(?:ing|ed|es|al|e)$")

@@ -7,12 +7,12 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import ChangedSlot
+from pytest_dstfuzz.perturb.spelling import Mentions
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.weaknesses.changed import BrokenScene, domain_of
 from pytest_dstfuzz.weaknesses.edited import Edited
 from pytest_dstfuzz.weaknesses.keys import read_scene
-from pytest_dstfuzz.weaknesses.mentions import Mentions
 
 #: Words of a value in whose midst there may be the name of a slot.
 _LONG: Final = 3

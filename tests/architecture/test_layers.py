@@ -50,7 +50,7 @@ ALLOWED: dict[str, set[str]] = {
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
     "weaknesses": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}
-    | {"perturb.value_index", "campaign"},
+    | {"perturb.value_index", "perturb.spelling", "campaign"},
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
     | {"relations.rewrite"},

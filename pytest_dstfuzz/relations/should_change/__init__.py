@@ -1,0 +1,1 @@
+"""Internal: Relations under which the state must change, and how."""

@@ -1,0 +1,187 @@
+"""Other values of a slot: those that people ask for, in the form of the old one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Final
+
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet
+from pytest_dstfuzz.dialogue.normalise import normalise_value
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.spelling import content, spelled
+from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.relations.kinds import SlotKind, domain_of, kind_of, name_words
+
+#: In how many dialogues a value has to be labelled to count, where there are `_MANY` labelled ones:
+#: ontologies and labels hold slips of annotators.
+_SUPPORT: Final = 3
+_MANY: Final = 50
+#: Kinds whose values mean something wherever they stand, also inside a name.
+_CLOSED: Final = frozenset({"choice", "day", "number", "time"})
+_CLOCK: Final = re.compile(r"(\d{1,2})(?:([:.])(\d\d))?( ?)(am|pm|a\.m\.?|p\.m\.?)?", re.IGNORECASE)
+_TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+_SMALL_WORDS: Final = frozenset({"and", "of", "the", "in", "at", "on", "s"})
+_VOWEL_SOUND: Final = re.compile(r"(?!eu|uni|one\b|us)[aeiou]|8|11\b|18\b|hour")
+
+
+@dataclass(frozen=True)
+class ValueTable:
+    """What is known about the slots of a data set: their kinds and the values that people use."""
+
+    kinds: Mapping[str, SlotKind]
+    values: Mapping[str, tuple[str, ...]]
+    #: All values, those of too few dialogues too, as `joined` writes them.
+    known: frozenset[str]
+    #: Values of closed kinds as `joined` writes them -> the slots that take them.
+    closed: Mapping[str, frozenset[str]]
+    #: Words of slots and domains.
+    titles: frozenset[str]
+    normalisation: str
+
+    @classmethod
+    def of(cls, data: DialogueSet) -> ValueTable:
+        """Count the labels of a data set and read its ontology."""
+        counts, labelled = _label_counts(data)
+        listed = data.ontology.values if data.ontology else {}
+        slots = sorted({*listed, *counts})
+        everything = {slot: sorted({*listed.get(slot, ()), *counts.get(slot, ())}) for slot in slots}
+        values, kinds = {}, {}
+        for slot in slots:
+            found = counts.get(slot, Counter())
+            needed = _SUPPORT if labelled[slot] >= _MANY else 0
+            values[slot] = tuple(v for v in everything[slot] if v != DONTCARE and found[v] >= needed)
+            kinds[slot] = kind_of(slot, values[slot] or everything[slot])
+        closed: dict[str, set[str]] = {}
+        for slot in slots:
+            for value in values[slot] if kinds[slot] in _CLOSED else ():
+                closed.setdefault(joined(value), set()).add(slot)
+        titles = {spelled(w) for slot in slots for w in (*name_words(slot), domain_of(slot)) if w}
+        return cls(
+            kinds,
+            values,
+            frozenset(joined(value) for found in everything.values() for value in found),
+            {value: frozenset(found) for value, found in closed.items()},
+            frozenset(titles),
+            data.normalisation,
+        )
+
+    def is_title(self, value: str) -> bool:
+        """Say whether a value is made of words of slots and domains: `hotel`."""
+        return self.titles.issuperset(content(value))
+
+    def others(self, slot: str, old: str) -> tuple[str, ...]:
+        """Return the values that a slot may have instead of ``old``, sorted.
+
+        Not one that is part of the old one or holds it, nor one that holds a value of another slot
+        (`museum` in a name) that the old one does not hold.
+        """
+        words, inside = set(content(old)), set(self._inside(slot, old))
+        return tuple(
+            value
+            for value in self.values.get(slot, ())
+            if value != old and self._fits(slot, value, words, inside)
+        )
+
+    def _fits(self, slot: str, value: str, words: set[str], inside: set[str]) -> bool:
+        own = set(content(value))
+        if not own or own <= words or words <= own or self.is_title(value):
+            return False
+        if normalise_value(slot, value, self.normalisation) != value:
+            return False
+        return self.kinds[slot] in _CLOSED or inside.issuperset(self._inside(slot, value))
+
+    def _inside(self, slot: str, value: str) -> Iterator[str]:
+        """Yield the values of other slots that a value holds."""
+        words = word_list(value)
+        for first, end in combinations(range(len(words) + 1), 2):
+            part = joined(" ".join(words[first:end]))
+            if self.closed.get(part, frozenset()) - {slot}:
+                yield part
+
+
+def _label_counts(data: DialogueSet) -> tuple[dict[str, Counter[str]], Counter[str]]:
+    """Return in how many dialogues each value is labelled, and in how many each slot."""
+    counts: dict[str, Counter[str]] = {}
+    labelled: Counter[str] = Counter()
+    for dialogue in data.dialogues:
+        pairs = dict.fromkeys(pair for turn in dialogue.turns for pair in (turn.state or {}).items())
+        for slot, value in pairs:
+            counts.setdefault(slot, Counter())[value] += 1
+        labelled.update(dict.fromkeys((slot for slot, _ in pairs), 1))
+    return counts, labelled
+
+
+def joined(value: str) -> str:
+    """Return a value in the form in which it is compared with others.
+
+    >>> joined("the Night Club"), joined("two")
+    ('nightclub', '2')
+    """
+    return "".join(content(value))
+
+
+def written(kind: SlotKind, value: str, model: str) -> str | None:
+    """Return ``value`` written as ``model``, the text that says the old one, is; else ``None``.
+
+    >>> written("time", "17:45", "5:15 pm"), written("time", "17:45", "5pm")
+    ('5:45 pm', None)
+    >>> written("number", "3", "Two"), written("name", "the old mill", "Green Man")
+    ('Three', 'The Old Mill')
+    """
+    if kind == "time":
+        return _clock(value, model)
+    if kind == "number":
+        if not value.isdigit():
+            return None
+        text = value if model.isdigit() else _number_word(value)
+        return text and _cased(text, model)
+    if abs(len(value.split()) - len(model.split())) > 1:
+        return None
+    return _cased(value, model)
+
+
+def article_before(text: str) -> str:
+    """Return the article for what follows.
+
+    >>> [article_before(text) for text in ("expensive", "european", "8 star", "cheap")]
+    ['an', 'a', 'an', 'a']
+    """
+    return "an" if _VOWEL_SOUND.match(text.lower()) else "a"
+
+
+def _number_word(value: str) -> str | None:
+    return next((word for word in load_lexicon().number_words if spelled(word) == value), None)
+
+
+def _cased(value: str, model: str) -> str:
+    if len(model) > 1 and model.isupper():
+        return value.upper()
+    words = model.split()
+    if not words or not words[-1][:1].isupper():
+        return value
+    parts = value.split()
+    return " ".join(
+        part if part in _SMALL_WORDS and place else part[:1].upper() + part[1:]
+        for place, part in enumerate(parts)
+    )
+
+
+def _clock(value: str, model: str) -> str | None:
+    new, old = _TIME.fullmatch(value), _CLOCK.fullmatch(model)
+    if new is None or old is None:
+        return None
+    hour, minutes = int(new[1]), new[2]
+    half = old[5]
+    if half:
+        # The other half of the day would have to be written as well.
+        if (hour >= 12) != half.lower().startswith("p"):
+            return None
+        hour = hour % 12 or 12
+    if not old[3]:
+        return f"{hour}{old[4]}{half}" if minutes == "00" else None
+    padded = f"{hour:02}" if len(old[1]) == 2 and not half else str(hour)
+    return f"{padded}{old[2]}{minutes}{old[4]}{half or ''}"
