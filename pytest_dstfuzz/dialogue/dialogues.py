@@ -180,6 +180,8 @@ class DialogueSet:
     notes: tuple[str, ...] = ()
     #: Extra words that say what a value is for (slot and domain words); see locks.
     cue_words: tuple[str, ...] = ()
+    #: What people call a slot, without its domain: ``{"train-leaveat": "departure time"}``.
+    slot_phrases: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def labelled(self) -> bool:

@@ -144,6 +144,7 @@ def load_dialogues(
         layout=choice.layout,
         notes=(*choice.notes, *notes, *told),
         cue_words=multiwoz.CUE_WORDS if rules == "multiwoz" else (),
+        slot_phrases=multiwoz.SLOT_PHRASES if rules == "multiwoz" else {},
     )
     return replace(found, notes=(*found.notes, *labels_note(found)))
 

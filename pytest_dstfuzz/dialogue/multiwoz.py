@@ -76,6 +76,28 @@ def closed_values(slot: str) -> tuple[str, ...]:
     return tuple(sorted({*values, "0"} if slot == "hotel-stars" else values))
 
 
+_PHRASES: Final = {
+    "area": "area",
+    "arriveby": "arrival time",
+    "book day": "booking day",
+    "book people": "number of people",
+    "book stay": "number of nights",
+    "book time": "booking time",
+    "day": "day",
+    "departure": "departure",
+    "destination": "destination",
+    "food": "type of food",
+    "leaveat": "departure time",
+    "name": "name",
+    "pricerange": "price range",
+    "stars": "number of stars",
+    "type": "type",
+}
+#: What people call a slot, without its domain; yes/no slots are not asked for by a value.
+SLOT_PHRASES: Final[Mapping[str, str]] = {
+    slot: _PHRASES[name] for slot in SLOTS if (name := slot.partition("-")[2]) in _PHRASES
+}
+
 #: Repairs of attraction types: plurals and the spellings of 2.0 and 2.1.
 TYPE_REPAIRS: Final[Mapping[str, str]] = {
     "architectural": "architecture",

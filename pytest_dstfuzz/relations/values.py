@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.normalise import normalise_value
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.spelling import content, spelled
 from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.relations.inflections import inflections
 from pytest_dstfuzz.relations.kinds import SlotKind, domain_of, kind_of, name_words
 
 #: In how many dialogues a value has to be labelled to count, where there are `_MANY` labelled ones:
@@ -48,12 +49,16 @@ class ValueTable:
         counts, labelled = _label_counts(data)
         listed = data.ontology.values if data.ontology else {}
         slots = sorted({*listed, *counts})
-        everything = {slot: sorted({*listed.get(slot, ()), *counts.get(slot, ())}) for slot in slots}
+        everything = {
+            slot: sorted({*listed.get(slot, ()), *counts.get(slot, ())}) for slot in slots
+        }
         values, kinds = {}, {}
         for slot in slots:
             found = counts.get(slot, Counter())
             needed = _SUPPORT if labelled[slot] >= _MANY else 0
-            values[slot] = tuple(v for v in everything[slot] if v != DONTCARE and found[v] >= needed)
+            values[slot] = tuple(
+                v for v in everything[slot] if v != DONTCARE and found[v] >= needed
+            )
             kinds[slot] = kind_of(slot, values[slot] or everything[slot])
         closed: dict[str, set[str]] = {}
         for slot in slots:
@@ -108,7 +113,9 @@ def _label_counts(data: DialogueSet) -> tuple[dict[str, Counter[str]], Counter[s
     counts: dict[str, Counter[str]] = {}
     labelled: Counter[str] = Counter()
     for dialogue in data.dialogues:
-        pairs = dict.fromkeys(pair for turn in dialogue.turns for pair in (turn.state or {}).items())
+        pairs = dict.fromkeys(
+            pair for turn in dialogue.turns for pair in (turn.state or {}).items()
+        )
         for slot, value in pairs:
             counts.setdefault(slot, Counter())[value] += 1
         labelled.update(dict.fromkeys((slot for slot, _ in pairs), 1))
@@ -135,13 +142,25 @@ def written(kind: SlotKind, value: str, model: str) -> str | None:
     if kind == "time":
         return _clock(value, model)
     if kind == "number":
-        if not value.isdigit():
+        # The noun that is counted stays as it is: `1 night`, `2 nights`.
+        if not value.isdigit() or (value == "1") != (spelled(model.lower()) in {"1", "one"}):
             return None
         text = value if model.isdigit() else _number_word(value)
         return text and _cased(text, model)
     if abs(len(value.split()) - len(model.split())) > 1:
         return None
     return _cased(value, model)
+
+
+def plural_of(value: str) -> str | None:
+    """Return the plural of a value that is a noun, ``None`` where that is not known.
+
+    >>> plural_of("swimming pool"), plural_of("cheap")
+    ('swimming pools', None)
+    """
+    head, blank, noun = value.rpartition(" ")
+    form = inflections().plural(noun)
+    return form and head + blank + form
 
 
 def article_before(text: str) -> str:

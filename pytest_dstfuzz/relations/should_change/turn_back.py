@@ -1,0 +1,117 @@
+"""The user changes their mind and names the slot (``Actually, make the area north.``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, DialogueSet, Exchange
+from pytest_dstfuzz.relations.kinds import domain_of, name_words
+from pytest_dstfuzz.relations.rewrite import Begun, Delta, Expected, Inapplicable, Move, Rewrite
+from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.relations.should_change.base import ShouldChange, needs_values
+from pytest_dstfuzz.relations.should_change.sites import MISLABELLED
+from pytest_dstfuzz.relations.should_change.value_swap import NO_OTHER, admitted, unsaid
+from pytest_dstfuzz.relations.values import ValueTable
+
+GIVES_NOTHING: Final = "the turn gives no slot a value that could be another one"
+IS_NAMED: Final = "the state names a place, and the slot describes it"
+NO_NAME: Final = "the name of the slot would have to be guessed"
+
+#: What the system says before the user changes their mind in a turn of its own.
+ACKNOWLEDGED: Final = "Okay."
+#: Values tried of one slot, each in both forms.
+_VALUES: Final = 4
+_SPOKEN: Final = re.compile(r"[.!?]\s*$")
+
+
+class TurnBack(ShouldChange):
+    """The slot takes the value that the user turns to."""
+
+    name = "turn-back"
+    expects = "the named slot takes the value that the user turns to, and all others stay"
+    reasons = (GIVES_NOTHING, MISLABELLED, IS_NAMED, NO_NAME, NO_OTHER)
+
+    def impossible(self, data: DialogueSet) -> str:
+        """Say so where no slot has two known values."""
+        return needs_values(self.name, data)
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return the rewrites of each slot that the turn gives, in both forms."""
+        furthest = -1
+        rewrites: list[Rewrite] = []
+        for slot in scene.given:
+            made = self._turned(scene, slot)
+            if isinstance(made, str):
+                furthest = max(furthest, self.reasons.index(made))
+            else:
+                rewrites += made
+        return rewrites or Inapplicable(self.reasons[max(furthest, 0)])
+
+    def _turned(self, scene: Scene, slot: str) -> list[Rewrite] | str:
+        old, label = scene.now[slot], scene.turn.state
+        kind = scene.once(ValueTable.of).kinds.get(slot, "yes-no")
+        if old == DONTCARE or kind == "yes-no":
+            return GIVES_NOTHING
+        if label is not None and label.get(slot) != old:
+            return MISLABELLED
+        if kind == "choice" and _is_named(scene, slot):
+            return IS_NAMED
+        name = slot_phrase(scene, slot)
+        if not name:
+            return NO_NAME
+        rewrites: list[Rewrite] = []
+        for value in unsaid(scene, slot, old):
+            delta = Delta(slot, old, admitted(scene, slot, value, value))
+            rewrites += _both_forms(scene, f"Actually, make the {name} {value}.", delta)
+            if len(rewrites) == 2 * _VALUES:
+                break
+        return rewrites or NO_OTHER
+
+
+def _is_named(scene: Scene, slot: str) -> bool:
+    """Say whether the state has a name in the slot's domain: another area may be another place."""
+    kinds = scene.once(ValueTable.of).kinds
+    others = (other for other in scene.now if domain_of(other) == domain_of(slot))
+    return any(kinds.get(other) == "name" for other in others)
+
+
+def slot_phrase(scene: Scene, slot: str) -> str:
+    """Return what people call a slot in this dialogue; ``""`` where it would have to be guessed.
+
+    The data says it (`DialogueSet.slot_phrases`), else the name of the slot does where it is made
+    of words. With slots of several domains in the state, the domain is part of it.
+    """
+    phrase = scene.data.slot_phrases.get(slot, "")
+    if not phrase:
+        words = name_words(slot)
+        if not all(scene.lexicon.is_word(word) for word in words):
+            return ""
+        phrase = " ".join(words)
+    domain = domain_of(slot)
+    domains = {domain_of(other) for other in (*scene.before, *scene.now)}
+    if not domain or (len(domains) == 1 and phrase not in _BARE):
+        return phrase
+    if not all(scene.lexicon.is_word(word) for word in re.split("[^a-z]+", domain)):
+        return ""
+    return f"{phrase} for the {domain}" if " of " in phrase else f"{domain} {phrase}"
+
+
+#: Names of slots that say nothing without their domain.
+_BARE: Final = frozenset({"name", "type", "kind", "method"})
+
+
+def _both_forms(scene: Scene, sentence: str, delta: Delta) -> Iterator[Rewrite]:
+    user = scene.turn.user
+    joint = " " if _SPOKEN.search(user) else ". "
+    end = len(user.rstrip())
+    appended = [Replacement(end, end, joint + sentence, "same-turn")]
+    yield scene.rewrite(appended, [delta], about=f"{delta}: {sentence}")
+    yield Rewrite(
+        seen=Context((*scene.context.exchanges, Exchange(ACKNOWLEDGED, sentence))),
+        reference=scene.context,
+        expected=Expected((delta,)),
+        moves=(Move("add", scene.index + 1, scene.index),),
+        about=f"{delta}: {sentence}",
+    )
