@@ -20,7 +20,7 @@ _CLOCK: Final = re.compile(
 _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 
-class Mention(NamedTuple):
+class ValueMention(NamedTuple):
     """``text[start:end]`` says a value: words ``first`` to ``last``, both included."""
 
     start: int
@@ -43,7 +43,7 @@ class SpokenText(NamedTuple):
         parts = take_apart(text)
         return cls(text, parts, tuple([spelled(word.lower) for word in parts.words]))
 
-    def mentions(self, value: str) -> tuple[Mention, ...]:
+    def mentions(self, value: str) -> tuple[ValueMention, ...]:
         """Return where the text says ``value``, in order; stop words between are passed over.
 
         >>> [tuple(m) for m in SpokenText.of("two nights at the Night Club").mentions("nightclub")]
@@ -56,7 +56,7 @@ class SpokenText(NamedTuple):
         wanted = "".join(content(value))
         if not wanted:
             return ()
-        found: list[Mention] = []
+        found: list[ValueMention] = []
         for first, form in enumerate(self.forms):
             if form and wanted.startswith(form) and (not found or first > found[-1].last):
                 last = self._end(first, wanted)
@@ -77,7 +77,7 @@ class SpokenText(NamedTuple):
                 return None
         return None
 
-    def _mention(self, first: int, last: int, value: str) -> Mention:
+    def _mention(self, first: int, last: int, value: str) -> ValueMention:
         words = self.parts.words
         if self.text[words[first].start : words[last].end].lower() != value:
             while first and words[first - 1].lower == "the" and value.startswith("the "):
@@ -87,9 +87,9 @@ class SpokenText(NamedTuple):
         spelling: Spelling = "exact" if surface == value else "other"
         if spelling == "other" and value.isdigit():
             spelling = "number"
-        return Mention(start, end, first, last, spelling)
+        return ValueMention(start, end, first, last, spelling)
 
-    def _times(self, value: str) -> Iterator[Mention]:
+    def _times(self, value: str) -> Iterator[ValueMention]:
         """Yield the clock times that are ``value``, written ``HH:MM``."""
         hour, _, minute = value.partition(":")
         words = self.parts.words
@@ -105,4 +105,4 @@ class SpokenText(NamedTuple):
             if inside:
                 exact = self.text[match.start() : end] == value
                 place = (match.start(), end, inside[0], inside[-1])
-                yield Mention(*place, "exact" if exact else "time")
+                yield ValueMention(*place, "exact" if exact else "time")

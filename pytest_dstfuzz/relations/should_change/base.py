@@ -9,7 +9,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable, Rewrite, Side
 from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.relations.should_change.sites import Site, sites_of
+from pytest_dstfuzz.relations.should_change.sites import ValueSite, sites_of
 from pytest_dstfuzz.relations.values import ValueTable
 
 #: Rewrites of one slot, or why there are none.
@@ -26,7 +26,9 @@ class ShouldChange(Relation):
     side: ClassVar[Side] = "should-change"
 
 
-def from_sites(relation: ShouldChange, scene: Scene, make: Callable[[Scene, Site], Made]) -> Begun:
+def from_sites(
+    relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], Made]
+) -> Begun:
     """Return the rewrites that ``make`` writes for the sites of a turn.
 
     Where there are none, the turn is counted with the reason of the slot that got furthest.

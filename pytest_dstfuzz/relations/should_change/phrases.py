@@ -8,7 +8,7 @@ from typing import Final
 from pytest_dstfuzz.perturb.words import listed
 from pytest_dstfuzz.relations.kinds import counted_by
 from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.relations.should_change.sites import Site
+from pytest_dstfuzz.relations.should_change.sites import ValueSite
 
 _PREPOSITIONS: Final = listed("in on at from to for by after before around with until into near")
 _ARTICLES: Final = listed("the a an")
@@ -38,7 +38,7 @@ _AFTER: Final = listed(
 _BOUNDARY: Final = re.compile(r"[.,!?;:]")
 
 
-def phrase_of(scene: Scene, site: Site) -> tuple[int, int] | None:
+def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
     """Return the first and the last word of the phrase that gives the value of a site.
 
     ``None`` where the sentence needs the phrase, or where nothing says how far it goes.
@@ -63,7 +63,7 @@ def phrase_of(scene: Scene, site: Site) -> tuple[int, int] | None:
     return start, end
 
 
-def _is_adjective(scene: Scene, site: Site, words: list[str]) -> bool:
+def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
     """Say whether the value only describes the noun after it: `a cheap hotel`."""
     after, parts = site.mention.last + 1, scene.parts
     if after == len(words) or parts.gaps[after].strip() or words[after] in _HEADS | _PLACES:
@@ -73,7 +73,7 @@ def _is_adjective(scene: Scene, site: Site, words: list[str]) -> bool:
     return noun and words[after] not in _AFTER
 
 
-def _right(scene: Scene, site: Site, words: list[str]) -> int | None:
+def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
     """Return the last word of the phrase: the value, its head noun, and `of town`."""
     gaps, last = scene.parts.gaps, site.mention.last
     heads = _HEADS | counted_by(site.slot) if site.kind == "number" else _HEADS

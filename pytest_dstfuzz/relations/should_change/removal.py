@@ -9,7 +9,7 @@ from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites
 from pytest_dstfuzz.relations.should_change.phrases import phrase_of
-from pytest_dstfuzz.relations.should_change.sites import REASONS, Site
+from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite
 from pytest_dstfuzz.relations.values import ValueTable, article_before
 
 NEEDED: Final = "the sentence needs the phrase that gives the value"
@@ -33,7 +33,7 @@ class Removal(ShouldChange):
         return from_sites(self, scene, _removed)
 
 
-def _removed(scene: Scene, site: Site) -> list[Rewrite] | str:
+def _removed(scene: Scene, site: ValueSite) -> list[Rewrite] | str:
     phrase = phrase_of(scene, site)
     if phrase is None:
         return NEEDED

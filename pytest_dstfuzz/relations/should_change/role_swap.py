@@ -11,7 +11,7 @@ from pytest_dstfuzz.relations.kinds import domain_of, end_of, moment_of
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange
-from pytest_dstfuzz.relations.should_change.sites import REASONS, Site, sites_of
+from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite, sites_of
 from pytest_dstfuzz.relations.should_change.value_swap import admitted
 from pytest_dstfuzz.relations.values import ValueTable
 
@@ -79,7 +79,7 @@ class RoleSwap(ShouldChange):
         return Inapplicable(max(reasons, key=self.reasons.index, default=NO_ROLE))
 
 
-def _exchanged(scene: Scene, start: Site, goal: Site) -> Rewrite | str:
+def _exchanged(scene: Scene, start: ValueSite, goal: ValueSite) -> Rewrite | str:
     """Return the rewrite in which start and goal stand in each other's place."""
     for site, cues in ((start, _FROM), (goal, _TO)):
         if _cue(scene, site) not in cues:
@@ -93,7 +93,7 @@ def _exchanged(scene: Scene, start: Site, goal: Site) -> Rewrite | str:
     return scene.rewrite(edits, deltas)
 
 
-def _moved(scene: Scene, site: Site) -> Rewrite | str:
+def _moved(scene: Scene, site: ValueSite) -> Rewrite | str:
     """Return the rewrite in which the time is that of the other role."""
     words = scene.parts.words
     cue = site.mention.first - 1
@@ -124,14 +124,14 @@ def _moved(scene: Scene, site: Site) -> Rewrite | str:
     return scene.rewrite(edits, deltas)
 
 
-def _cue(scene: Scene, site: Site) -> str:
+def _cue(scene: Scene, site: ValueSite) -> str:
     first = site.mention.first
     if not first or scene.parts.gaps[first].strip():
         return ""
     return scene.parts.words[first - 1].lower
 
 
-def _is_range(scene: Scene, site: Site) -> bool:
+def _is_range(scene: Scene, site: ValueSite) -> bool:
     """Say whether more is said of the time: `9:00 to 10:00`, `8:15 in ely`, `right after that`."""
     words = [word.lower for word in scene.parts.words]
     following = words[site.mention.last + 1 : site.mention.last + 3]
@@ -144,7 +144,7 @@ def _is_range(scene: Scene, site: Site) -> bool:
     )
 
 
-def _other_slot(scene: Scene, site: Site) -> str | None:
+def _other_slot(scene: Scene, site: ValueSite) -> str | None:
     """Return the slot of the same domain whose times have the other role."""
     kinds = scene.once(ValueTable.of).kinds
     wanted = "arrive" if moment_of(site.slot) == "leave" else "leave"

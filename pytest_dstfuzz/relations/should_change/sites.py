@@ -20,7 +20,7 @@ from pytest_dstfuzz.relations.kinds import (
     domain_of,
     moment_of,
 )
-from pytest_dstfuzz.relations.mentions import Mention, SpokenText
+from pytest_dstfuzz.relations.mentions import SpokenText, ValueMention
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.values import ValueTable, joined
 
@@ -41,7 +41,6 @@ REASONS: Final = (
 )
 
 _UNSAID: Final = frozenset({DONTCARE, "yes", "no"})
-_NAMED: Final = frozenset({"name", "value"})
 #: Words between a number and the noun that it counts, and between a cue and its time.
 _NEAR: Final = 3
 _GROUPS: Final = listed("party group family table tables")
@@ -51,7 +50,7 @@ _ARRIVING: Final = listed("arrive arrives arriving arrived arrival by before get
 _LONGEST: Final = 5
 
 
-class Site(NamedTuple):
+class ValueSite(NamedTuple):
     """A slot that the turn gave a value, and the only place where this is said."""
 
     slot: str
@@ -59,7 +58,7 @@ class Site(NamedTuple):
     value: str
     #: Its value before the turn; ``None`` = absent.
     before: str | None
-    mention: Mention
+    mention: ValueMention
     #: The words of the mention, as typed.
     surface: str
 
@@ -67,7 +66,7 @@ class Site(NamedTuple):
 class Sites(NamedTuple):
     """The sites of a turn, and how far the slots came that have none."""
 
-    found: tuple[Site, ...]
+    found: tuple[ValueSite, ...]
     #: One of `REASONS`; ``""`` where there is a site.
     reason: str
 
@@ -80,18 +79,18 @@ def spoken(text: str) -> SpokenText:
 
 def sites_of(scene: Scene) -> Sites:
     """Return the sites of a turn, sorted by slot."""
-    found: list[Site] = []
+    found: list[ValueSite] = []
     furthest = 0
     for slot in scene.now:
         site = _site(scene, slot)
-        if isinstance(site, Site):
+        if isinstance(site, ValueSite):
             found.append(site)
         else:
             furthest = max(furthest, REASONS.index(site))
     return Sites(tuple(found), "" if found else REASONS[furthest])
 
 
-def _site(scene: Scene, slot: str) -> Site | str:
+def _site(scene: Scene, slot: str) -> ValueSite | str:
     """Return the site of a slot, or why it has none."""
     value = scene.now[slot]
     user = spoken(scene.turn.user)
@@ -103,25 +102,26 @@ def _site(scene: Scene, slot: str) -> Site | str:
     mention = mentions[0]
     kind = scene.once(ValueTable.of).kinds.get(slot, "name")
     surface = scene.turn.user[mention.start : mention.end]
-    site = Site(slot, kind, value, scene.before.get(slot), mention, surface)
+    site = ValueSite(slot, kind, value, scene.before.get(slot), mention, surface)
     for reason, holds in _LOCKS:
         if holds(scene, site):
             return reason
     return site
 
 
-def _is_part(scene: Scene, site: Site) -> bool:
+def _is_part(scene: Scene, site: ValueSite) -> bool:
     """Say whether a longer name holds the mention, or it says what is talked about."""
     table = scene.once(ValueTable.of)
     if table.is_title(site.value):
         return True
-    parts, mask = scene.parts, scene.guarded
+    parts = scene.parts
     first, last = site.mention.first, site.mention.last
     for neighbour, gap in ((first - 1, first), (last + 1, last + 1)):
-        inside = 0 <= neighbour < len(parts.words)
-        if inside and parts.gaps[gap] in {" ", "-"} and mask.reasons[neighbour] == "name":
+        if not 0 <= neighbour < len(parts.words):
+            continue
+        if parts.gaps[gap].strip() in {"-", "'", "/"}:
             return True
-        if inside and parts.gaps[gap].strip() in {"-", "'", "/"}:
+        if parts.gaps[gap] == " " and _is_of_name(scene, site, neighbour):
             return True
     for start in range(max(0, first - _LONGEST), first + 1):
         for end in range(last + 1, min(len(parts.words), last + _LONGEST) + 1):
@@ -133,7 +133,21 @@ def _is_part(scene: Scene, site: Site) -> bool:
     return False
 
 
-def _is_repeated(scene: Scene, site: Site) -> bool:
+def _is_of_name(scene: Scene, site: ValueSite, neighbour: int) -> bool:
+    """Say whether the word beside a mention makes one name with it: `North Gate`."""
+    word = scene.parts.words[neighbour]
+    guard = scene.guarded.reasons[neighbour]
+    if guard not in {"name", "value"} or word.lower in scene.lexicon.stop_words:
+        return False
+    mentions = spoken(scene.turn.user).mentions
+    if any(m.first <= neighbour <= m.last for v in scene.now.values() for m in mentions(v)):
+        return False
+    # Of words that stand in some value, those with a capital count, as ``place`` stands in many.
+    capitals = site.surface[:1].isupper() and word.text[0].isupper()
+    return guard == "name" or (capitals and not scene.once(ValueTable.of).is_title(word.lower))
+
+
+def _is_repeated(scene: Scene, site: ValueSite) -> bool:
     """Say whether the user says the value at another place of the dialogue too."""
     if len(spoken(scene.turn.user).mentions(site.value)) > 1:
         return True
@@ -141,16 +155,16 @@ def _is_repeated(scene: Scene, site: Site) -> bool:
     return any(spoken(turn.user).mentions(site.value) for turn in earlier)
 
 
-def _is_from_system(scene: Scene, site: Site) -> bool:
+def _is_from_system(scene: Scene, site: ValueSite) -> bool:
     return bool(spoken(scene.turn.system).mentions(site.value))
 
 
-def _is_shared(scene: Scene, site: Site) -> bool:
+def _is_shared(scene: Scene, site: ValueSite) -> bool:
     states = (*scene.before.items(), *scene.now.items())
     return any(slot != site.slot and joined(value) == joined(site.value) for slot, value in states)
 
 
-def _is_in_doubt(scene: Scene, site: Site) -> bool:
+def _is_in_doubt(scene: Scene, site: ValueSite) -> bool:
     parts, reasons = scene.parts, scene.guarded.reasons
     first = site.mention.first
     if any(
@@ -162,7 +176,7 @@ def _is_in_doubt(scene: Scene, site: Site) -> bool:
     return doubtful and any(reasons[i] == "negation" for i in sentence)
 
 
-def _is_guessed(scene: Scene, site: Site) -> bool:
+def _is_guessed(scene: Scene, site: ValueSite) -> bool:
     if site.kind == "number":
         return not _is_counted(scene, site)
     if site.kind == "time" and moment_of(site.slot):
@@ -172,7 +186,7 @@ def _is_guessed(scene: Scene, site: Site) -> bool:
     return False
 
 
-def _is_counted(scene: Scene, site: Site) -> bool:
+def _is_counted(scene: Scene, site: ValueSite) -> bool:
     """Say whether a noun after the number says its slot, or the system's question does."""
     words = [word.lower for word in scene.parts.words]
     nouns = counted_by(site.slot)
@@ -196,7 +210,7 @@ def _is_counted(scene: Scene, site: Site) -> bool:
 _PREPOSITIONS: Final = listed("at on in from for and with by to starting beginning")
 
 
-def _moment_said(scene: Scene, site: Site) -> str:
+def _moment_said(scene: Scene, site: ValueSite) -> str:
     """Return what the time is of by the nearest cue before it, or by the system's question."""
     words = [word.lower for word in scene.parts.words]
     clause = clause_of(scene.parts, site.mention.first)
@@ -209,12 +223,12 @@ def _moment_said(scene: Scene, site: Site) -> str:
     return ""
 
 
-def _is_mislabelled(scene: Scene, site: Site) -> bool:
+def _is_mislabelled(scene: Scene, site: ValueSite) -> bool:
     label = scene.turn.state
     return label is not None and label.get(site.slot) != site.value
 
 
-_LOCKS: Final[tuple[tuple[str, Callable[[Scene, Site], bool]], ...]] = (
+_LOCKS: Final[tuple[tuple[str, Callable[[Scene, ValueSite], bool]], ...]] = (
     (PART_OF_NAME, _is_part),
     (TWICE, _is_repeated),
     (BY_SYSTEM, _is_from_system),

@@ -13,7 +13,7 @@ from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites, needs_values
 from pytest_dstfuzz.relations.should_change.sites import (
     REASONS,
-    Site,
+    ValueSite,
     said_so_far,
     spoken,
 )
@@ -26,7 +26,7 @@ NO_OTHER: Final = "no other value of the slot is known that was not said yet"
 _VALUES: Final = 8
 
 
-def swapped(scene: Scene, site: Site, value: str, operator: str) -> list[Replacement] | None:
+def swapped(scene: Scene, site: ValueSite, value: str, operator: str) -> list[Replacement] | None:
     """Return what puts another value in the place of a mention, as the old one is written.
 
     The article before it becomes the one that the new value takes. ``None`` where the old one is
@@ -55,7 +55,7 @@ def swapped(scene: Scene, site: Site, value: str, operator: str) -> list[Replace
     return edits
 
 
-def _is_same_form(scene: Scene, site: Site) -> bool:
+def _is_same_form(scene: Scene, site: ValueSite) -> bool:
     """Say whether a mention is its value in a spelling of its own, but no form of it."""
     surface = site.surface.lower()
     typed = normalise_value(site.slot, surface, scene.data.normalisation)
@@ -110,7 +110,7 @@ class ValueSwap(ShouldChange):
         """Return up to 8 rewrites for each slot that the turn gives."""
         return from_sites(self, scene, self._swaps)
 
-    def _swaps(self, scene: Scene, site: Site) -> list[Rewrite] | str:
+    def _swaps(self, scene: Scene, site: ValueSite) -> list[Rewrite] | str:
         rewrites: list[Rewrite] = []
         reason = NO_OTHER
         for value in unsaid(scene, site.slot, site.value):
