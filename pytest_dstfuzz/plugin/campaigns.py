@@ -32,6 +32,7 @@ from pytest_dstfuzz.plugin.turn import REDRAWS, DstAgent
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.report.sections import RelationFacts
 from pytest_dstfuzz.search.policy import AgentSearch, is_agent
 from pytest_dstfuzz.search.trained import describe_trained, is_trained
 
@@ -161,6 +162,9 @@ class SessionCampaigns:
             planned=self.planned,
             own=own,
             relation=relation.name,
+            about_relation=RelationFacts(
+                relation.expects, relation.source, relation.unit, relation.edits
+            ),
             chosen={} if "search" in param.marked or search == OWN_EDITS else {"search": search},
             worker=worker,
             facts=self._pool.facts() if worker else None,

@@ -35,7 +35,8 @@ from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.sections import first_of
+from pytest_dstfuzz.report.terminal_relations import report_lines
 from pytest_dstfuzz.report.weaknesses import without_texts
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
@@ -176,7 +177,9 @@ class SessionEnd:
 
     @cached_property
     def _summary(self) -> Summary:
-        return summarise(self._results)
+        # Figures of several relations are never added up: a gate and others judge each of them.
+        named = self._collector.named(self._context.settings).variant.relation
+        return summarise(first_of(self._results, named))
 
     def _judge(self) -> int:
         """Judge the session, and return the exit status that follows."""
@@ -251,6 +254,7 @@ class SessionEnd:
             disagreement=facts.disagreement,
             asked=facts.asked,
             recalled=facts.recalled,
+            relations=dict(sorted(self._collector.relations.items())),
         )
 
     def _facts(self) -> TrackerFacts:
@@ -274,7 +278,7 @@ class SessionEnd:
         return "a worker crashed" if self._crashed else ""
 
     def _print_figures(self, reporter: pytest.TerminalReporter) -> None:
-        lines = terminal_lines(
+        lines = report_lines(
             self._summary,
             self._results,
             self._collector.named(self._context.settings),

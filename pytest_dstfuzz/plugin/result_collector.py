@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts
+from pytest_dstfuzz.report.sections import RelationFacts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +36,9 @@ class Found:
     planned: int = 0
     #: Settings of the test that the session does not have.
     own: str = ""
-    #: Name of the relation that was tested.
+    #: Name of the relation that was tested, and what it says of itself.
     relation: str = ""
+    about_relation: RelationFacts = field(default_factory=RelationFacts)
     #: ``search`` -> the name that a fixture gave, where no marker did.
     chosen: Mapping[str, str] = field(default_factory=dict)
     #: The process, where it is a worker, and what its trackers cost so far.
@@ -72,6 +74,8 @@ class ResultCollector:
         self.chosen: dict[str, set[str]] = {}
         #: What tells results apart -> name of the relation that was tested.
         self._relations: dict[str, str] = {}
+        #: Name of a relation that was tested -> what it says of itself.
+        self.relations: dict[str, RelationFacts] = {}
         #: Settings of single tests that the session does not have.
         self.own: set[str] = set()
         #: What the trackers of each worker cost so far.
@@ -118,6 +122,7 @@ class ResultCollector:
             self.places.setdefault(result.id, found.place)
         self.lexicons.add(found.lexicon)
         self._relations[found.key] = found.relation
+        self.relations[found.relation] = found.about_relation
         for setting, name in found.chosen.items():
             self.chosen.setdefault(setting, set()).add(name)
         fingerprint, note = found.policy
@@ -142,11 +147,12 @@ class ResultCollector:
         names: dict[str, Any] = {
             setting: ", ".join(sorted(found)) for setting, found in self.chosen.items()
         }
-        if relations := set(self._relations.values()):
+        if self.relations:
             # Those that the session names in its order, and then those of markers and fixtures.
             asked = settings.variant.relation.split(PARTED)
-            first = [name for name in asked if name in relations]
-            names["relation"] = PARTED.join([*first, *sorted(relations.difference(first))])
+            first = [name for name in asked if name in self.relations]
+            others = sorted(set(self.relations).difference(first))
+            names["relation"] = PARTED.join([*first, *others])
         return settings.replace_options(**names)
 
     def groups(self, data: DialogueSet) -> dict[str, tuple[TurnResult, ...]]:

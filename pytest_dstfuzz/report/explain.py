@@ -24,6 +24,13 @@ from pytest_dstfuzz.report.edits import (
     shorten,
 )
 from pytest_dstfuzz.report.page import hanging
+from pytest_dstfuzz.report.rewrites import (
+    is_rewritten,
+    rewrites_headline,
+    rewritten_text,
+    round_lines,
+    slot_table,
+)
 
 #: Variants that one text shows; the report holds the others.
 MOST_SHOWN = 5
@@ -51,11 +58,15 @@ def explain(result: TurnResult, settings: Settings, *, command: str | None) -> s
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
     failed.sort(key=lambda item: (item.outcome != "error", *simplicity(item)))
     blocks = ["\n".join([_headline(result), "", *_said(result)])]
-    blocks += ["\n".join(_variant(item)) for item in failed[:MOST_SHOWN]]
+    blocks += [
+        "\n".join(_rewrite(item) if is_rewritten(item) else _variant(item))
+        for item in failed[:MOST_SHOWN]
+    ]
     if len(failed) > MOST_SHOWN:
         blocks.append(f"... and {len(failed) - MOST_SHOWN} more variants, in the JSON report.")
     plainest = failed[0].index if failed and settings.variant.variant is None else None
-    blocks.append("\n".join(_circumstances(settings.variant, command, plainest)))
+    own = any(map(is_rewritten, result.variants))
+    blocks.append("\n".join(_circumstances(settings.variant, command, plainest, own=own)))
     # Also what was wrapped to the start of a line.
     return without_commands("\n\n".join(blocks))
 
@@ -115,10 +126,18 @@ def _wavers(variant: VariantResult) -> bool:
 def change_lines(changes: Sequence[ChangedSlot]) -> list[str]:
     """Return one line a slot, marking those that had changed at an earlier turn."""
     return [
-        printable(str(change))
+        printable(_changed(change))
         + ("  (carried: had changed at an earlier turn)" if change.carried else "")
         for change in changes
     ]
+
+
+def _changed(change: ChangedSlot) -> str:
+    if change.expected is None:
+        return str(change)
+    if change.before == change.after:
+        return f"{change.slot} stayed {change.before or 'none'}, expected {change.expected}"
+    return f"{change}, expected {change.expected}"
 
 
 def _headline(result: TurnResult) -> str:
@@ -132,12 +151,17 @@ def _headline(result: TurnResult) -> str:
         why = f" ({shorten(result.reason)})" if result.reason else ""
         return f"No violation at {place}: {result.outcome}{why}"
     parts = []
-    if broken:
+    rewritten = any(map(is_rewritten, result.variants))
+    if broken and rewritten:
+        parts.append(rewrites_headline(result, broken, len(tested)))
+    elif broken:
         verb = "changes" if broken == 1 else "change"
         parts.append(f"{broken} of {len(tested)} valid variants {verb} the belief state")
     if errors:
-        parts.append(f"the tracker failed on {errors} of {len(tested)} valid variants")
-    text = f"{' and '.join(parts)} at {place}"
+        noun = "rewrites" if rewritten else "valid variants"
+        parts.append(f"the tracker failed on {errors} of {len(tested)} {noun}")
+    named = f" ({printable(result.relation)})" if rewritten else ""
+    text = f"{' and '.join(parts)} at {place}{named}"
     return text[0].upper() + text[1:]
 
 
@@ -174,6 +198,25 @@ def _variant(variant: VariantResult) -> Iterator[str]:
     yield from _field("    rates", f"words {variant.edit_w:.3f}, characters {variant.edit_c:.3f}")
 
 
+def _rewrite(variant: VariantResult) -> Iterator[str]:
+    """Yield what a relation made of the turn, and what came of each slot."""
+    yield from hanging(f"  Variant {variant.index}: ", printable(variant.about), _WIDTH)
+    if variant.edits:
+        yield from _field("    user", rewritten_text(variant))
+    if variant.exchanges is not None:
+        yield "    the tracker saw"
+        for line in round_lines(variant.exchanges):
+            yield from hanging("      ", line, _WIDTH)
+    if variant.outcome == "error":
+        yield from _field("    error", shorten(variant.reason))
+        return
+    if variant.reduced is not None:
+        yield from _blamed(variant.reduced, wavers=_wavers(variant))
+    yield from (f"    {printable(line)}" for line in slot_table(variant))
+    for text in doubts(variant):
+        yield from _field("    doubt" if _wavers(variant) else "    votes", text)
+
+
 def _blamed(minimal: Minimal, *, wavers: bool) -> Iterator[str]:
     """Yield what alone breaks the relation: no edit of it can be spared."""
     source = undo_edits(minimal.text, minimal.edits)
@@ -197,10 +240,14 @@ def _quoted(text: str) -> str:
 
 
 def _circumstances(
-    settings: VariantSettings, command: str | None, plainest: int | None
+    settings: VariantSettings, command: str | None, plainest: int | None, *, own: bool
 ) -> Iterator[str]:
     what = f"seed {settings.seed}, {settings.validity} profile, {settings.attack} attack"
-    yield f"  {what}, {settings.search} search, {settings.relation} relation"
+    if own:
+        # Search, profile and attack have no part in what a relation edits by itself.
+        yield f"  seed {settings.seed}, clean context, {settings.relation} relation"
+    else:
+        yield f"  {what}, {settings.search} search, {settings.relation} relation"
     if command:
         only = "" if plainest is None else f" --dst-variant={plainest}"
         yield f"  repeat with: {printable(command)}{only}"

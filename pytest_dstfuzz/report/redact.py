@@ -13,6 +13,7 @@ from typing import Any, Final, overload
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.relations.rewrite import Admissible
 
 #: What stands for the message of an error, which may repeat what was said.
 KEPT_BACK: Final = "kept back (redact)"
@@ -20,7 +21,7 @@ _SEEN = re.compile(r"\S")
 #: Fields of results, of their edits and of their changes that hold what was said or answered.
 _SAID: Final = frozenset(
     {"system", "earlier_system", "user", "text", "context", "label", "clean_state", "state"}
-    | {"before", "after"}
+    | {"before", "after", "about"}
 )
 
 
@@ -57,6 +58,8 @@ def _masked(part: Any) -> Any:
     """Return a part of a result with the fields masked that hold what was said."""
     if isinstance(part, tuple):
         return tuple(map(_masked, part))
+    if isinstance(part, Admissible):
+        return _masked_values(part)
     if not is_dataclass(part) or isinstance(part, type):
         return part
     values = {item.name: getattr(part, item.name) for item in fields(part)}
@@ -64,7 +67,19 @@ def _masked(part: Any) -> Any:
     return replace(part, **{name: masks[name](value) for name, value in values.items()})
 
 
+def _masked_values(part: Admissible) -> Admissible:
+    """Return admissible values without what they are, still told apart from the one there was.
+
+    ``north`` that is to become ``south`` would be five letters that are to become the same five.
+    """
+    letter = "x" if part.anything_but else "y"
+    shown = (None if text is None else _SEEN.sub(letter, text) for text in part.values)
+    return replace(part, values=tuple(shown))
+
+
 def _mask(value: Any) -> Any:
+    if isinstance(value, Admissible):
+        return _masked_values(value)
     if isinstance(value, BeliefState):
         return BeliefState({slot: masked_text(text) for slot, text in value.items()})
     return tuple(map(masked_text, value)) if isinstance(value, tuple) else masked_text(value)

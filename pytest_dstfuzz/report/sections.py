@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, get_args
 
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import ledger, ratio
@@ -29,7 +29,8 @@ FAILURES: Final[tuple[Failure, ...]] = get_args(Failure)
 _NO_REASON: Final = "no reason given"
 
 
-class RelationFacts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RelationFacts:
     """What a relation says of itself, which its results do not tell."""
 
     #: What it expects, as a sentence.

@@ -72,12 +72,12 @@ def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its
         return [StyledLine(_verdict(summary, results, found), style)]
     show_weaknesses(page, found, verbose=verbosity > 0)
     page.gap()
-    _what(page, settings, results, info)
+    show_run(page, settings, info, [how_text(settings.variant, results)])
     page.gap()
-    _figures(page, summary, results, info.usage, verbose=verbosity > 0)
-    _tables(page, results, verbose=verbosity > 0)
-    _shown(page, results, settings, command)
-    _left_out(page, results, info, verbose=verbosity > 0)
+    show_figures(page, summary, results, info.usage, verbose=verbosity > 0)
+    show_tables(page, results, verbose=verbosity > 0)
+    show_plainest(page, results, settings, command)
+    show_left_out(page, results, info, verbose=verbosity > 0)
     return page.lines
 
 
@@ -156,28 +156,28 @@ def _verdict(
     return text
 
 
-def _what(
-    page: TerminalPage, settings: Settings, results: Sequence[TurnResult], info: RunInfo
-) -> None:
+def show_run(page: TerminalPage, settings: Settings, info: RunInfo, how: Iterable[str]) -> None:
+    """Add what was tested, and how: a paragraph for each text."""
     model = settings.tracker.model or "the suite's own tracker"
     page.field(
-        _label("tested"),
+        label("tested"),
         f"{model} on {info.data}, split {info.split} ({info.layout} layout, values normalised "
         f"as '{info.normalisation}'; {info.dialogues:,} dialogues, {info.turns:,} turns)",
     )
-    page.field(_label("how"), how_text(settings.variant, results))
+    for number, text in enumerate(how):
+        page.field(label("" if number else "how"), text)
     if info.disagreement is not None:
         page.field(
-            _label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)
+            label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)
         )
     if info.recalled:
         text = f"{info.recalled:,} answers; the tracker was asked for {info.asked:,} contexts"
-        page.field(_label("from cache"), text)
+        page.field(label("from cache"), text)
     for note in info.notes:
-        page.field(_label("note"), note, "dim")
+        page.field(label("note"), note, "dim")
 
 
-def _figures(
+def show_figures(
     page: TerminalPage,
     summary: Summary,
     results: Sequence[TurnResult],
@@ -185,6 +185,7 @@ def _figures(
     *,
     verbose: bool,
 ) -> None:
+    """Add what came of the turns and of the variants that a search made of them."""
     outcomes = Counter(result.outcome for result in results)
     dialogues = len({result.dialogue_id for result in results if result.outcome != "skipped"})
     kinds = ", ".join(
@@ -193,45 +194,45 @@ def _figures(
         if outcomes[kind]
     )
     tested = f"{summary.turns:,} of {len(results):,}, in {dialogues:,} dialogues"
-    page.field(_label("turns"), f"{tested}{': ' if kinds else ''}{kinds}")
+    page.field(label("turns"), f"{tested}{': ' if kinds else ''}{kinds}")
     page.field(
-        _label("generated"),
+        label("generated"),
         f"{summary.generated:,} = {summary.vacuous:,} vacuous + {summary.duplicate:,} duplicate "
         f"+ {summary.vetoed:,} vetoed + {summary.over_rate:,} over the rate + "
         f"{summary.valid:,} valid",
     )
     page.field(
-        _label("valid"),
+        label("valid"),
         f"{summary.valid:,} = {summary.held:,} held + {summary.violations:,} violations + "
         f"{summary.carried:,} carried + {summary.improved:,} improved + {summary.errors:,} errors",
     )
-    page.field(_label("valid rate"), f"{percent(summary.valid_rate)} of the generated variants")
+    page.field(label("valid rate"), f"{percent(summary.valid_rate)} of the generated variants")
     alike = f", {ALL_DISTORTED}" if summary.expected_failures is not None else ""
     page.field(
-        _label("failure rate"),
+        label("failure rate"),
         f"{percent(summary.failure_rate)} of the valid variants{alike} "
         f"({interval_text(summary.failure_rate_interval, summary.dialogues_tested)})",
         "bad" if summary.violations else "good",
     )
     show_user_turns(page, summary, verbose=verbose)
     _clean_answers(page, summary)
-    page.field(_label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
+    page.field(label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls
     page.field(
-        _label("turns broken"),
+        label("turns broken"),
         f"{summary.turns_broken:,} of {summary.turns_tested:,} with a valid variant: "
         f"{percent(summary.turn_failure_rate)} "
         f"({interval_text(summary.turn_failure_rate_interval, summary.dialogues_tested)})",
     )
     if rate is not None:
-        page.field(_label(""), f"{rate:.1f} for every 1,000 of {summary.calls:,} calls")
+        page.field(label(""), f"{rate:.1f} for every 1,000 of {summary.calls:,} calls")
     if text := causes_text(causes(results)):
-        page.field(_label("causes"), text)
+        page.field(label("causes"), text)
     if text := sizes_text(sizes(results)):
         text += f" (found with {summary.minimiser_calls:,} more calls)"
-        page.field(_label("edits needed"), text)
+        page.field(label("edits needed"), text)
     if usage is not None:
-        page.field(_label("tokens"), usage_text(usage))
+        page.field(label("tokens"), usage_text(usage))
 
 
 def _clean_answers(page: TerminalPage, summary: Summary) -> None:
@@ -242,22 +243,23 @@ def _clean_answers(page: TerminalPage, summary: Summary) -> None:
             f"({percent(summary.clean_empty_share)}), which hardly any variant can change; failure "
             f"rate without them {percent(summary.failure_rate_not_empty)}"
         )
-        page.field(_label("empty answers"), text)
+        page.field(label("empty answers"), text)
     if summary.clean_labelled:
         text = (
             f"{percent(summary.clean_accuracy)} of the clean answers are right: "
             f"{summary.clean_right:,} of {summary.clean_labelled:,} turns with labels"
         )
-        page.field(_label("accuracy"), text)
+        page.field(label("accuracy"), text)
     if summary.noise is not None:
-        page.field(_label("clean answers"), wobble_text(summary.noise))
+        page.field(label("clean answers"), wobble_text(summary.noise))
         text = noise_text(summary.noise, summary.violations)
-        page.field(_label("noise"), text, "warning" if summary.noise.differed else "plain")
+        page.field(label("noise"), text, "warning" if summary.noise.differed else "plain")
     if summary.repeats is not None and (text := repeats_text(summary.repeats)):
-        page.field(_label("not repeated"), text, "warning")
+        page.field(label("not repeated"), text, "warning")
 
 
-def _tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: bool) -> None:
+def show_tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: bool) -> None:
+    """Add the counts by transformation, domain and slot."""
     book = ledger(results)
     _table(page, "by transformation", book.transformations)
     if verbose:
@@ -274,7 +276,7 @@ def _tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: bool)
     locks = vetoes(results)
     if locks:
         page.gap()
-        page.field(_label("vetoed by"), _counted(locks, None if verbose else _MOST_REASONS))
+        page.field(label("vetoed by"), _counted(locks, None if verbose else _MOST_REASONS))
 
 
 def _table(
@@ -307,9 +309,10 @@ def _table(
     )
 
 
-def _shown(
+def show_plainest(
     page: TerminalPage, results: Sequence[TurnResult], settings: Settings, command: str
 ) -> None:
+    """Add the violations that are easiest to follow."""
     gate = settings.gate.fail_on == "gate"
     pairs = plainest(results, _PLAINEST_UNDER_GATE if gate else _PLAINEST)
     if not pairs:
@@ -322,22 +325,26 @@ def _shown(
         page.field("  ", f"{turn.id}{called}, variant {variant.index}", "bad")
         if turn.system:
             page.field("    system: ", shorten(turn.system, 160), "dim")
+        if variant.about:
+            page.field("    rewrite:", f" {variant.about}")
         shown = variant.plain
         source = undo_edits(shown.text, shown.edits)
         page.field("    user:   ", mark_edits(source, shown.edits, margin=_MARGIN))
         for index, clean, edits in needed_context(variant):
             page.field(f"    turn {index}: ", mark_edits(clean, edits, margin=_MARGIN))
+        how = f"{variant.failure}: " if variant.failure not in (None, "changed") else ""
         for line in change_lines(shown.changed_slots):
-            page.field("    ", line)
+            page.field("    ", f"{how}{line}")
     if gate and command and settings.variant.variant is None:
         page.field(
             "  ", f"to repeat variant I of turn ID alone: {command} --dst-variant=I -k ID", "dim"
         )
 
 
-def _left_out(
+def show_left_out(
     page: TerminalPage, results: Sequence[TurnResult], info: RunInfo, *, verbose: bool
 ) -> None:
+    """Add what was not tested, and why answers failed."""
     skipped = [result for result in results if result.outcome == "skipped"]
     reasons = failures(results)
     if skipped or info.ended or reasons:
@@ -346,14 +353,14 @@ def _left_out(
         reason = info.ended or next((turn.reason for turn in skipped if turn.reason), "")
         dialogues = len({result.dialogue_id for result in skipped})
         text = f"{len(skipped):,} turns of {dialogues:,} dialogues"
-        page.field(_label("not tested"), f"{text}{': ' if reason else ''}{reason}", "warning")
+        page.field(label("not tested"), f"{text}{': ' if reason else ''}{reason}", "warning")
     elif info.ended:
-        page.field(_label("ended early"), info.ended, "warning")
+        page.field(label("ended early"), info.ended, "warning")
     most = None if verbose else _MOST_REASONS
     for reason, times in list(reasons.items())[:most]:
-        page.field(_label("error"), f"{times:,} x {shorten(reason)}", "bad")
+        page.field(label("error"), f"{times:,} x {shorten(reason)}", "bad")
     if most is not None and len(reasons) > most:
-        page.field(_label("error"), f"... and {len(reasons) - most} other reasons", "bad")
+        page.field(label("error"), f"... and {len(reasons) - most} other reasons", "bad")
 
 
 def _counted(counts: Mapping[str, int], most: int | None = None) -> str:
@@ -362,5 +369,6 @@ def _counted(counts: Mapping[str, int], most: int | None = None) -> str:
     return ", ".join([*parts, *([f"others {rest:,}"] if rest else [])])
 
 
-def _label(name: str) -> str:
+def label(name: str) -> str:
+    """Return what stands before a figure, as wide as that of all others."""
     return f"{name:<{_LABEL}}"

@@ -1,0 +1,185 @@
+"""The terminal summary of several relations: two tables of two sides, and a section for each.
+
+What must not change and what must are never added up: a tracker may be bad at either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.relations.rewrite import Failure
+from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage
+from pytest_dstfuzz.report.sections import Section, sections_of
+from pytest_dstfuzz.report.terminal import (
+    between,
+    how_text,
+    interval_text,
+    label,
+    show_figures,
+    show_left_out,
+    show_plainest,
+    show_run,
+    show_tables,
+    terminal_lines,
+)
+from pytest_dstfuzz.report.weaknesses import show_weaknesses
+from pytest_dstfuzz.weaknesses.groups import Weakness
+
+_MOST_REASONS = 5
+#: Columns that the tables of both sides take with their intervals.
+_WIDE = 96
+
+
+def report_lines(  # noqa: PLR0913 - as `terminal_lines`
+    summary: Summary,
+    results: Sequence[TurnResult],
+    settings: Settings,
+    info: RunInfo,
+    *,
+    weaknesses: Sequence[Weakness],
+    verbosity: int = 0,
+    width: int = 100,
+    encoding: str = "utf-8",
+    command: str = "",
+) -> list[StyledLine]:
+    """Return the summary of a run; of one relation whose turns the search edits, as it always was.
+
+    ``summary`` is that of the first relation. The rest is as for `terminal_lines`.
+    """
+    sections = sections_of(results, settings.variant.relation, info.relations)
+    how: dict[str, Any] = {"verbosity": verbosity, "width": width, "encoding": encoding}
+    if all(one.facts.edits == "search" for one in sections) and len(sections) <= 1:
+        given = (summary, results, settings, info)
+        return terminal_lines(*given, **how, command=command, weaknesses=weaknesses)
+    if verbosity < 0:
+        return [_in_a_line(one) for one in sections]
+    page = TerminalPage(width, encoding)
+    verbose = verbosity > 0
+    show_weaknesses(page, weaknesses, verbose=verbose)
+    page.gap()
+    show_run(page, settings, info, _how(settings, sections))
+    show_sides(page, sections)
+    for one in sections:
+        page.gap()
+        _heading(page, one)
+        if one.facts.edits == "search":
+            show_figures(page, one.summary, one.results, None, verbose=verbose)
+            show_tables(page, one.results, verbose=verbose)
+        else:
+            _rewrites(page, one, verbose=verbose)
+        show_plainest(page, one.results, settings, command)
+    show_left_out(page, results, info, verbose=verbose)
+    return page.lines
+
+
+def show_sides(page: TerminalPage, sections: Sequence[Section]) -> None:
+    """Show over-sensitivity beside over-stability, relation by relation."""
+    stay = [one for one in sections if not one.follows]
+    follow = [one for one in sections if one.follows]
+    page.gap()
+    page.line("over-sensitive: the state should not change, and does", "heading")
+    _side(page, ["relation", "applicable", "run", "held", "changed"], stay, ("changed",))
+    page.gap()
+    page.line("over-stable: the state should change, and does not, or not as it should", "heading")
+    kinds: tuple[Failure, ...] = ("stuck", "partial", "other")
+    _side(page, ["relation", "applicable", "run", "held", *kinds], follow, kinds)
+
+
+def _side(
+    page: TerminalPage, head: list[str], sections: Sequence[Section], kinds: Sequence[Failure]
+) -> None:
+    """Add the figures of the relations of one side; the interval only where there is room."""
+    if not sections:
+        page.line("  not tested: no relation of this side was named (--dst-relation)", "dim")
+        return
+    rows = [[*head, "rate", "95 % interval"]]
+    for one in sections:
+        failures = (one.failures[kind] for kind in kinds)
+        counts = (one.applicable, one.summary.valid, one.summary.held, *failures)
+        rate, bounds = one.summary.failure_rate, one.summary.failure_rate_interval
+        rows.append([one.name, *(f"{count:,}" for count in counts), percent(rate), between(bounds)])
+    wide = page.width >= _WIDE
+    page.table([row if wide else row[:-1] for row in rows])
+
+
+def _heading(page: TerminalPage, one: Section) -> None:
+    side = "should change" if one.follows else "should not change"
+    expects = f": {one.facts.expects}" if one.facts.expects else ""
+    page.line(f"{one.name} ({side}){expects}", "heading")
+
+
+def _how(settings: Settings, sections: Sequence[Section]) -> list[str]:
+    """Say what was done to the turns, by the search and by relations that edit themselves."""
+    searched = [one for one in sections if one.facts.edits == "search"]
+    own = [one.name for one in sections if one.facts.edits == "own"]
+    lines = []
+    if searched:
+        names = ",".join(one.name for one in searched)
+        named = settings.replace_options(relation=names)
+        results = [turn for one in searched for turn in one.results]
+        lines.append(how_text(named.variant, results))
+    if own:
+        lines.append(
+            f"{settings.variant.variants} rewrites each of {', '.join(own)}, seen in the clean "
+            "context: search, attack design and profile say nothing to them; seed "
+            f"{settings.variant.seed}"
+        )
+    return lines
+
+
+def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
+    """Show the figures of a relation that edits by itself."""
+    summary, noun = one.summary, one.unit
+    asked = one.applicable + sum(one.inapplicable.values())
+    dialogues = counted(summary.dialogues_tested, "dialogue")
+    some = f"{one.applicable:,} of {counted(asked, noun)}"
+    untested = one.applicable - summary.turns_tested
+    none = f"; {untested:,} without a rewrite that could be run" if untested else ""
+    style: Style = "plain" if one.applicable else "warning"
+    page.field(label("applicable"), f"{some}; tested in {dialogues}{none}", style)
+    reasons = list(one.inapplicable.items())
+    for reason, count in islice(reasons, None if verbose else _MOST_REASONS):
+        page.field(label("inapplicable"), f"{count:,} x {reason}", "dim")
+    if not verbose and len(reasons) > _MOST_REASONS:
+        text = f"... and {len(reasons) - _MOST_REASONS} other reasons (-v shows them)"
+        page.field(label("inapplicable"), text, "dim")
+    kinds = [f"{count:,} {kind}" for kind, count in one.failures.items() if count]
+    more = [f"{n:,} {name}" for name in ("improved", "errors") if (n := getattr(summary, name))]
+    parts = " + ".join([f"{summary.held:,} held", *kinds, *more])
+    page.field(label("rewrites"), f"{summary.valid:,} = {parts}")
+    unrun = (("vacuous", summary.vacuous), ("duplicate", summary.duplicate))
+    if left := ", ".join(f"{count:,} {name}" for name, count in unrun if count):
+        page.field(label(""), f"not run: {left}")
+    bad: Style = "bad" if summary.violations else "good"
+    if one.follows:
+        bounds = interval_text(one.over_stability_interval, summary.dialogues_tested)
+        text = f"{percent(one.over_stability)} of the rewrites left the state as it was ({bounds})"
+        page.field(label("over-stable"), text, "bad" if one.failures["stuck"] else "good")
+    bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
+    what = "are not followed as expected" if one.follows else "change the state"
+    rate = percent(summary.failure_rate)
+    page.field(label("failure rate"), f"{rate} of the rewrites {what} ({bounds})", bad)
+
+
+def _in_a_line(one: Section) -> StyledLine:
+    """Return the figures of a relation where only a line is wanted."""
+    summary = one.summary
+    bounds = summary.failure_rate_interval
+    text = (
+        f"dstfuzz: {one.name}: {summary.violations:,} violations in {summary.turns_broken:,} of "
+        f"{counted(one.applicable, one.unit)}; failure rate {percent(summary.failure_rate)}"
+    )
+    text += f" ({between(bounds)})" if bounds else ""
+    if one.follows:
+        text += f", stuck {percent(one.over_stability)}"
+    if summary.errors:
+        text += f"; {summary.errors:,} errors"
+    return StyledLine(text, "bad" if summary.violations or summary.errors else "good")

@@ -1,0 +1,196 @@
+"""Each relation by itself: two sides that nothing adds up, and how a failed rewrite reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.report.explain import explain
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
+from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.schema import problems
+from pytest_dstfuzz.report.sections import sections_of
+from pytest_dstfuzz.report.terminal import terminal_lines
+from pytest_dstfuzz.report.terminal_relations import report_lines
+from pytest_dstfuzz.weaknesses.groups import find_weaknesses
+from tests.report.rewritten import FACTS, swap, turn, twice
+
+INFO = RunInfo("travel", "test", "plain", "jsonl", 12, 12, relations=FACTS)
+SETTINGS = Settings.of(model="bot", relation="metamorphic,value-swap,duplicate", seed=3)
+
+
+@pytest.fixture
+def mixed(results: list[TurnResult]) -> list[TurnResult]:
+    """Three turns under metamorphic, eight under value-swap, two dialogues under duplicate."""
+    why = "the slot had the value before"
+    swapped = [
+        turn(swap(0, destination="ely"), swap(1), dialogue=f"d{number}") for number in range(5)
+    ]
+    wrong = turn(swap(0, destination="ely", day="sunday"), dialogue="d5")
+    apart = [turn(dialogue=f"d{number}", reason=why) for number in (6, 7)]
+    rounds = [
+        turn(twice(0, **found), dialogue=name, relation="duplicate", side="should-not-change")
+        for name, found in (("d0", {}), ("d1", {"day": "sunday"}))
+    ]
+    return [*rounds, *swapped, wrong, *apart, *results]
+
+
+def lines(results: list[TurnResult], settings: Settings = SETTINGS, **how: Any) -> list[str]:
+    first = sections_of(results, settings.variant.relation)[0]
+    found = find_weaknesses(results)
+    shown = report_lines(first.summary, results, settings, INFO, weaknesses=found, **how)
+    return [line.text for line in shown]
+
+
+def row(text: list[str], name: str) -> list[str]:
+    """Return the figures of a relation in the table of its side."""
+    (found,) = [line.split() for line in text if line.startswith(f"  {name} ")]
+    return found[1:]
+
+
+def test_sections_are_in_the_order_of_the_names(mixed: list[TurnResult]) -> None:
+    assert [one.name for one in sections_of(mixed, "value-swap,gold")] == [
+        *("value-swap", "duplicate", "metamorphic")
+    ]
+    swapped = sections_of(mixed, "value-swap", FACTS)[0]
+    assert (swapped.applicable, swapped.inapplicable) == (6, {"the slot had the value before": 2})
+    assert swapped.failures == {"changed": 0, "stuck": 5, "partial": 0, "other": 1}
+    assert swapped.over_stability == 5 / 11
+    assert swapped.summary.failure_rate == 6 / 11
+    (plain,) = sections_of([one for one in mixed if one.relation == "metamorphic"], "")
+    assert plain.over_stability is None
+
+
+def test_the_two_sides_stand_side_by_side(mixed: list[TurnResult]) -> None:
+    text = lines(mixed, width=110)
+    sensitive = next(n for n, line in enumerate(text) if line.startswith("over-sensitive"))
+    stable = next(n for n, line in enumerate(text) if line.startswith("over-stable"))
+    assert [line.split()[0] for line in text[sensitive + 1 : stable - 1]] == [
+        *("relation", "metamorphic", "duplicate")
+    ]
+    assert [line.split()[0] for line in text[stable + 1 : stable + 3]] == ["relation", "value-swap"]
+    assert row(text, "value-swap")[:8] == ["6", "11", "5", "5", "0", "1", "54.55", "%"]
+    assert row(text, "duplicate")[:6] == ["2", "2", "1", "1", "50.00", "%"]
+    assert "value-swap (should change): the slot takes the new value" in text
+    assert "inapplicable  2 x the slot had the value before" in text
+    assert "rewrites      11 = 5 held + 5 stuck + 1 other" in text
+    assert any(line.startswith("over-stable   45.45 % of the rewrites left the") for line in text)
+
+
+def test_nothing_adds_up_both_sides(mixed: list[TurnResult]) -> None:
+    """Neither the page nor the JSON has a figure over relations of both sides."""
+    runs = [one.summary for one in sections_of(mixed, "")]
+    rows = ("valid", "violations", "generated")
+    report = build_report(mixed, runs[-1], SETTINGS, INFO)
+    shown = " ".join(lines(mixed, width=110))
+    for name in rows:
+        added = sum(getattr(one, name) for one in runs)
+        assert added not in [each["summary"][name] for each in report["relations"]]
+        assert report["summary"][name] != added
+    mean = sum(one.failure_rate or 0 for one in runs) / len(runs)
+    blended = sum(one.violations for one in runs) / sum(one.valid for one in runs)
+    for rate in (mean, blended):
+        assert f"{100 * rate:.2f} %" not in shown
+        assert f"{rate:.4f}" not in json.dumps({**report, "turns": [], "settings": {}})
+
+
+def test_a_side_without_a_relation_says_so(mixed: list[TurnResult]) -> None:
+    swapped = [one for one in mixed if one.relation == "value-swap"]
+    text = lines(swapped, Settings.of(model="bot", relation="value-swap"))
+    place = next(n for n, line in enumerate(text) if line.startswith("over-sensitive"))
+    assert text[place + 1].startswith("  not tested: no relation of this side was named")
+
+
+@pytest.mark.parametrize("width", [40, 80, 100])
+def test_no_line_is_too_long(mixed: list[TurnResult], width: int) -> None:
+    assert all(len(line) <= width for line in lines(mixed, width=width))
+
+
+def test_quiet_is_a_line_each(mixed: list[TurnResult]) -> None:
+    assert len(lines(mixed, verbosity=-1)) == 3
+    assert lines(mixed, verbosity=-1)[1] == (
+        "dstfuzz: value-swap: 6 violations in 6 of 6 turns; failure rate 54.55 % (13.4 to "
+        "91.3 %), stuck 45.45 %"
+    )
+
+
+def test_one_searched_relation_reads_as_ever(results: list[TurnResult]) -> None:
+    settings, found = Settings.of(model="bot"), find_weaknesses(results)
+    given = (summarise(results), results, settings, INFO)
+    assert report_lines(*given, weaknesses=found) == terminal_lines(*given, weaknesses=found)
+
+
+def test_the_json_has_each_relation(mixed: list[TurnResult]) -> None:
+    first = sections_of(mixed, SETTINGS.variant.relation)[0]
+    report = build_report(mixed, first.summary, SETTINGS, INFO)
+    assert [one["name"] for one in report["relations"]] == [
+        "metamorphic",
+        "value-swap",
+        "duplicate",
+    ]
+    assert report["summary"] == report["relations"][0]["summary"]
+    assert report["ledger"] == report["relations"][0]["ledger"]
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert problems(json.loads(json.dumps(report)), schema, schema) == []
+    swapped = report["relations"][1]
+    assert (swapped["side"], swapped["unit"], swapped["edits"]) == ("should-change", "turn", "own")
+    assert report["relations"][2]["unit"] == "dialogue"
+    again = {one.id + one.relation: one for one in report_turns(report)}
+    assert (
+        again["travel-test-d5-t0value-swap"].variants[0].expected == mixed[7].variants[0].expected
+    )
+    assert again["travel-test-d1-t0duplicate"].variants[0].moves == mixed[1].variants[0].moves
+
+
+def test_a_rewrite_that_is_not_followed(mixed: list[TurnResult]) -> None:
+    settings = Settings.of(relation="value-swap", seed=3)
+    text = explain(mixed[2], settings, command="pytest -k it").splitlines()
+    assert text == [
+        "1 of 2 rewrites is not followed at turn 0 of dialogue d0 (value-swap)",
+        "",
+        "  system:    (nothing yet)",
+        "  user:      a train to norwich on friday",
+        "  state:     train-day = friday, train-destination = norwich",
+        "",
+        "  Variant 1: train-destination: norwich -> ely",
+        "    user:    a train to [-norwich-]{+ely+} on friday",
+        "    slot               before   expected  found",
+        "    train-destination  norwich  ely       norwich  stuck",
+        "    train-day          friday   friday    friday",
+        "",
+        "  seed 3, clean context, value-swap relation",
+        "  repeat with: pytest -k it --dst-variant=1",
+    ]
+
+
+def test_a_bystander_that_moved_is_marked(mixed: list[TurnResult]) -> None:
+    text = explain(mixed[7], Settings.of(relation="value-swap"), command=None)
+    assert "    train-day          friday   friday    sunday  changed" in text
+    assert "    train-destination  norwich  ely       ely" in text
+
+
+def test_rounds_that_moved_are_shown(mixed: list[TurnResult]) -> None:
+    text = explain(mixed[1], Settings.of(relation="duplicate"), command=None).splitlines()
+    assert (
+        text[0] == "1 of 1 rewrites changes the belief state at turn 0 of dialogue d1 (duplicate)"
+    )
+    place = text.index("    the tracker saw")
+    assert text[place - 1 : place + 3] == [
+        "  Variant 0: round 0 said twice",
+        "    the tracker saw",
+        *2 * ["      user:   a train to norwich on friday"],
+    ]
+
+
+def test_what_was_said_is_kept_back(mixed: list[TurnResult]) -> None:
+    for one in mixed:
+        shown = json.dumps(replace(redacted(one), id="", dialogue_id="").to_json())
+        assert not any(word in shown for word in ("norwich", "ely", "friday", "sunday", "round"))
+    text = explain(redacted(mixed[2]), Settings.of(relation="value-swap"), command=None)
+    assert "    train-destination  xxxxxxx  yyy       xxxxxxx  stuck" in text
