@@ -87,7 +87,7 @@ class RunContext:
 
     def relations(self, settings: Settings) -> tuple[Relation, ...]:
         """Return the relations that some settings name, in their order."""
-        return relations_of(settings)
+        return relations_of(settings, self.data)
 
     def turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
         """Return the turns that are drawn with some settings, dialogue by dialogue."""

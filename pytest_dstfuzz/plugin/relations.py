@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Dialogue
-from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Side
 
@@ -34,9 +34,9 @@ class ItemOf(NamedTuple):
     suffix: str
 
 
-def relations_of(settings: Settings) -> tuple[Relation, ...]:
+def relations_of(settings: Settings, data: DialogueSet) -> tuple[Relation, ...]:
     """Return the relations that settings name, in their order."""
-    return tuple(relation_by_name(name) for name in settings.variant.relation.split(PARTED))
+    return relations_named(settings.variant.relation, data)
 
 
 def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemOf]:
