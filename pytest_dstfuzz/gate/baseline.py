@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.expected import counted, turn_failures
@@ -38,7 +39,13 @@ _OF_DRAWS: Final = frozenset(
     {"seed", "search", "policy", "transformations", "redraws", "stop_at_first"}
 )
 
-#: Group of results -> its turns.
+#: How the name of a group ends that tests another relation than the default.
+_RELATION: Final = " relation="
+_NAMED: Final = re.compile(rf"{_RELATION}[^\s'\"]+\Z")
+_DEFAULT: Final = "metamorphic"
+_T = TypeVar("_T")
+
+#: Group of results -> its turns. The name of a group tells its relation, see `group_name`.
 Groups = Mapping[str, Sequence[TurnResult]]
 #: Dialogue id -> key of each of its turns, see `turn_keys`.
 Contents = Mapping[str, Sequence[str]]
@@ -72,7 +79,7 @@ class ComparedVariant(NamedTuple):
         """Take from a result what a baseline keeps of it."""
         return cls(
             number=variant.index,
-            digest=_digest([*variant.context, variant.text]),
+            digest=digest_of(variant),
             outcome=variant.outcome,
             cause=variant.cause,
             changed=tuple(item.slot for item in variant.changed_slots if not item.carried),
@@ -157,6 +164,7 @@ class Session:
 
     #: Its results; several groups where a suite tests several trackers.
     groups: Groups
+    #: Of the first relation, where there are several.
     summary: Summary
     #: See `campaign_identity`.
     campaign: Mapping[str, Any]
@@ -168,11 +176,47 @@ class Session:
     ended: str = ""
     #: Whether values of slots are kept back.
     hidden: bool = False
+    #: Names of the relations, in the order in which they were given; others come after them.
+    relations: tuple[str, ...] = ()
 
     @property
     def results(self) -> tuple[TurnResult, ...]:
         """All results."""
         return tuple(result for turns in self.groups.values() for result in turns)
+
+
+def digest_of(variant: VariantResult) -> str:
+    """Return a digest of what the tracker was asked: its words, all of them where rounds moved."""
+    if variant.exchanges is None:
+        return _digest([*variant.context, variant.text])
+    return _digest([text for said in variant.exchanges for text in (said.system, said.user)])
+
+
+def group_name(name: str, relation: str) -> str:
+    """Return what a group of results is called that tests a relation, if it is not called so yet.
+
+    >>> group_name("tests", "metamorphic"), group_name("tests", "value-swap")
+    ('tests', 'tests relation=value-swap')
+    """
+    own = f"{_RELATION}{relation}"
+    return name if relation == _DEFAULT or name.endswith(own) else f"{name}{own}"
+
+
+def named_groups(groups: Groups) -> Groups:
+    """Return groups of results under names that tell their relation."""
+    return {
+        group_name(name, turns[0].relation) if turns else name: turns
+        for name, turns in groups.items()
+    }
+
+
+def by_relation(groups: Mapping[str, Sequence[_T]]) -> dict[str, dict[str, Sequence[_T]]]:
+    """Return the groups of each relation, under their names without it, in their order."""
+    found: dict[str, dict[str, Sequence[_T]]] = {}
+    for name, turns in groups.items():
+        base, _, relation = name.rpartition(_RELATION) if _NAMED.search(name) else (name, "", "")
+        found.setdefault(relation or _DEFAULT, {})[base] = turns
+    return found
 
 
 def kept_state(state: State, hidden: bool) -> dict[str, str]:
@@ -206,7 +250,8 @@ def campaign_identity(
     options = settings_json(settings)
     # Not how many: of turns, domains and variants that only one build has, the others can
     # still be compared.
-    decided = {name: options[name] for name in names_of("decides")}
+    # Nor the relation: it is said by the names of the groups, and only like is compared with like.
+    decided = {name: options[name] for name in names_of("decides") if name != "relation"}
     # So is a noise model, and several are what they are together.
     decided["noise"] = noise
     if not settings.variant.noisy:
@@ -250,7 +295,7 @@ def make_baseline(
             TurnOutcomes.of(turn, contents[turn.dialogue_id][turn.turn_index], hidden=hidden)
             for turn in sorted(turns, key=lambda turn: (turn.dialogue_id, turn.turn_index))
         ]
-        for name, turns in sorted(groups.items())
+        for name, turns in sorted(named_groups(groups).items())
     }
     results = [turn for turns in groups.values() for turn in turns]
     weaknesses = sorted(map(KnownWeakness.of, find_weaknesses(results)), key=attrgetter("id"))

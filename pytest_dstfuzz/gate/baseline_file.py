@@ -16,8 +16,9 @@ The same campaign gives the same bytes. Its keys:
     Missing in files of earlier versions, as is ``shrunk``: whether violations were shrunk (null
     without any), which decides the weakness that they are of.
 ``groups``
-    Names of the groups of results: one, unless a suite tests several trackers or has tests
-    with settings of their own.
+    Names of the groups of results: one, unless a suite tests several trackers or relations, or has
+    tests with settings of their own. The name ends with `` relation=NAME`` where the relation is
+    not ``metamorphic``. In files of earlier versions ``campaign`` has it, as ``relation``.
 ``turns``
     By group, dialogue and turn. Each has ``group`` (number), ``dialogue`` (id), ``turn`` (its
     place, from 0), ``key`` (16 hexadecimal digits of what was said up to it: dialogues are
@@ -38,7 +39,13 @@ from typing import Any, Final, Literal
 
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned
-from pytest_dstfuzz.gate.baseline import Baseline, ComparedVariant, KnownWeakness, TurnOutcomes
+from pytest_dstfuzz.gate.baseline import (
+    Baseline,
+    ComparedVariant,
+    KnownWeakness,
+    TurnOutcomes,
+    group_name,
+)
 from pytest_dstfuzz.json_data import from_json
 
 BASELINE_VERSION: Final = 2
@@ -148,11 +155,19 @@ def _baseline(content: _File) -> Baseline:
         group[entry.dialogue, entry.turn] = TurnOutcomes(
             *(entry.dialogue, entry.turn, entry.key, entry.state, entry.variants, entry.failures)
         )
+    campaign, relation = dict(content.campaign), str(content.campaign.get("relation", ""))
+    if " " not in relation:  # Otherwise it is several, and nobody knows which group has which.
+        campaign.pop("relation", None)
+    else:
+        relation = ""
     return Baseline(
         model=content.model,
         version=content.tool,
-        campaign=content.campaign,
-        groups={name: list(turns.values()) for name, turns in groups.items()},
+        campaign=campaign,
+        groups={
+            group_name(name, relation) if relation else name: list(turns.values())
+            for name, turns in groups.items()
+        },
         hidden=content.values == "digests",
         weaknesses=None if content.weaknesses is None else tuple(content.weaknesses),
         shrunk=content.shrunk,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import percent
@@ -18,6 +19,7 @@ from pytest_dstfuzz.gate.statistics import (
     interval,
     permutation_test,
 )
+from pytest_dstfuzz.gate.tested import Tested, tested, unnamed
 from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_difference
 from pytest_dstfuzz.gate.weaknesses import compare_weaknesses, judge_new_weaknesses
 from pytest_dstfuzz.seeding import stream
@@ -35,9 +37,14 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     expected failures depend on which variants were drawn.
     """
     pairing = pair_up(baseline, session.groups, session.contents)
+    every = tested(session, gates)
+    main = next((one for one in every if not one.must_change and one.name in pairing.asked), None)
+    main = main or next((one for one in every if one.name in pairing.asked), None)
+    first = pairing.of("" if main is None else main.name)
     drift = clean_drift(pairing.clean, pairing.silenced)
     figures = {
-        **_figures(baseline, pairing),
+        **_figures(baseline, first),
+        **_relations(pairing, every),
         "clean": drift.to_json(hidden=session.hidden or baseline.hidden),
         "expected_failures": compare_expected(baseline, session, pairing),
     }
@@ -52,37 +59,98 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     if (rise := gates.whole.max_expected_rise) is not None:
         findings.append(judge_expected_rise(rise, figures["expected_failures"], pairing))
     others = changes(baseline.campaign, session.campaign)
-    if not others and (reason := _not_comparable(pairing, str(session.campaign["search"]))):
+    search = str(session.campaign["search"])
+    if not others and (reason := _not_comparable(first, search)):
         others = [reason]
     weaknesses = figures["weaknesses"] = compare_weaknesses(baseline, session, pairing, others)
     if (most_new := gates.whole.max_new_weaknesses) is not None:
         findings.append(judge_new_weaknesses(most_new, weaknesses))
     if others:
         return Judgement((), tuple(findings), tuple(others), figures)
-    margin, seed = gates.whole.max_regression, session.seed
+    judged = _judge_relations(pairing, every, gates, session.seed, search)
+    findings += [*judged.values(), *_judge_parts(first, gates, session.seed)]
+    paired = Paired.of(first.by_dialogue().values())
+    figures["difference"] = paired.difference
+    whole = None if main is None else judged.get(main.name)
+    bounds = (
+        interval(paired, stream(session.seed, "gate", "whole"), LEVEL)
+        if whole is None
+        else whole.interval
+    )
+    figures["interval"] = None if bounds is None else list(bounds)
+    if len(paired.variants) > 1:
+        figures["p_value"] = permutation_test(paired, stream(session.seed, "gate", "permutations"))
+    return Judgement(findings=tuple(findings), comparison=figures)
+
+
+def _judge_relations(
+    pairing: Pairing, every: Sequence[Tested], gates: Gates, seed: int, search: str
+) -> dict[str, LimitFinding]:
+    """Judge each relation that has a limit, those that share the 5 % of the session's.
+
+    One that the baseline does not have is judged where a limit names it, and is undecided then.
+    """
+    given = gates.whole.max_regression
+    whole = DEFAULT_MAX_REGRESSION if given is None else given
+    limits = [
+        (one, *limit)
+        for one in every
+        if one.own.max_regression is not None or one.name in pairing.asked
+        if (limit := one.limit(whole, one.own.max_regression)) is not None
+    ]
+    if given is not None and all(one.must_change for one in every) and not limits:
+        return {"": unnamed("max-regression", given, every)}
+    level = 1 - (1 - LEVEL) / max(1, len(limits))
+    found = {}
+    for one, part, margin in limits:
+        mine = pairing.of(one.name)
+        found[one.name] = _judge(mine, part, margin, level, seed)
+        if part is not None and (reason := _not_comparable(mine, search)):
+            reason = f"{part} is not compared: {reason}"
+            found[one.name] = LimitFinding(part, "max-regression", margin, "inconclusive", reason)
+    return found
+
+
+def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFinding]:
+    """Judge domains, slots and transformations, which share 5 %."""
     margins = {
         part: limits.max_regression
         for part, limits in gates.parts.items()
-        if limits.max_regression is not None
+        if limits.max_regression is not None and part.kind != "relation"
     }
-    whole = _judge(pairing, None, DEFAULT_MAX_REGRESSION if margin is None else margin, LEVEL, seed)
     level = 1 - (1 - LEVEL) / max(1, len(margins))
-    findings += [
-        whole,
-        *(_judge(pairing, part, most, level, seed) for part, most in margins.items()),
-    ]
-    paired = Paired.of(pairing.by_dialogue().values())
-    figures["difference"] = paired.difference
-    figures["interval"] = None if whole.interval is None else list(whole.interval)
-    if len(paired.variants) > 1:
-        figures["p_value"] = permutation_test(paired, stream(seed, "gate", "permutations"))
-    return Judgement(findings=tuple(findings), comparison=figures)
+    return (_judge(pairing, part, most, level, seed) for part, most in margins.items())
+
+
+def _relations(pairing: Pairing, every: Sequence[Tested]) -> dict[str, Any]:
+    """Return the figures of each relation, where there are several, and what is not compared."""
+    found: dict[str, Any] = {}
+    if len(every) > 1 or len(pairing.asked) > 1:
+        found["relations"] = {
+            name: {
+                **_rates(Tally(*map(sum, zip(Tally(), *rows.values(), strict=True)))),
+                "new": len(mine.new),
+                "gone": len(mine.gone),
+            }
+            for name in pairing.asked
+            if (mine := pairing.of(name)) and (rows := mine.by_dialogue()) is not None
+        }
+    if pairing.only_baseline_relations:
+        found["only_baseline_relations"] = list(pairing.only_baseline_relations)
+    if pairing.only_run_relations:
+        found["only_run_relations"] = list(pairing.only_run_relations)
+    return found
 
 
 def _not_comparable(pairing: Pairing, search: str) -> str:
     """Say why the variants of two builds are not the same, or return ``""``."""
     if not pairing.turns:
         return "the baseline and this run have no turn in common"
+    if not pairing.asked:
+        return (
+            f"the baseline is of the relation {', '.join(pairing.only_baseline_relations)}, this "
+            f"run of {', '.join(pairing.only_run_relations)}"
+        )
     share = pairing.share
     if share is None or not pairing.pairs:
         return "no variant was answered in both builds"
@@ -103,7 +171,8 @@ def _not_comparable(pairing: Pairing, search: str) -> str:
 def _judge(
     pairing: Pairing, part: Part | None, margin: float, level: float, seed: int
 ) -> LimitFinding:
-    tallies = pairing.by_dialogue(part)
+    # The variants of a relation are all that its pairing has.
+    tallies = pairing.by_dialogue(None if part and part.kind == "relation" else part)
     if not tallies:
         reason = f"no variant of {part} was compared"
         return LimitFinding(part, "max-regression", margin, "inconclusive", reason)
@@ -139,6 +208,7 @@ def _figures(baseline: Baseline, pairing: Pairing) -> dict[str, Any]:
                 part.name: _rates(tally) for part, tally in parts.items() if part.kind == kind
             }
             for kind in KINDS
+            if kind != "relation"
         },
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,6 +14,7 @@ from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.limits import Gates, Kind
+from pytest_dstfuzz.gate.tested import Tested, main_of, tested, unnamed
 from pytest_dstfuzz.gate.verdict import (
     Judgement,
     LimitFinding,
@@ -63,29 +64,51 @@ def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
 
 
 def _judge_figures(session: Session, gates: Gates) -> list[LimitFinding]:
-    """Judge the figures of the session, and the failure rates of its parts."""
-    summary, found = session.summary, []
-    name = interval_name(summary.dialogues_tested)
+    """Judge the figures of each relation of the session, and the failure rates of its parts."""
+    every, found = tested(session, gates), []
+    # Clean answers are the same under each relation, but some ask about few of the turns.
+    widest = max(every, key=lambda one: len(one.results), default=None)
+    summary = session.summary if widest is None else widest.summary
     if (least := gates.whole.min_accuracy) is not None:
         found.append(judge_accuracy(least, summary.clean_right, summary.clean_labelled))
-    limit = gates.whole.max_failure_rate
-    if limit is not None and summary.failure_rate is not None:
-        rate, interval = summary.failure_rate, summary.failure_rate_interval
-        found.append(judge_rate(None, limit, rate, interval, name))
+    found += _judge_rates(every, gates)
     if (most := gates.whole.max_expected_failures) is not None:
+        # None are expected of turns that relations edit by themselves.
+        noisy = (one for one in every if any(turn.noise is not None for turn in one.results))
+        one = next(noisy, widest)
+        summary = session.summary if one is None else one.summary
+        name = interval_name(summary.dialogues_tested)
         found.append(judge_expected(most, summary.expected_failures, name))
-    limits = {part: each.max_failure_rate for part, each in gates.parts.items()}
+    limits = {
+        part: each.max_failure_rate for part, each in gates.parts.items() if part.kind != "relation"
+    }
     if any(limit is not None for limit in limits.values()):
+        main = main_of(every)
+        results = session.results if main is None else main.results
         rows: Mapping[Kind, Mapping[str, Counts]] = {
-            "domain": yields_by_domain(session.results),
-            "slot": yields_by_slot(session.results),
-            "transformation": ledger(session.results).transformations,
+            "domain": yields_by_domain(results),
+            "slot": yields_by_slot(results),
+            "transformation": ledger(results).transformations,
         }
         for part, limit in limits.items():
             if limit is not None:
                 counts = rows[part.kind].get(part.name, Counts())
                 found.append(judge_rate(part, limit, counts.failure_rate))
     return found
+
+
+def _judge_rates(every: Sequence[Tested], gates: Gates) -> Iterator[LimitFinding]:
+    """Judge the failure rate of each relation by itself."""
+    whole, judged = gates.whole.max_failure_rate, False
+    for one in every:
+        limit = one.limit(whole, one.own.max_failure_rate)
+        judged = judged or limit is not None
+        if limit is None or (limit[0] is None and one.summary.failure_rate is None):
+            continue
+        rate, interval = one.summary.failure_rate, one.summary.failure_rate_interval
+        yield judge_rate(*limit, rate, interval, interval_name(one.summary.dialogues_tested))
+    if whole is not None and every and not judged:
+        yield unnamed("max-failure-rate", whole, every)
 
 
 def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
@@ -96,12 +119,17 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
         return [f"no turn was tested ({what or ended or 'none was selected, or all were skipped'})"]
     found: list[str] = []
     run = [result for result in results if result.outcome != "skipped"]
-    errors = outcomes["error"]
     if not any(result.tested for result in run):
         found.append("no valid variant was made of any turn, so nothing was tested")
-    if errors > MOST_ERRORS * len(run):
-        most = percent(MOST_ERRORS, 0)
-        found.append(f"the tracker failed on {errors} of {len(run)} turns, more than {most}")
+    # By relation: those that say nothing of most turns would hide the failures of others.
+    for name in dict.fromkeys(result.relation for result in run):
+        own = [result for result in run if result.relation == name]
+        errors, most = sum(result.outcome == "error" for result in own), percent(MOST_ERRORS, 0)
+        if errors > MOST_ERRORS * len(own):
+            under = "" if len(own) == len(run) else f" (relation {name})"
+            found.append(
+                f"the tracker failed on {errors} of {len(own)} turns{under}, more than {most}"
+            )
     return found
 
 

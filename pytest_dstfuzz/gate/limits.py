@@ -19,6 +19,12 @@
 
     [tool.dstfuzz.gates.transformation.char_drop]
     max-failure-rate = "8%"
+
+    [tool.dstfuzz.gates.relation.value-swap]
+    max-failure-rate = "20%"
+
+Limits of the whole session hold for each relation by itself under which nothing may change; one of
+these may have its own in their place. One under which the state must change has only its own.
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.files import read_table
 from pytest_dstfuzz.transformations import transformation_names
 
-Kind = Literal["domain", "slot", "transformation"]
+Kind = Literal["domain", "slot", "transformation", "relation"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 #: By how much the failure rate may rise over the baseline, where nobody says.
 DEFAULT_MAX_REGRESSION: Final = 0.02
@@ -124,6 +130,13 @@ def read_gates(path: Path) -> Gates:
         return _gates(table)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
+
+
+def check_relations(gates: Gates, known: Sequence[str]) -> None:
+    """Refuse limits of relations that nobody knows; a session need not test all that it knows."""
+    for part in gates.parts:
+        if part.kind == "relation" and part.name not in known:
+            raise unknown_name(f"relation in {_TABLE}", part.name, known)
 
 
 def check_names(gates: Gates, slots: Sequence[str]) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
-from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantOutcome
+from pytest_dstfuzz.campaign.results import (
+    RUN_OUTCOMES,
+    TurnResult,
+    VariantOutcome,
+    VariantResult,
+)
 from pytest_dstfuzz.dialogue.dialogues import domains_of_slots
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
@@ -16,12 +21,17 @@ from pytest_dstfuzz.gate.baseline import (
     Groups,
     TurnOutcomes,
     TurnPosition,
+    by_relation,
+    digest_of,
     failures_of,
     kept_state,
+    named_groups,
 )
 from pytest_dstfuzz.gate.drift import CleanPair
 from pytest_dstfuzz.gate.limits import Part
-from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.gate.matching import Matching, match_dialogues
+
+_T = TypeVar("_T")
 
 #: Outcomes that say what the tracker makes of a variant; an error says nothing about it.
 _ANSWERED: tuple[VariantOutcome, ...] = tuple(name for name in RUN_OUTCOMES if name != "error")
@@ -104,13 +114,31 @@ class Pairing:
     #: Turn id and number of variants that are a violation in one build alone.
     new: tuple[tuple[str, int], ...] = ()
     gone: tuple[tuple[str, int], ...] = ()
-    #: Of the turns that failures are expected of in both builds, by dialogue, sorted.
+    #: Of the turns that failures are expected of in both builds, by dialogue, sorted: of the first
+    #: relation with any.
     failing: Mapping[str, Failing] = field(default_factory=dict)
+    #: Relation that both builds tested -> what both were asked.
+    asked: Mapping[str, Asked] = field(default_factory=dict)
+    #: Relations that one build alone tested.
+    only_baseline_relations: tuple[str, ...] = ()
+    only_run_relations: tuple[str, ...] = ()
 
     @property
     def share(self) -> float | None:
         """Share of the possible variants that were identical and answered in both builds."""
         return len(self.pairs) / self.possible if self.possible else None
+
+    def of(self, relation: str) -> Pairing:
+        """Return the pairing with the variants of one relation alone."""
+        asked = self.asked.get(relation, Asked((), 0, {}))
+        pairs = sorted(asked.pairs, key=lambda pair: (pair.dialogue, pair.turn_id, pair.index))
+        return replace(
+            self,
+            pairs=tuple(pairs),
+            possible=asked.possible,
+            new=tuple(pair.place for pair in pairs if pair.moved > 0),
+            gone=tuple(pair.place for pair in pairs if pair.moved < 0),
+        )
 
     def by_dialogue(self, part: Part | None = None) -> dict[str, Tally]:
         """Return the tally of each dialogue with a variant in the part, sorted by dialogue."""
@@ -130,74 +158,153 @@ class Pairing:
 
 
 def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
-    """Return the turns and the variants that a baseline and a run share."""
-    new = {
-        TurnPosition(name, turn.dialogue_id, turn.turn_index): turn
-        for name, turns in _named(baseline, groups)
-        for turn in turns
-        if turn.outcome != "skipped"
+    """Return the turns and the variants that a baseline and a run share.
+
+    Variants are compared with those of the same relation. Each has an answer to the clean turns of
+    its own, and that is one answer: the first relation counts. Where the builds have no relation in
+    common, the clean answers are all that is compared.
+    """
+    before, after = by_relation(baseline.groups), by_relation(named_groups(groups))
+    shared = tuple(name for name in after if name in before)
+    joined = [(name, name) for name in shared] or list(zip(before, after, strict=False))[:1]
+    tested = {
+        turn.dialogue_id for turns in groups.values() for turn in turns if turn.outcome != "skipped"
     }
-    tested = {place.dialogue for place in new}
     every = chain.from_iterable(baseline.groups.values())
     matching = match_dialogues(every, contents, tested)
-    old = {
-        TurnPosition(name, matching.known.get(turn.dialogue, turn.dialogue), turn.turn): turn
-        for name, turns in baseline.groups.items()
-        for turn in turns
-        if turn.dialogue in matching.known
-    }
-    both = {
-        place: (old[place], turn)
-        for place, turn in new.items()
-        if place in old and old[place].key == contents[place.dialogue][place.turn]
-    }
-    # Variants are drawn by the name of a dialogue: one of another name has others.
-    renamed = {new_name for _, new_name in matching.renamed}
-    pairs = list(
-        chain.from_iterable(
-            _pairs(*each) for place, each in both.items() if place.dialogue not in renamed
-        )
+    found = [
+        _Common.of(before[old], after[new], matching, contents, baseline.hidden)
+        for old, new in joined
+    ]
+    asked = {name: each.asked() for name, each in zip(shared, found, strict=False)}
+    pairs = sorted(
+        chain.from_iterable(each.pairs for each in asked.values()),
+        key=lambda pair: (pair.dialogue, pair.turn_id, pair.index),
     )
-    pairs.sort(key=lambda pair: (pair.dialogue, pair.turn_id, pair.index))
-    clean = [pair for each in both.values() if (pair := _clean(*each, baseline.hidden))]
+    clean = _once(each.clean for each in found)
+    both = _once(each.both for each in found)
     return Pairing(
         pairs=tuple(pairs),
         clean=tuple(sorted(clean, key=lambda pair: (pair.dialogue, pair.turn_id))),
         matching=matching,
-        possible=sum(
-            _possible(*each) for place, each in both.items() if place.dialogue not in renamed
-        ),
+        possible=sum(each.possible for each in asked.values()),
         turns=len(both),
         silenced=sum(
             old.state is not None and turn.clean_state is None and turn.outcome == "error"
-            for old, turn in both.values()
+            for old, turn in both
         ),
-        only_baseline=sum(map(len, baseline.groups.values())) - len(both),
-        only_run=len(new) - len(both),
-        dialogues=len({place.dialogue for place in both}),
+        only_baseline=len(_once(each.old for each in found)) - len(both),
+        only_run=len(_once(each.new for each in found)) - len(both),
+        dialogues=len({turn.dialogue_id for _, turn in both}),
         tested=len(tested),
         new=tuple(pair.place for pair in pairs if pair.moved > 0),
         gone=tuple(pair.place for pair in pairs if pair.moved < 0),
-        failing=_failing(both.values()),
+        failing=next((each.failing for each in asked.values() if each.failing), {}),
+        asked=asked,
+        only_baseline_relations=tuple(name for name in before if name not in after),
+        only_run_relations=tuple(name for name in after if name not in before),
     )
 
 
-def _named(baseline: Baseline, groups: Groups) -> Iterable[tuple[str, Sequence[TurnResult]]]:
+class Asked(NamedTuple):
+    """What two builds were both asked under one relation."""
+
+    pairs: tuple[Pair, ...]
+    possible: int
+    failing: Mapping[str, Failing]
+
+
+#: Dialogue and turn -> what is known of it.
+_Placed = dict[tuple[str, int], list[_T]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What two builds have of one relation; a turn may be there in several groups."""
+
+    old: _Placed[TurnOutcomes]
+    new: _Placed[TurnResult]
+    both: _Placed[tuple[TurnOutcomes, TurnResult]]
+    clean: _Placed[CleanPair]
+    #: Ids of this run.
+    renamed: frozenset[str]
+
+    @classmethod
+    def of(
+        cls,
+        before: Mapping[str, Sequence[TurnOutcomes]],
+        after: Mapping[str, Sequence[TurnResult]],
+        matching: Matching,
+        contents: Contents,
+        hidden: bool,
+    ) -> _Common:
+        """Join the groups of two builds; each holds results of one relation alone."""
+        known = matching.known
+        old = {
+            TurnPosition(name, known[turn.dialogue], turn.turn): turn
+            for name, turns in before.items()
+            for turn in turns
+            if turn.dialogue in known
+        }
+        found = cls({}, {}, {}, {}, frozenset(new_name for _, new_name in matching.renamed))
+        for turn in chain.from_iterable(before.values()):
+            place = known.get(turn.dialogue, f"{turn.dialogue} (removed)"), turn.turn
+            found.old.setdefault(place, []).append(turn)
+        for name, turns in _named(before, after):
+            for result in turns:
+                if result.outcome == "skipped":
+                    continue
+                at = TurnPosition(name, result.dialogue_id, result.turn_index)
+                found.new.setdefault(at[1:], []).append(result)
+                was = old.get(at)
+                if was is not None and was.key == contents[at.dialogue][at.turn]:
+                    found.both.setdefault(at[1:], []).append((was, result))
+                    if pair := _clean(was, result, hidden):
+                        found.clean.setdefault(at[1:], []).append(pair)
+        return found
+
+    def asked(self) -> Asked:
+        """Return the variants; they are drawn by the name of a dialogue, so not of others."""
+        both = [each for placed in self.both.values() for each in placed]
+        drawn = [each for each in both if each[1].dialogue_id not in self.renamed]
+        return Asked(
+            tuple(chain.from_iterable(_pairs(*each) for each in drawn)),
+            sum(_possible(*each) for each in drawn),
+            _failing(both),
+        )
+
+
+def _once(found: Iterable[_Placed[_T]]) -> list[_T]:
+    """Return what is known of each turn by the first that knows anything."""
+    kept: _Placed[_T] = {}
+    for each in found:
+        kept = {**each, **kept}
+    return [one for placed in kept.values() for one in placed]
+
+
+def _named(
+    before: Mapping[str, object], after: Mapping[str, Sequence[TurnResult]]
+) -> Iterable[tuple[str, Sequence[TurnResult]]]:
     """Return the groups of a run under the names that the baseline has for them.
 
     Where each has but one that the other does not know it is the same, whatever became of the
     names of tests and parameters: a tracker that drifts does not hide behind another name.
     """
-    gone = [name for name in baseline.groups if name not in groups]
-    new = [name for name in groups if name not in baseline.groups]
+    gone = [name for name in before if name not in after]
+    new = [name for name in after if name not in before]
     names = dict(zip(new, gone, strict=True)) if len(gone) == len(new) == 1 else {}
-    return [(names.get(name, name), turns) for name, turns in groups.items()]
+    return [(names.get(name, name), turns) for name, turns in after.items()]
 
 
 def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
     known = {item.number: item for item in old.variants}
+    # One more or less that can be edited gives all rewrites after it another number.
+    rewritten = {item.digest: item for item in reversed(old.variants)}
     for variant in turn.variants:
-        before, after = known.get(variant.index), ComparedVariant.of(turn, variant)
+        after = ComparedVariant.of(turn, variant)
+        before = known.get(variant.index)
+        if _is_rewrite(turn, variant):
+            before = rewritten.get(after.digest)
         if before is None or before.digest != after.digest:
             continue
         if before.outcome in _ANSWERED and after.outcome in _ANSWERED:
@@ -213,6 +320,13 @@ def _pairs(old: TurnOutcomes, turn: TurnResult) -> Iterator[Pair]:
                     | {Part("transformation", edit.transformation) for edit in variant.edits}
                 ),
             )
+
+
+def _is_rewrite(turn: TurnResult, variant: VariantResult) -> bool:
+    """Whether the relation itself made it, and no search."""
+    return bool(variant.moves) or any(
+        edit.transformation == turn.relation for edit in variant.edits
+    )
 
 
 def _failing(both: Iterable[tuple[TurnOutcomes, TurnResult]]) -> dict[str, Failing]:
@@ -242,6 +356,10 @@ def _clean(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> CleanPair | Non
 def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
     """Count the variants that either build ran, those under one number but once."""
     ran = {variant.index for variant in turn.variants if variant.outcome in RUN_OUTCOMES}
+    if any(_is_rewrite(turn, variant) for variant in turn.variants):
+        # Their numbers say nothing.
+        digests = {digest_of(one) for one in turn.variants if one.outcome in RUN_OUTCOMES}
+        return len(digests | {item.digest for item in old.variants if item.outcome in RUN_OUTCOMES})
     return len(ran | {item.number for item in old.variants if item.outcome in RUN_OUTCOMES})
 
 
@@ -250,59 +368,3 @@ def _parts_of(slots: Iterable[str]) -> set[Part]:
         *(Part("domain", domain) for domain in domains_of_slots(slots)),
         *(Part("slot", slot) for slot in slots),
     }
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """The dialogues of two builds, each by its id.
-
-    A dialogue that both have may have been renamed. One that was changed is still compared up
-    to the turn before the change.
-    """
-
-    #: Baseline's id -> run's id of what is the same, or changed.
-    known: Mapping[str, str]
-    #: Ids of this run, and those of the baseline that the data does not have any more.
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    #: Baseline's id and run's id.
-    renamed: tuple[tuple[str, str], ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the object ``suite`` of the JSON report's comparison."""
-        plain: dict[str, Any] = to_json(self)
-        return {name: plain[name] for name in ("added", "removed", "changed", "renamed")}
-
-
-def match_dialogues(
-    old: Iterable[TurnOutcomes], contents: Contents, tested: Collection[str]
-) -> Matching:
-    """Find the dialogues of a baseline in the data of a run that ``tested`` some of them."""
-    #: Place and key of the last turn that the baseline has of a dialogue.
-    lasts: dict[str, tuple[int, str]] = {}
-    for turn in old:
-        lasts[turn.dialogue] = max(lasts.get(turn.dialogue, (-1, "")), (turn.turn, turn.key))
-    holders: dict[tuple[int, str], list[str]] = {}
-    for name, keys in contents.items():
-        for place in enumerate(keys):
-            holders.setdefault(place, []).append(name)
-    known = {name: name for name, last in lasts.items() if name in holders.get(last, ())}
-    taken = set(known)
-    renamed = []
-    for name, last in lasts.items():
-        free = [other for other in holders.get(last, ()) if other not in taken]
-        if name not in known and free:
-            known[name] = free[0]
-            taken.add(free[0])
-            renamed.append((name, free[0]))
-    left = contents.keys() - taken
-    changed = [name for name in lasts if name not in known and name in left]
-    known |= {name: name for name in changed}
-    return Matching(
-        known=known,
-        added=tuple(sorted(set(tested) - set(known.values()))),
-        removed=tuple(sorted(lasts.keys() - known.keys())),
-        changed=tuple(sorted(changed)),
-        renamed=tuple(sorted(renamed)),
-    )

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     KnownWeakness,
     Session,
     are_shrunk,
+    by_relation,
     other_estimates,
 )
 from pytest_dstfuzz.gate.pairing import Pairing
@@ -42,9 +44,10 @@ def compare_weaknesses(
     if any(key_of_id(each.id) is None for each in baseline.weaknesses):
         reason = "the baseline is of another pytest-dstfuzz, which grouped violations otherwise"
         return figures | {"reason": reason}
-    now = [KnownWeakness.of(each) for each in find_weaknesses(session.results)]
-    before, after = {each.id: each for each in baseline.weaknesses}, {each.id: each for each in now}
-    otherwise = {baseline.shrunk, are_shrunk(session.results)} == {True, False}
+    results, known = _shared(baseline, session, pairing)
+    now = [KnownWeakness.of(each) for each in find_weaknesses(results)]
+    before, after = {each.id: each for each in known}, {each.id: each for each in now}
+    otherwise = {baseline.shrunk, are_shrunk(results)} == {True, False}
     proven: frozenset[str] = frozenset()
     # What counts as a violation, and what one is read from, is the same in both builds.
     if not otherwise and not other_estimates(baseline.campaign, session.campaign):
@@ -54,7 +57,7 @@ def compare_weaknesses(
             for weakness in (pair.before.weakness, pair.after.weakness)
         )
     figures["new"] = _only(now, before, proven)
-    figures["fixed"] = _only(baseline.weaknesses, after, proven)
+    figures["fixed"] = _only(known, after, proven)
     figures["common"] = [
         {
             "id": each.id,
@@ -68,6 +71,26 @@ def compare_weaknesses(
     if not all(each["looked_for"] for each in (*figures["new"], *figures["fixed"])):
         figures["caveat"] = _caveat(pairing, others, otherwise=otherwise)
     return figures
+
+
+def _shared(
+    baseline: Baseline, session: Session, pairing: Pairing
+) -> tuple[Sequence[TurnResult], Sequence[KnownWeakness]]:
+    """Return results and weaknesses without those of relations that one build alone tested."""
+    results, known = session.results, baseline.weaknesses or ()
+    if pairing.only_run_relations and pairing.asked:
+        results = tuple(turn for turn in results if turn.relation in pairing.asked)
+    if pairing.only_baseline_relations and pairing.asked:
+        ids = {
+            variant.weakness
+            for relation, groups in by_relation(baseline.groups).items()
+            if relation in pairing.asked
+            for turns in groups.values()
+            for turn in turns
+            for variant in turn.variants
+        }
+        known = tuple(each for each in known if each.id in ids)
+    return results, known
 
 
 def judge_new_weaknesses(limit: float, found: Mapping[str, Any]) -> LimitFinding:

@@ -25,12 +25,13 @@ from pytest_dstfuzz.gate.baseline import (
 )
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
 from pytest_dstfuzz.gate.judge import judge, judge_answers
-from pytest_dstfuzz.gate.limits import Gates, check_names
+from pytest_dstfuzz.gate.limits import Gates, check_names, check_relations
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
 from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.printable import listed
+from pytest_dstfuzz.relations.relation import RELATIONS
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
@@ -98,6 +99,7 @@ class SessionGate:
         # Where slots are only what labels happen to use, others may turn up in the run.
         if data.ontology is not None and data.ontology.complete:
             check_names(self.gates, data.ontology.slots)
+        check_relations(self.gates, RELATIONS.names)
         labels = any(turn.state is not None for each in data.dialogues for turn in each.turns)
         if self.gates.whole.min_accuracy is not None and not labels:
             raise UserError(
@@ -160,6 +162,7 @@ class SessionGate:
             missing=record.missing,
             ended=info.ended,
             hidden=settings.output.redact,
+            relations=tuple(name.strip() for name in settings.variant.relation.split(",")),
         )
         judgement = judge(session, self.gates, self._baseline)
         compared = settings.gate.baseline is not None

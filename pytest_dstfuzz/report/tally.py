@@ -114,7 +114,7 @@ def _ranked(names: Iterable[str]) -> dict[str, int]:
 
 
 def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return what is said of dialogues that are not the same in both builds, and their ids."""
+    """Return what is said of dialogues and relations that one build has, and their names."""
     suite = comparison.get("suite", {})
     found = {
         "new dialogues, not compared": [str(name) for name in suite.get("added", ())],
@@ -125,6 +125,8 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
         "dialogues with another name, compared by their clean answers (a name decides variants)": [
             f"{old} (now {new})" for old, new in suite.get("renamed", ())
         ],
+        "new relations, not compared": comparison.get("only_run_relations", []),
+        "relations that are gone": comparison.get("only_baseline_relations", []),
     }
     return [(text, names) for text, names in found.items() if names]
 

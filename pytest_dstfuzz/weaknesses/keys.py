@@ -11,15 +11,19 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.weaknesses.changed import BrokenScene, traits_of
+from pytest_dstfuzz.weaknesses.edited import blamed
+from pytest_dstfuzz.weaknesses.failures import FAILURES, failure_of
 from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER, mechanism_of
 
+#: The names of all mechanisms.
+ALL: Final = (*MECHANISMS, *FAILURES, OTHER)
 _DIGITS: Final = 6
 
 
 class Key(NamedTuple):
     """What violations of one weakness have in common."""
 
-    mechanism: str  #: A name of `mechanisms.MECHANISMS`, or `mechanisms.OTHER`.
+    mechanism: str  #: A name of `ALL`.
 
     @property
     def id(self) -> str:
@@ -42,6 +46,11 @@ class Reading(NamedTuple):
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
     """Return key, words and slot of a violation; they depend on it alone."""
+    changes = variant.plain.changed_slots
+    name, number = failure_of(turn, variant, changes)
+    if name:
+        slot = changes[number].slot if number >= 0 else ""
+        return Reading(Key(name), blamed(turn, variant).words, slot)
     return read_scene(BrokenScene.of(turn, variant))
 
 
@@ -58,4 +67,4 @@ def key_of_id(name: str) -> Key | None:
     >>> key_of_id("cue-word-41bf47")
     Key(mechanism='cue-word')
     """
-    return next((key for key in map(Key, (*MECHANISMS, OTHER)) if key.id == name), None)
+    return next((key for key in map(Key, ALL) if key.id == name), None)

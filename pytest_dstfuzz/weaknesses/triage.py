@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.weaknesses.failures import IGNORED
 from pytest_dstfuzz.weaknesses.keys import Key
 from pytest_dstfuzz.weaknesses.mechanisms import OTHER
 
@@ -88,6 +89,68 @@ _WORDS: Final = {
         "the other",
         "settle which offers count as taken, and label them alike; train with slips in turns that "
         "ask or thank",
+    ),
+    "new-value-ignored": _Words(
+        "the user says another value, and the slot stays as it was",
+        "see whether the tracker knows the new value at all; train with other values in the same "
+        "sentences",
+    ),
+    "correction-ignored": _Words(
+        "the user corrects a value, and the first one stays",
+        "train with turns that take a value back; let the last value said for a slot win",
+    ),
+    "negation-ignored": _Words(
+        "a wish is negated, and taken as if it were not",
+        "see whether words such as `not` and `without` reach the tracker; train with refusals",
+    ),
+    "removal-ignored": _Words(
+        "the words for a value are left out, and the value is there all the same",
+        "see what else gives the value away; train without labels that the dialogue does not tell",
+    ),
+    "roles-ignored": _Words(
+        "two values trade places (from and to, leave and arrive), and the slots stay as they were",
+        "train with both orders of such phrases and with the same values in either place",
+    ),
+    "noise-believed": _Words(
+        "words that say nothing are answered as if a value stood among them",
+        "train with turns that say nothing; fill a slot only where something speaks for its value",
+    ),
+    "drop-ignored": _Words(
+        "a round is left out, and its values are there all the same",
+        "see what else gives the values away: words of the system, or a state kept outside of the "
+        "dialogue",
+    ),
+    IGNORED: _Words(
+        "the user asks for something else, and the state stays as it was",
+        "see what the relation edits, and whether it reaches the tracker",
+    ),
+    "half-followed": _Words(
+        "of several slots that should change, some do and some do not",
+        "train with turns that change several slots at once",
+    ),
+    "wrong-slot": _Words(
+        "the new value goes to another slot",
+        "train with each value in the phrases of each slot that takes it",
+    ),
+    "wrong-value": _Words(
+        "a slot that should change does, but to a value that is not the new one",
+        "let only values that were said or are known be written; see how the new one is spelled",
+    ),
+    "bystander-changed": _Words(
+        "the slot follows, and another one changes with it",
+        "train with turns that differ in one value alone, their other labels as they are",
+    ),
+    "said-twice": _Words(
+        "a round that is repeated changes the state",
+        "train with repeated rounds; let no value be added up or taken back for being said again",
+    ),
+    "order-matters": _Words(
+        "rounds that do not depend on each other come in another order, and the state is another",
+        "train with rounds in other orders; see whether a slot is only read once another is there",
+    ),
+    "restart-differs": _Words(
+        "the same dialogue asked from its start once more gets another answer",
+        "see what is kept between two dialogues, and whether chance is in the answers",
     ),
     OTHER: _Words("the tracker answers otherwise", "see what the relation asks for"),
 }

@@ -210,7 +210,6 @@ def test_estimates_compare_whatever_was_drawn_and_not_of_other_failures() -> Non
         {"slip_rate": 0.05},
         {"model": "others"},
         {"validity": "strict"},
-        {"relation": "gold"},
         {"attack": "cumulative"},
         {"lock": ("x",)},
         {"max_edit_rate": 0.5},

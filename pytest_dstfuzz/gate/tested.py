@@ -1,0 +1,84 @@
+"""The relations of a session, each with its results: no figure is ever made of two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.gate.baseline import Session
+from pytest_dstfuzz.gate.limits import Gates, Limits, Part
+from pytest_dstfuzz.gate.verdict import Gate, LimitFinding
+from pytest_dstfuzz.printable import listed
+
+#: What a relation that has no table of its own has there.
+_NONE: Final = Limits()
+#: Relations that a sentence names.
+_MOST_NAMES: Final = 5
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One relation of a session."""
+
+    name: str
+    results: Sequence[TurnResult]
+    #: Whether the state must change under it.
+    must_change: bool
+    #: ``None`` = the whole session: it has no other relation.
+    part: Part | None
+    #: Its own limits, where it has any.
+    own: Limits
+    known: Summary | None = None
+
+    @cached_property
+    def summary(self) -> Summary:
+        """Its figures."""
+        return summarise(self.results) if self.known is None else self.known
+
+    def limit(self, whole: float | None, own: float | None) -> tuple[Part | None, float] | None:
+        """Return the limit that holds for it of one kind, and what that is a limit of."""
+        if own is not None:
+            return Part("relation", self.name), own
+        return None if self.must_change or whole is None else (self.part, whole)
+
+
+def tested(session: Session, gates: Gates) -> list[Tested]:
+    """Return the relations of a session in the order in which they were named."""
+    found: dict[str, list[TurnResult]] = {name: [] for name in session.relations}
+    for turn in session.results:
+        found.setdefault(turn.relation, []).append(turn)
+    kept: Mapping[str, list[TurnResult]] = {name: turns for name, turns in found.items() if turns}
+    several = len(kept) > 1
+    return [
+        Tested(
+            name,
+            turns,
+            turns[0].side == "should-change",
+            Part("relation", name) if several else None,
+            gates.parts.get(Part("relation", name), _NONE),
+            None if several else session.summary,
+        )
+        for name, turns in kept.items()
+    ]
+
+
+def main_of(found: Sequence[Tested]) -> Tested | None:
+    """Return the relation of which limits of domains, slots and transformations are.
+
+    It is the first under which nothing may change.
+    """
+    return next((one for one in found if not one.must_change), next(iter(found), None))
+
+
+def unnamed(gate: Gate, limit: float, found: Sequence[Tested]) -> LimitFinding:
+    """Say that a limit was given for the session, and that it holds for none of its relations."""
+    names = listed([one.name for one in found], _MOST_NAMES)
+    reason = (
+        f"{gate} of the session is a limit of relations under which nothing may change: give "
+        f"{names} one of its own, in [tool.dstfuzz.gates.relation.{found[0].name}]"
+    )
+    return LimitFinding(None, gate, limit, "inconclusive", reason)

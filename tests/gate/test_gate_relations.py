@@ -1,0 +1,223 @@
+"""Gates and baselines of sessions that test several relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from gate_cases import CAMPAIGN, Contents, build, saved, turn, variant
+
+from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.gate.baseline import Baseline, Session, by_relation, digest_of, group_name
+from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
+from pytest_dstfuzz.gate.judge import judge, troubles
+from pytest_dstfuzz.gate.limits import Gates, Limits, Part, check_relations
+from pytest_dstfuzz.gate.verdict import Judgement
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.relations.rewrite import Move
+from pytest_dstfuzz.report.tally import moved_dialogues
+
+Groups = Mapping[str, Sequence[TurnResult]]
+SWAP = Part("relation", "value-swap")
+
+
+def under(
+    relation: str, *dialogues: str, side: str = "should-change"
+) -> dict[str, list[TurnResult]]:
+    """Return a run of one relation, as `build` makes them."""
+    (turns,) = build(*dialogues).values()
+    made = [replace(one, relation=relation, side=side) for one in turns]  # type: ignore[arg-type]
+    return {group_name("only", relation): made}
+
+
+def run(**relations: str) -> dict[str, list[TurnResult]]:
+    """Return a run of 40 dialogues of one turn with these variants for each relation."""
+    found: dict[str, list[TurnResult]] = {}
+    for name, letters in relations.items():
+        side = "should-change" if name == "swap" else "should-not-change"
+        known = {"swap": "value-swap", "plain": "metamorphic"}.get(name, name)
+        found |= under(known, *[letters] * 40, side=side)
+    return found
+
+
+def judged(groups: Groups, gates: Gates | None = None, old: Groups | None = None) -> Judgement:
+    results = [one for turns in groups.values() for one in turns]
+    session = Session(groups, summarise(results), CAMPAIGN, Contents(groups), seed=0)
+    return judge(session, gates or Gates(), None if old is None else saved(old))
+
+
+def test_a_limit_of_the_session_holds_for_each_relation_that_expects_no_change() -> None:
+    groups = run(plain="hhhh", duplicate="hhhv", swap="vvvv")
+    found = judged(groups, Gates(Limits(max_failure_rate=0.1))).findings
+    assert [(one.part, one.verdict, one.value) for one in found] == [
+        (Part("relation", "metamorphic"), "pass", 0.0),
+        (Part("relation", "duplicate"), "regression", 0.25),
+    ]
+    assert "the failure rate of relation duplicate 25.00 %" in found[1].reason
+
+
+def test_a_relation_may_have_a_limit_of_its_own_and_one_that_expects_change_has_only_that() -> None:
+    groups = run(plain="hhhh", duplicate="hhhv", swap="hvvv")
+    own = {SWAP: Limits(max_failure_rate=0.5), Part("relation", "duplicate"): Limits(0.3)}
+    found = judged(groups, Gates(Limits(max_failure_rate=0.1), own)).findings
+    assert [(str(one.part), one.verdict, one.limit) for one in found] == [
+        ("relation metamorphic", "pass", 0.1),
+        ("relation duplicate", "pass", 0.3),
+        ("relation value-swap", "regression", 0.5),
+    ]
+    # Those of relations that the session does not test are none of its limits.
+    assert judged(run(plain="hhhh"), Gates(parts=own)).findings == ()
+
+
+def test_a_limit_that_holds_for_nothing_says_so() -> None:
+    (found,) = judged(run(swap="vvvv"), Gates(Limits(max_failure_rate=0.1))).findings
+    assert (found.verdict, found.part) == ("inconclusive", None)
+    assert "[tool.dstfuzz.gates.relation.value-swap]" in found.reason
+    assert judged(run(swap="vvvv"), old=run(swap="hhhh")).verdict == "pass"
+    gates = Gates(Limits(max_regression=0.1))
+    found = judged(run(swap="vvvv"), gates, run(swap="hhhh")).findings[-1]
+    assert (found.gate, found.verdict) == ("max-regression", "inconclusive")
+
+
+def test_each_relation_is_compared_with_itself() -> None:
+    old, new = run(plain="hhhhh", swap="hhhhh"), run(plain="hhhhh", swap="hhhhv")
+    judgement = judged(new, old=old)
+    assert judgement.verdict == "pass"
+    assert judgement.comparison is not None
+    assert judgement.comparison["difference"] == 0.0
+    assert judgement.comparison["relations"] == {
+        "metamorphic": {"variants": 200, "before": 0.0, "after": 0.0, "new": 0, "gone": 0},
+        "value-swap": {"variants": 200, "before": 0.0, "after": 0.2, "new": 40, "gone": 0},
+    }
+    assert judgement.comparison["clean"]["turns"] == 40
+    assert judgement.comparison["turns"] == 40
+    gates = Gates(parts={SWAP: Limits(max_regression=0.05)})
+    failed = judged(new, gates, old)
+    assert failed.verdict == "regression"
+    assert [str(one.part) for one in failed.findings if one.verdict == "regression"] == [str(SWAP)]
+
+
+def test_each_relation_that_expects_no_change_may_not_get_worse() -> None:
+    old, new = run(plain="hhhhh", duplicate="hhhhh"), run(plain="hhhhh", duplicate="hhhhv")
+    found = [one for one in judged(new, old=old).findings if one.gate == "max-regression"]
+    assert [(str(one.part), one.verdict) for one in found] == [
+        ("relation metamorphic", "pass"),
+        ("relation duplicate", "regression"),
+    ]
+
+
+def test_a_relation_of_one_side_is_told_and_not_compared() -> None:
+    plain, both = run(plain="hhhhh"), run(plain="hhhhh", swap="vvvvv", duplicate="vvvvv")
+    judgement = judged(both, Gates(Limits(max_new_weaknesses=0)), plain)
+    assert judgement.verdict == "pass"
+    assert judgement.comparison is not None
+    assert judgement.comparison["only_run_relations"] == ["value-swap", "duplicate"]
+    assert judgement.comparison["weaknesses"]["new"] == []
+    told = dict(moved_dialogues(judgement.comparison))
+    assert told["new relations, not compared"] == ["value-swap", "duplicate"]
+    back = judged(plain, old=both)
+    assert back.comparison is not None
+    assert dict(moved_dialogues(back.comparison))["relations that are gone"] == [
+        "duplicate",
+        "value-swap",
+    ]
+    assert back.comparison["weaknesses"]["fixed"] == []
+    # A limit of it cannot be judged.
+    named = judged(both, Gates(parts={SWAP: Limits(max_regression=0.1)}), plain)
+    assert named.verdict == "inconclusive"
+
+
+def test_without_a_relation_in_common_the_clean_answers_are_compared() -> None:
+    judgement = judged(run(swap="hhhhh"), old=run(plain="hhhhh"))
+    assert judgement.not_compared == (
+        "the baseline is of the relation metamorphic, this run of value-swap",
+    )
+    assert judgement.comparison is not None
+    assert judgement.comparison["clean"]["turns"] == 40
+
+
+def test_one_relation_says_nothing_of_relations() -> None:
+    comparison = judged(run(plain="hhhhv"), old=run(plain="hhhhh")).comparison
+    assert comparison is not None
+    assert not {"relations", "only_run_relations", "only_baseline_relations"} & comparison.keys()
+
+
+def test_failures_of_the_tracker_do_not_hide_behind_turns_without_a_rewrite() -> None:
+    few = run(plain="hhhhe")["only"][:6]
+    none = [
+        replace(one, outcome="inapplicable")
+        for one in run(swap="h" * 5)["only relation=value-swap"]
+    ]
+    assert troubles([*few, *none * 10]) == [
+        "the tracker failed on 6 of 6 turns (relation metamorphic), more than 5 %"
+    ]
+
+
+def rewritten(number: int, text: str, letter: str = "h") -> VariantResult:
+    """Return a rewrite of a relation."""
+    edits = (Edit("value-swap", "value", 0, 1, "v", "w"),)
+    return replace(variant(number, letter, text=text), edits=edits)
+
+
+def test_rewrites_are_found_again_under_another_number() -> None:
+    def one(*variants: VariantResult) -> dict[str, list[TurnResult]]:
+        made = replace(turn("D0", 0, variants), relation="value-swap", side="should-change")
+        return {"only": [made]}
+
+    old = one(rewritten(0, "to ely"), rewritten(1, "to york"))
+    new = one(rewritten(0, "to hull"), rewritten(1, "to ely", "v"), rewritten(2, "to york"))
+    comparison = judged(new, old=old).comparison
+    assert comparison is not None
+    assert (comparison["variants"], comparison["share"]) == (2, 2 / 3)
+    assert comparison["new_violations"] == [["sample-test-D0-t0", 1]]
+
+
+def test_of_rounds_that_moved_all_words_are_in_the_digest() -> None:
+    aligned = variant(0, "h")
+    rounds = (SeenRound("", "hello"), SeenRound("Where?", "variant 0"))
+    moved = replace(aligned, exchanges=rounds, moves=(Move("repeat", 0, 0),))
+    other = replace(moved, exchanges=(rounds[0], SeenRound("When?", "variant 0")))
+    assert len({digest_of(aligned), digest_of(moved), digest_of(other)}) == 3
+
+
+def test_the_file_keeps_the_relation_with_the_group(tmp_path: Path) -> None:
+    old = saved(run(plain="h", swap="v"))
+    assert list(old.groups) == ["only", "only relation=value-swap"]
+    path = tmp_path / "baseline.json"
+    path.write_text(baseline_text(old), encoding="utf-8")
+    found = read_baseline(path)
+    assert {name: list(groups) for name, groups in by_relation(found.groups).items()} == {
+        "metamorphic": ["only"],
+        "value-swap": ["only"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("relation", "groups"),
+    [
+        ("metamorphic", ["only"]),
+        ("gold", ["only relation=gold"]),
+        # Of several nobody knows which group has which.
+        ("gold, metamorphic", ["only"]),
+    ],
+)
+def test_files_of_earlier_versions_are_read_on(
+    tmp_path: Path, relation: str, groups: list[str]
+) -> None:
+    one = saved(build("h"), {**CAMPAIGN, "relation": relation})
+    path = tmp_path / "baseline.json"
+    path.write_text(baseline_text(one), encoding="utf-8")
+    found: Baseline = read_baseline(path)
+    assert list(found.groups) == groups
+    assert ("relation" in found.campaign) == (" " in relation)
+
+
+def test_limits_of_unknown_relations_are_refused_with_the_nearest() -> None:
+    gates = Gates(parts={Part("relation", "value-swop"): Limits(0.1)})
+    with pytest.raises(UserError, match="value-swap"):
+        check_relations(gates, ("metamorphic", "value-swap"))
+    check_relations(gates, ("value-swop",))

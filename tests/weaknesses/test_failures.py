@@ -1,0 +1,150 @@
+"""Weaknesses of relations that expect a change, or that move rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from violations import edit, turn, violation
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnNoise, TurnResult
+from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected, Move
+from pytest_dstfuzz.weaknesses.failures import FAILURES
+from pytest_dstfuzz.weaknesses.groups import find_weaknesses, ranked_by
+from pytest_dstfuzz.weaknesses.keys import Key, key_of_id, read
+from pytest_dstfuzz.weaknesses.triage import description, to_try
+
+TEXT = "a train from ely to norwich on friday"
+CLEAN = {"train-departure": "ely", "train-destination": "norwich", "train-day": "friday"}
+NEW = (Delta("train-day", "friday", Admissible(("sunday",))),)
+
+
+def broken(
+    state: Mapping[str, str],
+    relation: str = "value-swap",
+    deltas: tuple[Delta, ...] = NEW,
+    **given: object,
+) -> TurnResult:
+    """Return a turn with one rewrite that got this state for an answer."""
+    verdict = Expected(deltas).judge(BeliefState(CLEAN), BeliefState(state))
+    assert verdict.kind == "violation"
+    wanted = {delta.slot: delta.after for delta in deltas}
+    changed = tuple(ChangedSlot(*one, expected=wanted.get(one.slot)) for one in verdict.changes)
+    one = replace(
+        violation(TEXT, [edit(TEXT, f"{relation}/any", "friday", "sunday")], {}),
+        state=BeliefState(state),
+        changed_slots=changed,
+        failure=verdict.failure,
+        expected=deltas,
+        **given,  # type: ignore[arg-type]  # fields of its own
+    )
+    side = "should-change" if deltas else "should-not-change"
+    return replace(turn(TEXT, CLEAN, one), relation=relation, side=side)
+
+
+def mechanism(one: TurnResult) -> str:
+    return read(one, one.variants[0]).key.mechanism
+
+
+@pytest.mark.parametrize(
+    ("relation", "expected"),
+    [
+        ("value-swap", "new-value-ignored"),
+        ("confusing-entity", "new-value-ignored"),
+        ("turn-back", "correction-ignored"),
+        ("repair", "correction-ignored"),
+        ("negation", "negation-ignored"),
+        ("antonym", "negation-ignored"),
+        ("removal", "removal-ignored"),
+        ("role-swap", "roles-ignored"),
+        ("random-input", "noise-believed"),
+        ("drop", "drop-ignored"),
+        ("mine", "change-ignored"),
+    ],
+)
+def test_a_state_that_stays_goes_by_what_was_ignored(relation: str, expected: str) -> None:
+    one = broken(CLEAN, relation)
+    found = read(one, one.variants[0])
+    assert (found.key, found.slot) == (Key(expected), "train-day")
+    assert found.words == ("friday",)
+    # A slot that is lost beside it says nothing of what was ignored.
+    other = {slot: value for slot, value in CLEAN.items() if slot != "train-departure"}
+    assert mechanism(broken(other, relation)) == expected
+
+
+@pytest.mark.parametrize(
+    ("state", "expected", "slot"),
+    [
+        ({**CLEAN, "train-day": "monday"}, "wrong-value", "train-day"),
+        ({**CLEAN, "hotel-day": "sunday"}, "wrong-slot", "hotel-day"),
+        ({"hotel-day": "sunday"}, "wrong-slot", "hotel-day"),
+        ({**CLEAN, "train-day": "sunday", "hotel-day": "sunday"}, "bystander-changed", "hotel-day"),
+        ({"train-day": "sunday"}, "bystander-changed", "train-departure"),
+        ({"train-day": "monday", "train-departure": "ely"}, "wrong-value", "train-day"),
+    ],
+)
+def test_a_state_that_changes_otherwise_goes_by_where_the_value_went(
+    state: Mapping[str, str], expected: str, slot: str
+) -> None:
+    one = broken(state)
+    found = read(one, one.variants[0])
+    assert (found.key, found.slot) == (Key(expected), slot)
+
+
+def test_half_of_what_was_asked_for() -> None:
+    both = (
+        Delta("train-departure", "ely", Admissible(("norwich",))),
+        Delta("train-destination", "norwich", Admissible(("ely",))),
+    )
+    half = broken({**CLEAN, "train-departure": "norwich"}, "role-swap", both)
+    assert mechanism(half) == "half-followed"
+    assert mechanism(broken(CLEAN, "role-swap", both)) == "roles-ignored"
+
+
+def test_a_value_that_may_be_any_other_is_in_no_other_slot() -> None:
+    but = (Delta("train-day", "friday", Admissible(("friday",), anything_but=True)),)
+    found = broken({**CLEAN, "hotel-day": "friday"}, "negation", but)
+    assert mechanism(found) == "negation-ignored"
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("repeat", "said-twice"),
+        ("move", "order-matters"),
+        ("again", "restart-differs"),
+        # What is not about rounds goes by what the answer did, as under other relations.
+        (None, "stated-lost"),
+    ],
+)
+def test_of_rounds_that_moved_the_move_tells(kind: str | None, expected: str) -> None:
+    moves = (Move(kind, 0, 1),) if kind else ()  # type: ignore[arg-type]  # one of its names
+    rest = {slot: value for slot, value in CLEAN.items() if slot != "train-day"}
+    one = broken(rest, "mine", (), moves=moves)
+    if not kind:
+        typed = violation(TEXT, [edit(TEXT, "a/b", "a ", "")], {})
+        one = replace(one, variants=(replace(one.variants[0], edits=typed.edits),))
+    assert mechanism(one) == expected
+
+
+def test_nobody_knows_how_often_people_ask_for_something_else() -> None:
+    noise = TurnNoise("typing", 0.02, 0.1, 0.0, sampled=True)
+    lost = violation(TEXT, [edit(TEXT, "a/b", "friday", "firday")], {"train-day": ("friday", None)})
+    slips = [
+        replace(turn(TEXT, CLEAN, replace(lost, weight=0.02), dialogue=f"d{number}"), noise=noise)
+        for number in range(40)
+    ]
+    found = {one.key.mechanism: one for one in find_weaknesses([*slips, broken(CLEAN)])}
+    assert found["stated-lost"].expected is not None
+    stuck = found["new-value-ignored"]
+    assert (stuck.expected, stuck.mass) == (None, None)
+    assert ranked_by(list(found.values())) == "expected failures"
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_each_has_words_and_an_id_that_names_it(name: str) -> None:
+    found = Key(name)
+    assert key_of_id(found.id) == found
+    assert "cause" not in f"{description(found)}; {to_try(found)}"
