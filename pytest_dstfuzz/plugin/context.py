@@ -18,9 +18,13 @@ from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.sampling import sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.plugin.options import given_options, read_settings
-from pytest_dstfuzz.plugin.relations import each_of, relations_of
+from pytest_dstfuzz.plugin.relations import each_of
+from pytest_dstfuzz.relations.applicable import why_hopeless
+from pytest_dstfuzz.relations.registry import ALL, relations_named
 from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.scene import Scenes
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 
 
@@ -86,8 +90,33 @@ class RunContext:
         )
 
     def relations(self, settings: Settings) -> tuple[Relation, ...]:
-        """Return the relations that some settings name, in their order."""
-        return relations_of(settings, self.data)
+        """Return the relations that some settings name, in their order.
+
+        Of all that ship (``all``), those that can say something about a turn of the data.
+        """
+        named = settings.variant.relation
+        if named not in self._relations:
+            found = relations_named(named, self.data)
+            if named == ALL:
+                found = tuple(relation for relation in found if not self.hopeless(relation))
+            self._relations[named] = found
+        return self._relations[named]
+
+    @property
+    def left_out(self) -> str:
+        """Say which of all relations that ship can say nothing about the data, ``""`` of none."""
+        if self.settings.variant.relation != ALL or self.mistake is not None:
+            return ""
+        used = self.relations(self.settings)
+        names = [one.name for one in relations_named(ALL) if one not in used]
+        return f"relations that apply to no turn of the data: {', '.join(names)}" if names else ""
+
+    def hopeless(self, relation: Relation) -> str:
+        """Say why a relation can say nothing about the data; ``""`` where it can."""
+        if relation.name not in self._hopeless:
+            scenes = Scenes(self.data, self.lexicon, self._guards, self.settings.variant.seed)
+            self._hopeless[relation.name] = why_hopeless(relation, self.data, scenes)
+        return self._hopeless[relation.name]
 
     def turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
         """Return the turns that are drawn with some settings, dialogue by dialogue."""
@@ -112,6 +141,8 @@ class RunContext:
             self.turns(settings)
             for one in each_of(settings, self.relations(settings)):
                 CampaignSpec.of(one.settings.variant, self.data, self.lexicon)
+                if why := self.hopeless(one.relation):
+                    raise UserError(why)
             self._checked.add(settings)
 
     @cached_property
@@ -122,6 +153,21 @@ class RunContext:
         except UserError as error:
             return error
         return None
+
+    @cached_property
+    def _relations(self) -> dict[str, tuple[Relation, ...]]:
+        """As they are named -> the relations."""
+        return {}
+
+    @cached_property
+    def _hopeless(self) -> dict[str, str]:
+        """Name of a relation -> why it can say nothing about the data."""
+        return {}
+
+    @cached_property
+    def _guards(self) -> Locks:
+        locks = self.settings.variant.lock
+        return Locks(self.lexicon, self.data.ontology, self.data.cue_words, locks)
 
     @cached_property
     def _checked(self) -> set[Settings]:

@@ -239,6 +239,8 @@ class SessionEnd:
         notes = [*facts.notes, *(note for _, note in policies)]
         if own:
             notes.append(f"markers of tests set {own}")
+        if left_out := self._context.left_out:
+            notes.append(left_out)
         return RunInfo.of(
             self._context.data,
             lexicon=" ".join(sorted(self._collector.lexicons)),

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
-from pytest_dstfuzz.relations.registry import relations_named
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Side
 
@@ -32,11 +31,6 @@ class ItemOf(NamedTuple):
     settings: Settings
     #: What follows the turn in the id of its items, ``""`` where nothing does.
     suffix: str
-
-
-def relations_of(settings: Settings, data: DialogueSet) -> tuple[Relation, ...]:
-    """Return the relations that settings name, in their order."""
-    return relations_named(settings.variant.relation, data)
 
 
 def each_of(settings: Settings, relations: Sequence[Relation]) -> Iterator[ItemOf]:

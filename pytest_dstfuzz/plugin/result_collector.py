@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts
+from pytest_dstfuzz.relations.registry import relations_named
 from pytest_dstfuzz.report.sections import RelationFacts
 
 
@@ -149,8 +150,8 @@ class ResultCollector:
         }
         if self.relations:
             # Those that the session names in its order, and then those of markers and fixtures.
-            asked = settings.variant.relation.split(PARTED)
-            first = [name for name in asked if name in self.relations]
+            asked = relations_named(settings.variant.relation)
+            first = [one.name for one in asked if one.name in self.relations]
             others = sorted(set(self.relations).difference(first))
             names["relation"] = PARTED.join([*first, *others])
         return settings.replace_options(**names)

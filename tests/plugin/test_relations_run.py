@@ -94,3 +94,41 @@ def fixture_of(suite: pytest.Pytester) -> Callable[[str], None]:
         )
 
     return write
+
+
+def test_a_relation_that_no_turn_can_satisfy_is_refused(bot: pytest.Pytester) -> None:
+    """Before the run and with the reason: the user of each turn names no value."""
+    turn = '{"user": "hello there", "state": {"hotel-area": "north"}}'
+    talk = f'{{"dialogue_id": "d", "turns": [{turn}]}}'
+    bot.path.joinpath("talks.jsonl").write_text(talk, encoding="utf-8")
+    bot.makeconftest(VALUES)
+    run = bot.runpytest_inprocess(STEADY, "--dst-data=talks.jsonl", "--dst-relation=says-values")
+    assert run.ret == pytest.ExitCode.USAGE_ERROR
+    assert (
+        "the relation 'says-values' applies to no turn of 'talks' (split test, 1 turns with "
+        "labels): 1 x no value of the state is mentioned"
+    ) in run.stderr.str()
+    run = bot.runpytest_inprocess(STEADY, *FEW, "--dst-relation=says-values", "--collect-only")
+    assert run.ret == pytest.ExitCode.OK
+
+
+VALUES = """
+    from pytest_dstfuzz import register_relation, Relation
+    from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Inapplicable
+    from pytest_dstfuzz.relations.scene import Replacement
+
+    @register_relation
+    class SaysValues(Relation):
+        name = "says-values"
+        edits = "own"
+        side = "should-change"
+        reasons = ("no value of the state is mentioned",)
+
+        def begin(self, scene):
+            for slot, value in scene.now.items():
+                place = scene.turn.user.find(value)
+                if place >= 0:
+                    gone = Replacement(place, place + len(value), "", "gone")
+                    return [scene.rewrite([gone], [Delta(slot, value, Admissible((None,)))])]
+            return Inapplicable(self.reasons[0])
+"""
