@@ -31,7 +31,7 @@ from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.printable import listed
-from pytest_dstfuzz.relations.relation import RELATIONS
+from pytest_dstfuzz.relations.registry import RELATIONS
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
