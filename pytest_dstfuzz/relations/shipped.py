@@ -8,4 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-MODULES: Final = ("unchanged",)
+MODULES: Final = (
+    "unchanged",
+    "paraphrase.neighbour_swap",
+    "paraphrase.stop_words",
+    "paraphrase.grammar_errors",
+    "paraphrase.phrases",
+    "rounds.duplicate",
+    "rounds.shuffle",
+    "rounds.drop",
+    "rounds.restart",
+)

@@ -1,0 +1,1 @@
+"""Internal: Relations of whole dialogues: rounds said twice, moved, left out, or asked again."""

@@ -1,0 +1,39 @@
+"""The shipped dialogues as scenes, and one turn of a user's as a scene."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
+from pytest_dstfuzz.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.locks import Locks
+from pytest_dstfuzz.relations.scene import Scene, Scenes
+
+SceneOf = Callable[..., Scene]
+
+
+@pytest.fixture(scope="session")
+def sample() -> DialogueSet:
+    """The shipped dialogues."""
+    return load_dialogues(SAMPLE)
+
+
+@pytest.fixture(scope="session")
+def scenes(sample: DialogueSet) -> Scenes:
+    """Scenes of the shipped dialogues."""
+    lexicon = load_lexicon()
+    return Scenes(sample, lexicon, Locks(lexicon, sample.ontology, sample.cue_words), seed=3)
+
+
+@pytest.fixture(scope="session")
+def scene_of(scenes: Scenes) -> SceneOf:
+    """Make the scene of one turn, under the ontology of the shipped dialogues."""
+
+    def of(user: str, state: Mapping[str, str] | None = None, system: str = "") -> Scene:
+        turn = Turn(0, system, user, BeliefState(state or {}))
+        return scenes.labelled("paraphrase", Dialogue("d", (turn,)), 0)
+
+    return of

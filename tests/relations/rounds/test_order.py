@@ -1,0 +1,93 @@
+"""Shuffle and drop: what they ask and expect, and each reason for which they do not apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_dstfuzz.relations.rewrite import UNCHANGED, Move
+from pytest_dstfuzz.relations.rounds.drop import Drop
+from pytest_dstfuzz.relations.rounds.shuffle import Shuffle
+
+if TYPE_CHECKING:
+    from conftest import Begin, Said
+
+START = ("", "Hi, a train to Ely for me.", {"train-destination": "ely"})
+ROOM = ("Anything else?", "A cheap hotel, too.", {"hotel-pricerange": "cheap"})
+MODERATE = ("Sure.", "A moderate hotel.", {"hotel-pricerange": "moderate"})
+DAY = ("Sure.", "The train is on friday.", {"train-day": "friday"})
+PEOPLE = ("Sure.", "The train is for 3 people.", {"train-people": "3"})
+BYE = ("Done.", "Great, bye.", {})
+
+
+def test_independent_rounds_change_places(begin: Begin):
+    (found,) = begin(Shuffle(), [START, DAY, PEOPLE, BYE])
+    assert [e.user for e in found.seen.exchanges] == [START[1], PEOPLE[1], DAY[1], BYE[1]]
+    assert found.moves == (Move("move", 2, 1),)
+    assert found.about == "round 3 before round 2"
+    assert found.expected == UNCHANGED
+    assert [e.user for e in found.reference.exchanges] == [START[1], DAY[1], PEOPLE[1], BYE[1]]
+
+
+def test_several_rounds_change_places(begin: Begin):
+    found = begin(Shuffle(), [START, DAY, PEOPLE, ROOM, BYE])
+    orders = {tuple(e.user for e in rewrite.seen.exchanges[1:-1]) for rewrite in found}
+    assert (ROOM[1], DAY[1], PEOPLE[1]) in orders
+    assert (DAY[1], PEOPLE[1], ROOM[1]) not in orders
+    assert any(len(rewrite.moves) > 1 for rewrite in found)
+    assert len(orders) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ([START, BYE], 0),
+        ([START, DAY, BYE, PEOPLE], 0),
+        ([START, DAY, ("Sure.", "No, on sunday, the train.", {"train-day": "sunday"})], 1),
+        ([START, DAY, ("The 9:15 train?", "Fine.", {"train-people": "1"})], 2),
+        ([START, DAY, ("On friday, then.", "For 3, the train.", {"train-people": "3"})], 3),
+        ([START, DAY, ("Sure.", "Get 3 seats on it.", {"train-people": "3"})], 4),
+        # Moved forward, they would be two people on the train.
+        ([START, ROOM, ("How many?", "For 2 people.", {"hotel-people": "2"})], 5),
+    ],
+)
+def test_rounds_that_are_not_independent_stay(begin: Begin, said: list[Said], reason: int):
+    assert begin(Shuffle(), said) == Shuffle.reasons[reason]
+
+
+def test_what_a_dropped_round_gave_is_gone(begin: Begin):
+    (found,) = begin(Drop(), [START, DAY, BYE])
+    assert [e.user for e in found.seen.exchanges] == [START[1], BYE[1]]
+    assert [str(delta) for delta in found.expected.deltas] == ["train-day: friday -> none"]
+    assert found.moves == (Move("drop", 1),)
+
+
+def test_an_earlier_value_comes_back(begin: Begin):
+    later = ("None on friday.", "Make the train saturday.", {"train-day": "saturday"})
+    _, found = begin(Drop(), [START, PEOPLE, DAY, later, BYE])
+    assert [str(delta) for delta in found.expected.deltas] == ["train-day: saturday -> friday"]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ([START, BYE], 0),
+        ([START, DAY], 0),
+        ([START, DAY, ("No seats.", "Saturday then.", {"train-day": "saturday"})], 1),
+        ([START, ("The 9:15 train?", "Fine.", {"train-people": "1"}), BYE], 3),
+        ([START, DAY, ("Booked for friday.", "Bye.", {})], 4),
+        ([START, MODERATE, ("There are moderately priced ones.", "Fine.", {})], 4),
+        ([START, DAY, ("A taxi?", "Yes, that day as well.", {"taxi-day": "friday"})], 5),
+        ([START, DAY, ("A hotel?", "Get it cheap.", {"hotel-pricerange": "cheap"})], 6),
+        ([START, ROOM, ("How many?", "For 2 people.", {"hotel-people": "2"})], 7),
+    ],
+)
+def test_rounds_that_others_need_are_not_dropped(begin: Begin, said: list[Said], reason: int):
+    assert begin(Drop(), said) == Drop.reasons[reason]
+
+
+def test_a_disagreeing_label_forbids_it(begin: Begin):
+    wrong = {"train-day": "sunday"}
+    assert begin(Drop(), [START, DAY, BYE], wrong) == Drop.reasons[2]
+    assert not isinstance(begin(Drop(), [START, DAY, BYE], {"train-destination": "york"}), str)
