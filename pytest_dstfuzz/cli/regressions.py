@@ -201,15 +201,11 @@ def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
         page.gap()
     page.field(f"{entry.id}  {entry.status:<8}  ", f"{entry.turn}  {', '.join(entry.edits)}")
     for change in entry.changed:
-        page.field(" " * 22, str(change))
+        page.field(" " * 22, entry.text_of(change))
     if entry.reason:
         page.field(" " * 22, f"accepted: {entry.reason}")
-    for said in entry.exchanges if whole else ():
-        if said.system:
-            page.field("  system:  ", said.system)
-        page.field("  user:    ", said.user)
-        if said.seen != said.user:
-            page.field("  seen as: ", said.seen)
+    for who, text in entry.told if whole else ():
+        page.field(f"  {f'{who}:':<8} ", text)
 
 
 def _read_corpora(folder: Path) -> dict[Path, Corpus]:

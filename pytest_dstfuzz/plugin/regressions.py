@@ -33,7 +33,7 @@ from pytest_dstfuzz.regressions.corpus import (
     remembered,
     update_corpus,
 )
-from pytest_dstfuzz.regressions.regression import Regression, Replayed
+from pytest_dstfuzz.regressions.regression import Regression, Replayed, is_kept
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
 from pytest_dstfuzz.report.page import StyledLine
 from pytest_dstfuzz.report.redact import masked_text
@@ -125,7 +125,9 @@ class RegressionCorpus:
         found = None
         if not isinstance(relation, str):
             found = as_relation(relation, "the fixture dst_relation")
-        if found is None or found.name != entry.relation:
+        if entry.expected:  # That says all.
+            found = None
+        elif found is None or found.name != entry.relation:
             found = relation_by_name(entry.relation)
         predictor = self._campaigns.predictor(model, request.node)
         outcome, changes = entry.replayed(predictor.predict([entry.clean, entry.seen]), found)
@@ -175,10 +177,7 @@ class RegressionCorpus:
         found = []
         for name, outcome in sorted(self._results.regressions.items()):
             entry = self.corpus[name]
-            changed = [
-                str(SlotChange(c.slot, *(v if v is None else show(v) for v in (c.before, c.after))))
-                for c in entry.changed
-            ]
+            changed = [entry.text_of(change, show) for change in entry.changed]
             known = {"status": entry.status, "reason": show(entry.reason), "turn": entry.turn}
             more = {"changed": changed, "outcome": outcome, "weakness": entry.weakness}
             found.append({"id": name, **known, **more})
@@ -216,7 +215,7 @@ class RegressionCorpus:
 
     def _found(self, result: TurnResult, relation: str) -> Iterator[Regression]:
         dialogue = self._dialogues[result.dialogue_id]
-        for variant in result.violations:
+        for variant in filter(is_kept, result.violations):
             rules = self._context.data.normalisation
             yield Regression.of(result, variant, dialogue, relation, rules)
 
@@ -258,10 +257,7 @@ class DstRegression:
     def _explained(self) -> str:
         show = masked_text if self._settings.output.redact else str
         lines = [f"regression {self.entry.id} is still there, at turn {self.entry.turn}", ""]
-        for said in self.entry.exchanges:
-            lines += [f"  system:  {show(said.system)}"] if said.system else []
-            lines.append(f"  user:    {show(said.user)}")
-            lines += [f"  seen as: {show(said.seen)}"] if said.seen != said.user else []
+        lines += [f"  {f'{who}:':<8} {show(text)}" for who, text in self.entry.told]
         lines += ["", f"  edits:   {', '.join(self.entry.edits)}"]
         lines += [f"  changed: {self._shown(change)}" for change in self.changes]
         if self.entry.status == "accepted":
@@ -275,8 +271,7 @@ class DstRegression:
 
     def _shown(self, change: SlotChange) -> str:
         show = masked_text if self._settings.output.redact else str
-        before, after = (show(v) if v else "none" for v in (change.before, change.after))
-        return f"{change.slot}: {before} -> {after}"
+        return self.entry.text_of(change, show)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

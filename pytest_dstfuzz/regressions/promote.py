@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.regression import Regression
+from pytest_dstfuzz.relations.rewrite import Delta
 
 _IMPORTS = (
     "from pytest_dstfuzz.dialogue.dialogues import Context, Exchange",
@@ -25,6 +26,22 @@ def {name}(dst_model):
     before, after = check_predictions(tracker.predict([clean, seen]), 2, "{rules}")
     assert [after.state.get(slot) for slot in slots] == [before.state.get(slot) for slot in slots]
 '''
+_EXPECTED_IMPORT = "from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected"
+_EXPECTED_TEST = '''\
+def {name}(dst_model):
+    """{summary}"""
+    clean = {clean}
+    seen = {seen}
+    slots = {slots}
+    expected = Expected(
+        (
+{expected}        )
+    )
+    tracker = as_tracker(dst_model, normalisation="{rules}")
+    before, after = check_predictions(tracker.predict([clean, seen]), 2, "{rules}")
+    misses = expected.judge(before.state, after.state).changes
+    assert [miss for miss in misses if miss.slot in slots] == []
+'''
 
 
 def promoted(regression: Regression, existing: str = "") -> str:
@@ -34,14 +51,16 @@ def promoted(regression: Regression, existing: str = "") -> str:
     ``dst_model``, so that it is run against whatever tracker a suite is about, and takes what
     that may answer wherever a campaign does.
     """
-    name = f"test_belief_state_survives_{regression.id}"
+    verb = "follows" if regression.expected else "survives"
+    name = f"test_belief_state_{verb}_{regression.id}"
     try:
         module = ast.parse(existing)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise UserError(f"it is no Python that a test could be added to: {error}") from None
     if any(isinstance(node, ast.FunctionDef) and node.name == name for node in module.body):
         raise UserError(f"the test of {regression.id} is there already")
-    head = _with_imports(existing, module)
+    imports = [*_IMPORTS, _EXPECTED_IMPORT] if regression.expected else list(_IMPORTS)
+    head = _with_imports(existing, module, sorted(imports))
     return f"{head.rstrip()}\n\n\n{_test(regression, name)}"
 
 
@@ -53,22 +72,30 @@ def promoted_all(regressions: Iterable[Regression], existing: str = "") -> str:
 
 
 def _test(regression: Regression, name: str) -> str:
-    changes = "; ".join(str(change) for change in regression.changed)
-    summary = f"Turn {regression.turn}: {', '.join(regression.edits)} changed {changes}."
-    return _TEST.format(
+    changes = "; ".join(map(regression.text_of, regression.changed))
+    what = ", ".join(regression.edits) or regression.relation
+    summary = f"Turn {regression.turn}: {what} changed {changes}."
+    slots = [change.slot for change in regression.changed]
+    expected = ""
+    if regression.expected:
+        summary = f"Turn {regression.turn}: after {what} {changes}."
+        slots = sorted({*slots, *(delta.slot for delta in regression.expected)})
+        expected = "".join(map(_delta, regression.expected))
+    return (_EXPECTED_TEST if expected else _TEST).format(
         name=name,
         summary=" ".join(printable(summary).replace("\\", "\\\\").replace('"', "'").split()),
         clean=_context(regression.clean),
         seen=_context(regression.seen),
-        slots=repr([change.slot for change in regression.changed]),
+        slots=repr(slots),
+        expected=expected,
         rules=regression.normalisation,
     )
 
 
-def _with_imports(existing: str, module: ast.Module) -> str:
+def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> str:
     """Return a file with the imports of a test, those that it lacks after its own."""
     lines = existing.splitlines()
-    missing = [line for line in _IMPORTS if line not in lines]
+    missing = [line for line in wanted if line not in lines]
     place = 0
     for number, node in enumerate(module.body):
         docstring = not number and ast.get_docstring(module) is not None
@@ -77,6 +104,13 @@ def _with_imports(existing: str, module: ast.Module) -> str:
     if place and missing and not isinstance(module.body[0], ast.Import | ast.ImportFrom):
         missing = ["", *missing] if place == module.body[0].end_lineno else missing
     return "\n".join([*lines[:place], *missing, *lines[place:]])
+
+
+def _delta(delta: Delta) -> str:
+    """Return what is to become of a slot as code."""
+    but = ", anything_but=True" if delta.after.anything_but else ""
+    after = f"Admissible({delta.after.values!r}{but})"
+    return f"            Delta({delta.slot!r}, {delta.before!r}, {after}),\n"
 
 
 def _context(context: Context) -> str:

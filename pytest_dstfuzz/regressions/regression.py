@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.json_data import from_json
+from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.rewrite import UNCHANGED, Delta, Expected, Verdict
 from pytest_dstfuzz.weaknesses.keys import read
 from pytest_dstfuzz.weaknesses.retold import Heard, weakness_of
 
@@ -64,6 +65,10 @@ class Regression:
     #: Id of its weakness; ``""`` where that is not known, as of some lines of earlier versions.
     weakness: str = ""
     scope: Scope = "violation"
+    #: What was to become of the slots, seen from the clean answer; the others were to stay.
+    expected: tuple[Delta, ...] = ()
+    #: All that the tracker saw, where rounds moved; ``None`` = the ``exchanges`` say it.
+    rounds: tuple[SeenRound, ...] | None = None
 
     @classmethod
     def of(
@@ -76,8 +81,11 @@ class Regression:
     ) -> Regression:
         """Remember a violation of a relation, its smallest version where that is known."""
         plain = variant.plain
+        rounds = variant.exchanges
+        clean = dialogue.turns[: turn.turn_index + 1 if rounds is None else _length(variant)]
         seen = (*plain.context, plain.text)
-        clean = dialogue.turns[: turn.turn_index + 1]
+        if rounds is not None:
+            seen = tuple(past.user for past in clean)
         edits = [edit for earlier in plain.context_edits for edit in earlier.edits]
         return cls(
             turn=turn.id,
@@ -96,12 +104,16 @@ class Regression:
             label=turn.label,
             normalisation=normalisation,
             weakness=read(turn, variant).key.id,
+            expected=variant.expected,
+            rounds=rounds,
         )
 
     @property
     def id(self) -> str:
         """Name of this violation: of what is said and seen, and the relation, and nothing else."""
         content = json.dumps([self.relation, *self.exchanges])
+        if self.rounds is not None:
+            content = json.dumps([self.relation, self.clean.exchanges, self.seen.exchanges])
         return hashlib.sha256(content.encode("utf-8")).hexdigest()[:_DIGITS]
 
     @property
@@ -117,7 +129,34 @@ class Regression:
     @property
     def seen(self) -> Context:
         """The dialogue with the edits."""
+        if self.rounds is not None:
+            return Context(tuple(Exchange(said.system, said.user) for said in self.rounds))
         return Context(tuple(Exchange(said.system, said.seen) for said in self.exchanges))
+
+    @property
+    def told(self) -> Iterator[tuple[str, str]]:
+        """Yield what was said and seen, each text with who said it, or how it was seen."""
+        for said in self.exchanges:
+            if said.system:
+                yield "system", said.system
+            yield "user", said.user
+            if said.seen != said.user:
+                yield "seen as", said.seen
+        for number, one in enumerate(self.rounds or (), 1):
+            yield f"seen {number}", f"{one.system} / {one.user}" if one.system else one.user
+
+    def text_of(self, change: SlotChange, show: Callable[[str], str] = str) -> str:
+        """Say what became of a slot, and what should have; values as ``show`` makes them."""
+
+        def shown(value: str | None) -> str:
+            return show(value) if value else "none"
+
+        text = f"{change.slot}: {shown(change.before)} -> {shown(change.after)}"
+        for delta in self.expected:
+            if delta.slot == change.slot:
+                wanted = " or ".join(map(shown, delta.after.values))
+                text += f", expected {'anything but ' if delta.after.anything_but else ''}{wanted}"
+        return text
 
     def replayed(
         self, answers: Mapping[Context, Answer], relation: Relation | None = None
@@ -127,21 +166,39 @@ class Regression:
         It is while one of the slots that changed when it was found changes; to which value
         does not matter. It is fixed where the clean answer has these slots as it had them, or as
         the label has them: who understands nothing cannot be broken. Where it has other values,
-        these are the changes. Answers to `clean` or `seen` are missing where the budget ended;
-        without a relation it is the one of its name.
+        these are the changes. Where a change was expected, it is broken while one of the slots is
+        not as expected, and cannot be told where the clean answer has no more what was to change.
+        Answers to `clean` or `seen` are missing where the budget ended; without a relation it is
+        the one of its name.
         """
         if self.clean not in answers or self.seen not in answers:
             return "unasked", ()
         before, after = answers[self.clean], answers[self.seen]
         if isinstance(before, TrackerFailure) or isinstance(after, TrackerFailure):
             return "failed", ()
-        relation = relation_by_name(self.relation) if relation is None else relation
-        verdict = relation.judge(before.state, after.state, self.label)
+        gone = [
+            SlotChange(delta.slot, delta.before, now)
+            for delta in self.expected
+            if (now := before.state.get(delta.slot)) != delta.before
+        ]
+        if gone:
+            return "unclear", tuple(gone)
+        verdict = self._judged(before.state, after.state, relation)
         broken = verdict.kind == "violation" and any(c.slot in self.slots for c in verdict.changes)
         if broken:
             return "broken", verdict.changes
         moved = self._moved(before.state)
         return ("unclear", moved) if moved else ("fixed", ())
+
+    def _judged(
+        self, before: BeliefState, after: BeliefState, relation: Relation | None
+    ) -> Verdict:
+        if self.expected:
+            return Expected(self.expected).judge(before, after)
+        known = relation_by_name(self.relation) if relation is None else relation
+        if known.edits == "own":
+            return UNCHANGED.judge(before, after)
+        return known.judge(before, after, self.label)
 
     def _moved(self, clean: BeliefState) -> tuple[SlotChange, ...]:
         """Return in which of its slots the clean answer is another one than it was, and wrong.
@@ -169,7 +226,9 @@ class Regression:
             "normalisation": self.normalisation,
             "changed": [change._asdict() for change in self.changed],
             "edits": list(self.edits),
+            **({"expected": [to_json(delta) for delta in self.expected]} if self.expected else {}),
             "dialogue": [said.to_json() for said in self.exchanges],
+            **({} if self.rounds is None else {"seen": [to_json(said) for said in self.rounds]}),
             "label": None if self.label is None else self.label.to_json(),
         }
 
@@ -184,12 +243,14 @@ class Regression:
             raise ValueError("'dialogue' is empty")
         if not line.changed:
             raise ValueError("'changed' is empty: there is no slot that could be mended")
-        for slot in (*(change.slot for change in line.changed), *(line.label or ())):
+        deltas = (delta.slot for delta in line.expected)
+        for slot in (*(change.slot for change in line.changed), *deltas, *(line.label or ())):
             # Any other name may be one that a tracker has answered.
             if not slot.strip():
                 raise ValueError(f"{slot!r} is no name of a slot")
+        wanted = {delta.slot for delta in line.expected}
         for change in line.changed:
-            if change.before == change.after:
+            if change.before == change.after and change.slot not in wanted:
                 raise ValueError(
                     f"the slot {change.slot!r} is among those that changed and did not"
                 )
@@ -208,13 +269,29 @@ class Regression:
             reason=line.reason,
             normalisation=line.normalisation,
             scope=line.scope,
+            expected=Expected(line.expected).deltas,
+            rounds=line.seen,
         )
         said = [Heard(*one) for one in found.exchanges]
-        weakness = line.weakness or weakness_of(len(line.edits), said, line.changed)
+        weakness = line.weakness
+        if not weakness and not line.expected and line.seen is None:
+            weakness = weakness_of(len(line.edits), said, line.changed)
         found = replace(found, weakness=weakness)
         if found.id != line.id:
             raise ValueError(f"the texts are not those of {line.id!r}: they make {found.id!r}")
         return found
+
+
+def is_kept(variant: VariantResult) -> bool:
+    """Whether a violation can be remembered: not of the very same words asked once more."""
+    return all(move.kind != "again" for move in variant.moves)
+
+
+def _length(variant: VariantResult) -> int:
+    """Return how many rounds of the dialogue a violation with moved rounds is compared with."""
+    more = sum(move.kind in ("repeat", "add") for move in variant.moves)
+    less = sum(move.kind == "drop" for move in variant.moves)
+    return len(variant.exchanges or ()) - more + less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,5 +317,8 @@ class _Line:
     normalisation: str = "plain"
     changed: tuple[ChangedSlot, ...]
     edits: tuple[str, ...]
+    #: Of relations that expect a change, and of those that move rounds.
+    expected: tuple[Delta, ...] = ()
     dialogue: tuple[_SaidEntry, ...]
+    seen: tuple[SeenRound, ...] | None = None
     label: BeliefState | None
