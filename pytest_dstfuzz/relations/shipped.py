@@ -10,6 +10,11 @@ from typing import Final
 
 MODULES: Final = (
     "unchanged",
+    "should_change.value_swap",
+    "should_change.turn_back",
+    "should_change.removal",
+    "should_change.role_swap",
+    "should_change.confusing_entity",
     "paraphrase.neighbour_swap",
     "paraphrase.stop_words",
     "paraphrase.grammar_errors",

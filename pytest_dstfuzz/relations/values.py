@@ -76,7 +76,8 @@ class ValueTable:
 
     def is_title(self, value: str) -> bool:
         """Say whether a value is made of words of slots and domains: `hotel`."""
-        return self.titles.issuperset(content(value))
+        words = content(value)
+        return bool(words) and self.titles.issuperset(words)
 
     def others(self, slot: str, old: str) -> tuple[str, ...]:
         """Return the values that a slot may have instead of ``old``, sorted.

@@ -6,6 +6,7 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet
 from pytest_dstfuzz.relations.kinds import SlotKind, alike, domain_of
+from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites, needs_values
@@ -22,6 +23,7 @@ SAME: Final = "the turn says `same`"
 NO_TWIN: Final = "no slot of the same type has another value from an earlier turn"
 
 
+@register_relation
 class ConfusingEntity(ShouldChange):
     """The slot takes the value that another slot has, and that one keeps it."""
 

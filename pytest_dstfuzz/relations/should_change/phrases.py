@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.perturb.words import listed
 from pytest_dstfuzz.relations.kinds import counted_by
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.sites import ValueSite
+from pytest_dstfuzz.relations.values import ValueTable
 
 _PREPOSITIONS: Final = listed("in on at from to for by after before around with until into near")
 _ARTICLES: Final = listed("the a an")
@@ -53,9 +55,9 @@ def phrase_of(scene: Scene, site: ValueSite) -> tuple[int, int] | None:
         return None
     if first and words[first - 1] in _ARTICLES and not gaps[first].strip():
         first -= 1
-    if words[end + 1 : end + 2] == ["and"] and scene.guarded.reasons[end + 2 : end + 3] == (
-        "number",
-    ):  # `for 3 people and 4 nights`: the preposition is that of both.
+    following = words[end + 1 : end + 3]
+    if following[:1] == ["and"] and spelled(following[-1]).isdigit():
+        # `for 3 people and 4 nights`: the preposition is that of both.
         return (first, end + 1) if first and words[first - 1] in _PREPOSITIONS else None
     start = _left(words, gaps, first)
     if start is None or not _may_stand_before(scene, words, gaps, start):
@@ -68,9 +70,8 @@ def _is_adjective(scene: Scene, site: ValueSite, words: list[str]) -> bool:
     after, parts = site.mention.last + 1, scene.parts
     if after == len(words) or parts.gaps[after].strip() or words[after] in _HEADS | _PLACES:
         return False
-    noun = scene.lexicon.majority_pos(words[after]) == "noun" or words[after] in {"one", "train"}
     # `for cheap food`, `any indian restaurants`, but not `find indian`: a noun has to remain.
-    return noun and words[after] not in _AFTER
+    return (words[after] == "one" or _is_noun(scene, words[after])) and words[after] not in _AFTER
 
 
 def _right(scene: Scene, site: ValueSite, words: list[str]) -> int | None:
@@ -123,7 +124,13 @@ def _may_stand_before(scene: Scene, words: list[str], gaps: list[str], start: in
         return before not in _VERBS
     if scene.guarded.reasons[start - 1] in {"value", "number", "name"} or before in _OPEN:
         return True
-    return scene.lexicon.majority_pos(before) == "noun" and before not in _DANGLING
+    return _is_noun(scene, before) and before not in _DANGLING
+
+
+def _is_noun(scene: Scene, word: str) -> bool:
+    """Say whether a word is a noun mostly, or what a domain or slot is called: `trains`."""
+    named = scene.once(ValueTable.of).is_title(word)
+    return named or scene.lexicon.majority_pos(word) == "noun"
 
 
 #: Nouns that need what follows them.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from pytest_dstfuzz.perturb.spelling import spelled
+from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites
@@ -21,6 +22,7 @@ _LEAST: Final = 4
 _POINTERS: Final = frozenset({"there", "then", "that", "those", "same", "they", "them"})
 
 
+@register_relation
 class Removal(ShouldChange):
     """The slot is empty again, or has the value that it had before the turn."""
 

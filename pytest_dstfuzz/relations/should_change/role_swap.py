@@ -8,6 +8,7 @@ from typing import Final
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.words import listed, match_case
 from pytest_dstfuzz.relations.kinds import domain_of, end_of, moment_of
+from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange
@@ -38,6 +39,7 @@ _ARRIVAL_OF: Final = {
 _LEAVING_OF: Final = {"arrive": "leave", "arrives": "leaves", "arriving": "leaving"}
 
 
+@register_relation
 class RoleSwap(ShouldChange):
     """Both ends of a journey are exchanged; a time of leaving becomes one of arriving."""
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, DialogueSet, Exchange
 from pytest_dstfuzz.relations.kinds import domain_of, name_words
+from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Expected, Inapplicable, Move, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange, needs_values
@@ -26,6 +27,7 @@ _VALUES: Final = 4
 _SPOKEN: Final = re.compile(r"[.!?]\s*$")
 
 
+@register_relation
 class TurnBack(ShouldChange):
     """The slot takes the value that the user turns to."""
 

@@ -8,6 +8,7 @@ from typing import Final
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_value
 from pytest_dstfuzz.relations.kinds import domain_of, moment_of
+from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites, needs_values
@@ -95,6 +96,7 @@ def is_in_time(scene: Scene, slot: str, value: str) -> bool:
 _MOMENTS: Final = {"leave", "arrive"}
 
 
+@register_relation
 class ValueSwap(ShouldChange):
     """The slot takes the new value, and nothing else happens."""
 

@@ -1,0 +1,255 @@
+"""What each relation says instead, and what it states of the slots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from agency import Said, reason, rewrites, scene
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
+from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.relations.checked import unsound
+from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.should_change.base import ShouldChange
+from pytest_dstfuzz.relations.should_change.confusing_entity import (
+    NO_TWIN,
+    SAME,
+    ConfusingEntity,
+)
+from pytest_dstfuzz.relations.should_change.removal import (
+    NEEDED,
+    NOTHING_LEFT,
+    POINTED_AT,
+    Removal,
+)
+from pytest_dstfuzz.relations.should_change.role_swap import (
+    NO_CUE,
+    NO_ROLE,
+    OTHER_HELD,
+    RoleSwap,
+)
+from pytest_dstfuzz.relations.should_change.turn_back import (
+    ACKNOWLEDGED,
+    GIVES_NOTHING,
+    TurnBack,
+)
+from pytest_dstfuzz.relations.should_change.value_swap import ValueSwap
+
+PAGES = Path(__file__).parents[3] / "docs" / "relations"
+RELATIONS = [ValueSwap(), TurnBack(), Removal(), RoleSwap(), ConfusingEntity()]
+
+#: Turns of which some relation makes something.
+TURNS: list[Said] = [
+    (
+        "",
+        "Find me a cheap room in the north of town",
+        {"hotel-price": "cheap", "hotel-area": "north"},
+    ),
+    ("", "My aunt needs it for 3 nights from FRIDAY", {"hotel-nights": "3", "hotel-day": "friday"}),
+    ("", "A coach from Ely to Oslo", {"train-departure": "ely", "train-destination": "oslo"}),
+    ("", "She leaves after 09:00 on sunday", {"train-leaveat": "09:00", "train-day": "sunday"}),
+    ("", "Does the Old Mill have beds?", {"hotel-name": "old mill"}),
+]
+
+#: The examples of the pages.
+EXAMPLES: Mapping[str, list[Said]] = {
+    "value-swap": TURNS[:1],
+    "turn-back": [("", "In the north of town.", {"hotel-area": "north"})],
+    "removal": [("", "Find a room in the north part of town, now", {"hotel-area": "north"})],
+    "role-swap": TURNS[3:4],
+    "confusing-entity": [
+        ("", "A room for sunday", {"hotel-day": "sunday"}),
+        ("", "A coach on friday", {"hotel-day": "sunday", "train-day": "friday"}),
+    ],
+}
+
+
+def said(relation: ShouldChange, *turns: Said) -> dict[str, str]:
+    """Return what the user says in each rewrite, and what is said of it for people."""
+    return {one.seen.user: one.about for one in rewrites(relation, *turns)}
+
+
+def test_a_value_is_swapped_in_its_form() -> None:
+    found = said(ValueSwap(), TURNS[0])
+    assert found["Find me an expensive room in the north of town"] == (
+        "hotel-price: cheap -> expensive"
+    )
+    assert found["Find me a cheap room in the south of town"] == "hotel-area: north -> south"
+    assert len(found) == 2 + 4
+    capitals = said(ValueSwap(), TURNS[1])
+    assert "My aunt needs it for 3 nights from SUNDAY" in capitals
+    assert "My aunt needs it for 4 nights from FRIDAY" in capitals
+    assert not any("1 nights" in user for user in capitals)
+    names = said(ValueSwap(), TURNS[4])
+    # The value holds the article that stands there already, and a third is longer by two words.
+    assert set(names) == {"Does the River House have beds?", "Does the Green Man have beds?"}
+
+
+def test_plurals_and_clocks() -> None:
+    museums = ("", "Which museums are there?", {"hotel-kind": "museum"})
+    assert set(said(ValueSwap(), museums)) == {
+        "Which guesthouses are there?",
+        "Which swimming pools are there?",
+    }
+    clock = ("", "My aunt leaves at 5:15 pm", {"train-leaveat": "17:15"})
+    assert set(said(ValueSwap(), clock)) == {"My aunt leaves at 12:45 pm"}
+
+
+def test_a_new_value_was_never_said() -> None:
+    turns: list[Said] = [
+        ("", "Is the south nice?", {}),
+        ("The east is nicer.", "In the north then", {"hotel-area": "north"}),
+    ]
+    new = {user.split()[2] for user in said(ValueSwap(), *turns)}
+    assert new == {"centre", "west"}
+
+
+def test_nobody_arrives_before_they_leave() -> None:
+    state = {"train-leaveat": "09:00", "train-arriveby": "12:45"}
+    user = "We leave after 09:00 and arrive by 12:45"
+    for one in rewrites(ValueSwap(), ("", user, state)):
+        times = [word for word in one.seen.user.split() if ":" in word]
+        assert times == sorted(times)
+
+
+def test_turn_back_in_both_forms() -> None:
+    turn = ("", "In the north of town.", {"hotel-area": "north"})
+    found = rewrites(TurnBack(), turn)
+    south = [one for one in found if "north -> south" in one.about]
+    same, own = south
+    assert same.seen.user == "In the north of town. Actually, make the area south."
+    assert not same.moves
+    assert own.seen.exchanges[-1] == (ACKNOWLEDGED, "Actually, make the area south.")
+    assert own.seen.exchanges[:-1] == own.reference.exchanges
+    assert [(move.kind, move.turn) for move in own.moves] == [("add", 1)]
+    both = {"hotel-area": "north", "train-day": "friday"}
+    found = rewrites(TurnBack(), ("", "In the north, on friday", both))
+    assert any(one.seen.user.endswith("make the hotel area south.") for one in found)
+    assert reason(TurnBack(), ("", "With parking", {"hotel-parking": "yes"})) == GIVES_NOTHING
+
+
+@pytest.mark.parametrize(
+    ("user", "slot", "value", "left"),
+    [
+        ("I want a cheap room with a bath", "hotel-price", "cheap", "I want a room with a bath"),
+        ("I want an expensive room, please", "hotel-price", "expensive", "I want a room, please"),
+        ("Find a room in the north part of town, now", "hotel-area", "north", "Find a room, now"),
+        ("She likes trains leaving after 09:00.", "train-leaveat", "09:00", NOTHING_LEFT),
+        ("She likes any trains that leave after 09:00", "train-leaveat", "09:00",
+         "She likes any trains"),
+        ("My aunt takes the train departing from ely", "train-departure", "ely",
+         "My aunt takes the train"),
+        ("Book it for 3 people and 4 nights", "hotel-people", "3", "Book it for 4 nights"),
+        ("Book it for my aunt, for 3 nights", "hotel-nights", "3", NEEDED),
+        ("My aunt and me arrive by 09:00", "train-arriveby", "09:00", NEEDED),
+        ("A cheap room", "hotel-price", "cheap", NOTHING_LEFT),
+        ("Find me a room in the north, is it nice there?", "hotel-area", "north", POINTED_AT),
+    ],
+)  # fmt: skip
+def test_a_phrase_is_left_out(user: str, slot: str, value: str, left: str) -> None:
+    turn = ("", user, {slot: value})
+    if left in Removal.reasons:
+        assert reason(Removal(), turn) == left
+        return
+    (one,) = rewrites(Removal(), turn)
+    assert one.seen.user == left
+    assert [(delta.slot, delta.after.values) for delta in one.expected.deltas] == [(slot, (None,))]
+
+
+def test_what_is_removed_may_be_as_before() -> None:
+    turns: list[Said] = [
+        ("", "Hello", {"hotel-price": "expensive"}),
+        ("", "I want a cheap room with a bath", {"hotel-price": "cheap"}),
+    ]
+    (one,) = rewrites(Removal(), *turns)
+    (delta,) = one.expected.deltas
+    assert delta.after.values == ("expensive", None)
+
+
+def test_ends_are_exchanged() -> None:
+    (one,) = rewrites(RoleSwap(), TURNS[2])
+    assert one.seen.user == "A coach from Oslo to Ely"
+    assert one.about == "train-departure: ely -> oslo, train-destination: oslo -> ely"
+
+
+def test_a_time_moves_to_the_other_role() -> None:
+    (one,) = rewrites(RoleSwap(), TURNS[3])
+    assert one.seen.user == "She arrives by 09:00 on sunday"
+    assert one.about == "train-arriveby: none -> 09:00, train-leaveat: 09:00 -> none"
+    back = ("", "Arriving before 09:00 would be great", {"train-arriveby": "09:00"})
+    (one,) = rewrites(RoleSwap(), back)
+    assert one.seen.user == "Leaving after 09:00 would be great"
+
+
+def test_roles_that_are_not_swapped() -> None:
+    times = {"train-leaveat": "09:00", "train-arriveby": "12:45"}
+    held = ("", "We leave after 09:00 and arrive by 12:45", times)
+    assert reason(RoleSwap(), held) == OTHER_HELD
+    after = ("", "She leaves after 09:00, any right after that?", {"train-leaveat": "09:00"})
+    assert reason(RoleSwap(), after) == NO_CUE
+    assert reason(RoleSwap(), ("", "On sunday", {"train-day": "sunday"})) == NO_ROLE
+
+
+def test_the_value_of_another_slot() -> None:
+    before: Said = ("", "A room for sunday", {"hotel-day": "sunday"})
+    now: Said = ("", "A coach on friday", {"hotel-day": "sunday", "train-day": "friday"})
+    (one,) = rewrites(ConfusingEntity(), before, now)
+    assert one.seen.user == "A coach on sunday"
+    assert one.about == "train-day: friday -> sunday, which hotel-day has"
+    assert reason(ConfusingEntity(), now) == NO_TWIN
+    same = ("", "The same hotel, and a coach on friday", now[2])
+    assert reason(ConfusingEntity(), before, same) == SAME
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
+def test_it_is_registered_and_says_when_it_is_impossible(relation: ShouldChange) -> None:
+    assert relation_by_name(relation.name).name == relation.name
+    assert relation.side == "should-change"
+    assert relation.impossible(scene(TURNS[0]).data) == ""
+    if relation.name != "removal":
+        assert relation.impossible(DialogueSet("empty", "test", ()))
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
+@given(numbers=st.lists(st.sampled_from(range(len(TURNS))), min_size=1, max_size=3, unique=True))
+def test_rewrites_are_sound_and_the_same_again(relation: ShouldChange, numbers: list[int]) -> None:
+    states: dict[str, str] = {}
+    talk: list[Said] = []
+    for number in numbers:
+        system, user, state = TURNS[number]
+        states = states | dict(state)
+        talk.append((system, user, states))
+    made = [relation.begin(scene(*talk)) for _ in range(2)]
+    assert made[0] == made[1]
+    for one in made[0] if isinstance(made[0], list) else ():
+        here = scene(*talk)
+        assert not unsound(one, here)
+        assert apply_edits(here.turn.user, one.edits) == (
+            here.turn.user if one.moves else one.seen.user
+        )
+        expected: Mapping[str, str | None] = {
+            delta.slot: delta.after.values[0] for delta in one.expected.deltas
+        }
+        found = BeliefState(
+            {slot: value for slot, value in ({**here.now} | dict(expected)).items() if value}
+        )
+        assert one.expected.judge(here.now, found).kind == "held"
+        assert one.expected.judge(here.now, here.now).failure == "stuck"
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
+def test_its_page_says_what_it_does(relation: ShouldChange) -> None:
+    text = (PAGES / f"{relation.name}.md").read_text(encoding="utf-8")
+    assert f"# {relation.name}\n\nShould change; edits turns." in text
+    headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    assert headings == ["Edits", "Expects", "Does not apply", "Example", "Words"]
+    assert [reason for reason in relation.reasons if f"- {reason}" not in text] == []
+    rows = dict(re.findall(r"^\| (\w+) \| (.+) \|$", text, re.MULTILINE))
+    turns = EXAMPLES[relation.name]
+    assert (rows["before"], rows.get("earlier", turns[0][1])) == (turns[-1][1], turns[0][1])
+    assert said(relation, *turns)[rows["after"]].startswith(rows["expected"].strip("`"))
