@@ -29,7 +29,8 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.relations.relation import Relation, relation_by_name
+from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Admissible, BySearch, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene, Scenes
 from pytest_dstfuzz.seeding import stream
