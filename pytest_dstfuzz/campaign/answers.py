@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, Votes
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, Ontology
 from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.relations.rewrite import UNCHANGED, Admissible, Delta, Expected
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import check_prediction
 
@@ -62,14 +63,6 @@ def check_answer(
 _MOST: Final = 11
 
 
-@dataclass(frozen=True, slots=True)
-class Again(Context):
-    """A context that is asked for once more; its answer is kept beside that to the context."""
-
-    #: Which repetition it is: from 1 for a vote, below 0 for anything else.
-    repetition: int
-
-
 def all_answers(context: Context, answers: Mapping[Context, Answer]) -> list[Answer]:
     """Return all answers to a context, in the order in which they were asked for."""
     return [answers[one] for one in all_asked([context], answers)]
@@ -82,6 +75,8 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
         one, number = context, 0
         while one in answers:
             found.append(one)
+            if isinstance(context, Again):  # No votes are taken on a repetition.
+                break
             number += 1
             one = Again(context.exchanges, number)
     return found
@@ -100,18 +95,25 @@ def clean_wanted(context: Context, answers: Mapping[Context, Answer], votes: int
 
 
 def variant_wanted(
-    clean: Context, context: Context, answers: Mapping[Context, Answer], votes: int, lead: int
+    clean: Context,
+    context: Context,
+    answers: Mapping[Context, Answer],
+    *,
+    votes: int,
+    lead: int,
+    expected: Expected = UNCHANGED,
 ) -> list[Context]:
     """Return what to ask next about a variant, or a second pass, that first broke the relation.
 
     Repetitions of the context, and of the ``clean`` one where a change stands; nothing once all
     is decided. A change must be ahead by ``lead`` answers to stand, the clean value by two more,
-    as all variants of the turn hang on it.
+    as all variants of the turn hang on it. Where something is to change, "change" is what is not as
+    ``expected``, the clean value of a slot that was to move among it.
     """
     given = all_answers(context, answers)
     before = settled_clean(clean, answers)
-    slots = sorted({*_slots(given), *before})
-    leads = {slot: _changed_lead(given, slot, before) for slot in slots}
+    slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
+    leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
     # A change that may stand or fall is asked until it can do either.
     needed = [min(lead - ahead, ahead + votes) for ahead in leads.values() if -votes < ahead < lead]
     wanted = _more(context, given, max(needed, default=0), votes)
@@ -131,12 +133,15 @@ def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> Belief
 
 
 def settled(
-    clean: Context, context: Context, answers: Mapping[Context, Answer]
+    clean: Context,
+    context: Context,
+    answers: Mapping[Context, Answer],
+    expected: Expected = UNCHANGED,
 ) -> tuple[BeliefState, Answer]:
     """Return the two sides that a relation compares: belief state of the clean turn, answer.
 
     By majority, where the context was put to the vote, and otherwise its only answer. A slot on
-    which one side has no majority did not change.
+    which one side has no majority did not change, or became what was ``expected`` of it.
     """
     first, before = answers[context], settled_clean(clean, answers)
     votes, clean_votes = all_answers(context, answers), all_answers(clean, answers)
@@ -144,8 +149,11 @@ def settled(
         return before, first
     # A slot that one side alone ever names is absent from the other by all of its votes.
     slots = _slots([*votes, *clean_votes])
+    slots = sorted({*slots, *(delta.slot for delta in expected.deltas)})
     firm = _majority(clean_votes, slots)
     agreed = {slot: v for slot, v in _majority(votes, slots).items() if slot in firm}
+    doubtful = [delta for delta in expected.deltas if delta.slot not in agreed]
+    agreed.update((delta.slot, _as_wanted(delta, votes)) for delta in doubtful)
     return before, Prediction(_changed(before, agreed), first.impurities)
 
 
@@ -168,6 +176,7 @@ def count_votes(
     context: Context,
     answers: Mapping[Context, Answer],
     changes: Sequence[ChangedSlot],
+    expected: Expected = UNCHANGED,
 ) -> Votes | None:
     """Return how answers voted on the slot whose change they confirm best; ``None`` of only one."""
     given = all_answers(context, answers)
@@ -176,18 +185,22 @@ def count_votes(
     before = settled_clean(clean, answers)
     anew = [change.slot for change in changes if not change.carried]
     slots = anew or [change.slot for change in changes] or sorted({*_slots(given), *before})
-    same = sum(isinstance(one, Prediction) and one.state == before for one in given)
+    states = [one.state for one in given if isinstance(one, Prediction)]
+    same = sum(expected.judge(before, state).kind == "held" for state in states)
     if not slots:
         return Votes(len(given), 0, same, same, len(all_answers(clean, answers)), 0)
-    leads = {slot: _changed_lead(given, slot, before) for slot in slots}
+    leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
     # Of equal ones the first by name.
     slot = min(leads, key=lambda name: (-leads[name], name))
-    counted, kept = _values(given, slot), before.get(slot)
-    others = [(count, value) for value, count in counted.items() if value != kept]
-    changed, value = max(others, key=lambda pair: pair[0]) if others else (0, kept)
+    counted, clean_value = _values(given, slot), before.get(slot)
+    wanted = _admissible(slot, before, expected)
+    others = [(count, value) for value, count in counted.items() if value not in wanted]
+    changed, value = max(others, key=lambda pair: pair[0]) if others else (0, clean_value)
+    kept = sum(count for one, count in counted.items() if one in wanted)
     clean_counted = _values(all_answers(clean, answers), slot)
-    against = clean_counted[value] if others else 0
-    return Votes(len(given), changed, counted[kept], same, clean_counted[kept], against)
+    # The value of the clean turn, where that was to move, is not against it.
+    against = clean_counted[value] if others and value != clean_value else 0
+    return Votes(len(given), changed, kept, same, clean_counted[clean_value], against)
 
 
 def _more(context: Context, given: Sequence[Answer], count: int, votes: int) -> list[Context]:
@@ -206,11 +219,31 @@ def _lead(votes: Sequence[Answer], slot: str) -> int:
     return 2 * max(_values(votes, slot).values()) - len(votes)
 
 
-def _changed_lead(votes: Sequence[Answer], slot: str, before: BeliefState) -> int:
-    """Return by how many the most frequent value other than the clean one is ahead."""
-    counted = _values(votes, slot)
-    counted.pop(before.get(slot), None)
-    return 2 * max(counted.values(), default=0) - len(votes)
+def _changed_lead(
+    votes: Sequence[Answer], slot: str, before: BeliefState, expected: Expected
+) -> int:
+    """Return by how many the most frequent value that is not as expected is ahead."""
+    wanted = _admissible(slot, before, expected)
+    counted = [count for value, count in _values(votes, slot).items() if value not in wanted]
+    return 2 * max(counted, default=0) - len(votes)
+
+
+def _admissible(slot: str, before: BeliefState, expected: Expected) -> Admissible:
+    """Return the values of which a slot may have one: where it is to stay, the clean one."""
+    delta = expected.of(slot)
+    return Admissible((before.get(slot),)) if delta is None else delta.after
+
+
+def _as_wanted(delta: Delta, votes: Sequence[Answer]) -> str | None:
+    """Return what a slot in doubt counts as: of the values it may have, the most frequent one.
+
+    A failure of it is what a majority agrees on.
+    """
+    counted = _values(votes, delta.slot).most_common()
+    given = [value for value, _ in counted if value in delta.after]
+    named = () if delta.after.anything_but else delta.after.values
+    # Absence is admissible where no answer has any such value and none is named: or else nothing.
+    return [*given, *named, None][0]
 
 
 def _majority(votes: Sequence[Answer], slots: Iterable[str]) -> dict[str, str | None]:

@@ -8,14 +8,23 @@ from dataclasses import dataclass, field
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
 from pytest_dstfuzz.config import ATTACKS, PROFILES, VariantSettings
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.types import Variant
 from pytest_dstfuzz.relations.registry import relation_for
-from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.relation import Relation, TurnBegun, begin
+from pytest_dstfuzz.relations.rewrite import (
+    UNCHANGED,
+    BySearch,
+    Expected,
+    Inapplicable,
+    Move,
+    Verdict,
+)
+from pytest_dstfuzz.relations.scene import Scenes, locked_values
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
 from pytest_dstfuzz.search.registry import search_by_name
 from pytest_dstfuzz.seeding import derive, stream
@@ -31,6 +40,8 @@ class CampaignSpec:
     relation: Relation
     search: Search
     perturber: Perturber
+    #: Makes what a relation gets to see.
+    scenes: Scenes
     #: Answers of a vote on what breaks the relation once, see `answers`; 1 = there is no vote.
     votes: int = 1
     #: Whether a few contexts are asked once more, see `repeats`.
@@ -39,8 +50,24 @@ class CampaignSpec:
     @property
     def by_density(self) -> bool:
         """Whether the variants of a turn are a whole sample of what people make of it."""
+        if self.own_edits:
+            return False
         settings = self.settings
         return self.search.by_density and not settings.stop_at_first and settings.variant is None
+
+    @property
+    def own_edits(self) -> bool:
+        """Whether the relation makes the edits: then neither search nor attack design counts."""
+        return self.relation.edits == "own"
+
+    @property
+    def learns(self) -> bool:
+        """Whether whoever makes the edits wants to know what earlier ones showed."""
+        return self.relation.adaptive if self.own_edits else self.search.adaptive
+
+    def first_of(self, last: int) -> int:
+        """Return the first turn of a dialogue that has a result, where ``last`` is the last one."""
+        return last if self.relation.unit == "dialogue" else 0
 
     @classmethod
     def of(
@@ -55,17 +82,19 @@ class CampaignSpec:
         repeats: bool = False,
     ) -> CampaignSpec:
         """Build the rules of ``settings``; a search or relation given stands for the named one."""
+        relation = relation_for(relation or settings.relation, data)
+        own = relation.edits == "own"
         if search is None:
             k = settings.transformations
             search = search_by_name(settings.search, seed=settings.seed, k=k)
-        if search.by_density and not PROFILES[settings.validity].noise:
+        if search.by_density and not own and not PROFILES[settings.validity].noise:
             raise UserError(
                 f"the search {search.name} draws what people make of a turn: it needs the profile "
                 f"natural (--dst-validity=natural), not {settings.validity}"
             )
         perturber = Perturber.of(settings, data, lexicon, order=search.order)
-        relation = relation_for(relation or settings.relation, data)
-        return cls(settings, data, relation, search, perturber, votes, repeats)
+        scenes = Scenes(data, lexicon, perturber.guards, settings.seed)
+        return cls(settings, data, relation, search, perturber, scenes, votes, repeats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +121,11 @@ class Attempt:
         return self.proposal.variant
 
     @property
+    def moves(self) -> tuple[Move, ...]:
+        """The rounds that a relation moved."""
+        return () if self.proposal.rewrite is None else self.proposal.rewrite.moves
+
+    @property
     def to_run(self) -> bool:
         """Whether the tracker has to be asked: valid, and no copy of another one."""
         return self.variant.valid and self.duplicate_of is None
@@ -104,18 +138,49 @@ class TurnAttempts:
     rules: CampaignSpec
     dialogue: Dialogue
     turn: Turn
-    #: Its utterance, prepared.
-    source: Source
     clean_context: Context
     clean: Answer
-    #: Whether the relation says anything about the turn.
-    applicable: bool
-    search: TurnSearch
+    #: What the relation makes of the turn; ``None`` where it was not asked, or the tracker failed.
+    begun: TurnBegun | None
+    #: Its utterance, prepared, and the search at it; ``None`` where the relation makes the edits.
+    source: Source | None
+    search: TurnSearch | None
     attempts: dict[int, Attempt] = field(default_factory=dict)
     #: What was proposed for each number and, once the search was told, what it showed.
     seen: list[Feedback] = field(default_factory=list)
-    #: Text of a valid variant -> number of the first one that has it.
-    numbers: dict[str, int] = field(default_factory=dict)
+    #: Text of a valid variant, or all that is seen of a rewrite -> number of the first one.
+    numbers: dict[str | Context, int] = field(default_factory=dict)
+
+    @property
+    def applicable(self) -> bool:
+        """Whether the relation says anything about the turn."""
+        return self.begun is not None and not isinstance(self.begun, Inapplicable)
+
+    @property
+    def inapplicable(self) -> str:
+        """Why the relation says nothing about the turn; ``""`` where it does."""
+        return self.begun.reason if isinstance(self.begun, Inapplicable) else ""
+
+    def expected(self, attempt: Attempt) -> Expected:
+        """Return what is to become of the slots that the tracker answers."""
+        rewrite = attempt.proposal.rewrite
+        return UNCHANGED if rewrite is None else rewrite.expected
+
+    def reference(self, attempt: Attempt) -> Context:
+        """Return the clean context whose answer that to an attempt is compared with."""
+        rewrite = attempt.proposal.rewrite
+        return self.clean_context if rewrite is None else rewrite.reference
+
+    def verdict(self, attempt: Attempt, clean: BeliefState, found: BeliefState) -> Verdict:
+        """Say whether an answer to an attempt, or to a part of it, is as the relation wants it."""
+        if isinstance(self.begun, BySearch):
+            return self.begun.judge(clean, found, self.turn.state)
+        expected = self.expected(attempt)
+        verdict = expected.judge(clean, found)
+        label = self.dialogue.turns[len(self.reference(attempt).exchanges) - 1].state
+        if verdict.kind == "violation" and not expected.deltas and found == label:
+            return Verdict("improved", verdict.changes)
+        return verdict
 
     @property
     def to_run(self) -> tuple[Attempt, ...]:
@@ -125,11 +190,12 @@ class TurnAttempts:
     @property
     def noise(self) -> TurnNoise | None:
         """What people make of the turn; ``None`` in profiles without a noise model."""
-        if not PROFILES[self.rules.settings.validity].noise:
+        if self.source is None or not PROFILES[self.rules.settings.validity].noise:
             return None
-        noise, support = self.rules.perturber.noise, self.source.support
+        support = self.source.support
         if support is None:  # Too long to be edited.
             return None
+        noise = self.rules.perturber.noise
         return TurnNoise(
             models=noise.model.name,
             slip_rate=noise.rate,
@@ -144,6 +210,7 @@ class TurnAttempts:
 
     def draw(self, number: int) -> tuple[Proposal, int]:
         """Let the search propose a variant, again if it would not be run; return it and draws."""
+        assert self.search is not None  # noqa: S101 - own edits are drawn elsewhere
         redraws = 0 if self.rules.search.by_density else self.rules.settings.redraws
         for draw in range(redraws + 1):
             proposal = self.search.propose(number, draw, self.seen)
@@ -188,33 +255,56 @@ class TurnAttempts:
 
     def _noisy(self, number: int) -> Variant | None:
         """Return what people make of the turn, for a context; ``None`` = it stays clean."""
-        rules, support = self.rules, self.source.support
-        if support is None:
+        rules, source = self.rules, self.source
+        if source is None or source.support is None:
             return None
         rng = stream(rules.settings.seed, "context", self.dialogue.id, number, self.turn.index)
-        edits = support.noisy.draw(rng, rules.perturber.noise.rate)
-        variant = rules.perturber.remake(self.source, edits)
+        edits = source.support.noisy.draw(rng, rules.perturber.noise.rate)
+        variant = rules.perturber.remake(source, edits)
         return variant if variant.valid else None
 
 
-def begin_turn(rules: CampaignSpec, dialogue: Dialogue, index: int, clean: Answer) -> TurnAttempts:
-    """Return a turn without any attempt yet, its utterance prepared."""
+def begin_turn(
+    rules: CampaignSpec,
+    dialogue: Dialogue,
+    index: int,
+    clean: Answer,
+    states: Sequence[BeliefState | None] | None = None,
+    *,
+    ask: bool = True,
+) -> TurnAttempts:
+    """Return a turn without any attempt yet.
+
+    Args:
+        rules: of the campaign.
+        dialogue: of the turn.
+        index: of the turn, from 0.
+        clean: the answer to it.
+        states: the answers to the turns before it, with it; ``None`` = they are not known.
+        ask: whether the relation is asked about it.
+    """
     turn = dialogue.turns[index]
     prediction = clean if isinstance(clean, Prediction) else None
-    source = rules.perturber.prepare(turn.user, lock_values(rules.data, turn, clean), turn.system)
+    source, search, begun = None, None, None
+    if prediction is not None and ask:
+        if states is None:
+            states = [*[None] * index, prediction.state]
+        begun = begin(rules.relation, rules.scenes.of(rules.relation.name, dialogue, index, states))
+    if not rules.own_edits:
+        values = lock_values(rules.data, turn, clean)
+        source = rules.perturber.prepare(turn.user, values, turn.system)
+        variants = rules.settings.variants
+        task = SearchTask(dialogue, index, prediction, rules.perturber, source, variants)
+        search = rules.search.turn(task)
     return TurnAttempts(
         rules=rules,
         dialogue=dialogue,
         turn=turn,
-        source=source,
         clean_context=dialogue.context(index),
         clean=clean,
-        applicable=prediction is not None and rules.relation.applies(prediction.state, turn.state),
-        search=rules.search.turn(
-            SearchTask(
-                dialogue, index, prediction, rules.perturber, source, rules.settings.variants
-            )
-        ),
+        begun=begun,
+        source=source,
+        search=search,
     )
 
 
@@ -249,17 +339,9 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
 
 
 def lock_values(data: DialogueSet, turn: Turn, clean: Answer | None) -> tuple[str, ...]:
-    """Return the slot values that no edit of this turn may touch, sorted, each once.
-
-    The label's; where the data has no labels or no ontology, also those which the
-    tracker itself predicts for the clean turn, and those that it predicts for slots of
-    which the ontology, if not complete, knows nothing.
-    """
-    values = set() if turn.state is None else set(turn.state.values())
-    if isinstance(clean, Prediction):
-        known = {} if turn.state is None or data.ontology is None else data.ontology.values
-        values.update(value for slot, value in clean.state.items() if slot not in known)
-    return tuple(sorted(values))
+    """Return the slot values that no edit of this turn may touch, see `locked_values`."""
+    state = clean.state if isinstance(clean, Prediction) else None
+    return locked_values(data, turn, state)
 
 
 def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) -> bool:

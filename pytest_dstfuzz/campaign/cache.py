@@ -17,7 +17,7 @@ from typing import Any, Final
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.store import Store
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, BeliefState, Context, DialogueSet
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction
 
@@ -54,7 +54,7 @@ class PredictionCache:
 
     def recall(self, contexts: Iterable[Context]) -> dict[Context, Prediction]:
         """Return the predictions that are kept."""
-        keys = {self._key(context): context for context in contexts}
+        keys = {self._key(context): context for context in contexts if not _restarts(context)}
         found = self._store.get(list(keys))
         kept = {keys[key]: json.loads(value) for key, value in found.items()}
         return {
@@ -67,7 +67,7 @@ class PredictionCache:
         values = {
             self._key(context): _bytes([answer.state.to_json(), to_json(answer.impurities)])
             for context, answer in answers.items()
-            if isinstance(answer, Prediction)
+            if isinstance(answer, Prediction) and not _restarts(context)
         }
         self._store.put(values, owner=self._owner)
 
@@ -79,9 +79,10 @@ class PredictionCache:
         """
         if not (self._run and contexts):
             return list(contexts)
-        keys = [self._key(context) for context in contexts]
-        mine = self._store.claim(self._run, self._owner, keys)
-        return [context for key, context in zip(keys, contexts, strict=True) if key in mine]
+        # Nobody else's answer stands for that to a dialogue that is begun once more.
+        keys = {context: self._key(context) for context in contexts if not _restarts(context)}
+        mine = self._store.claim(self._run, self._owner, list(keys.values()))
+        return [one for one in contexts if one not in keys or keys[one] in mine]
 
     def release(self) -> None:
         """Give up all claims: what was claimed is answered and kept, or others may try."""
@@ -128,6 +129,11 @@ class PredictionCache:
         digest = self._scope.copy()
         digest.update(_bytes(value))
         return digest.digest()
+
+
+def _restarts(context: Context) -> bool:
+    """Say whether a context is that of a dialogue that is begun once more."""
+    return isinstance(context, Again) and context.repetition <= RESTART
 
 
 def _bytes(value: Any) -> bytes:

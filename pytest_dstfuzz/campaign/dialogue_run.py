@@ -36,6 +36,7 @@ from pytest_dstfuzz.campaign.judge import (
     turn_outcome,
     with_cause,
 )
+from pytest_dstfuzz.campaign.own_edits import attempt_own, begin_own
 from pytest_dstfuzz.campaign.repeats import Repeat, choose_repeats
 from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.campaign.shrink import OptionalRequest, Shrunk, shrink
@@ -79,9 +80,7 @@ class _DialogueSteps:
         done = yield from self._ask(enumerate(self._contexts), len(self._contexts))
         if rules.votes > 1:
             done = yield from self._ask_again(self._doubtful_clean, done)
-        for index, context in enumerate(self._contexts[:done]):
-            self._turns.append(begin_turn(rules, dialogue, index, self._voted(context)))
-            self._judged.append({})
+        self._begin([self._voted(context) for context in self._contexts[:done]])
         for numbers in _passes(rules):
             done = yield from self._ask(list(self._attempt(numbers, done)), done)
             self._judge(numbers, done)
@@ -115,7 +114,19 @@ class _DialogueSteps:
             if index < len(self._turns):
                 asked_for.update(attempt.context for attempt in self._turns[index].to_run)
             results.append(_skipped(rules, dialogue, index, calls=self._count(asked_for)))
-        return results
+        return results[rules.first_of(len(self._contexts) - 1) :]
+
+    def _begin(self, clean: Sequence[Answer]) -> None:
+        """Begin the turns whose clean answers are there."""
+        rules, dialogue, last = self._rules, self._dialogue, len(self._contexts) - 1
+        for index, answer in enumerate(clean):
+            begun = (
+                begin_own(rules, dialogue, clean, index, last)
+                if rules.own_edits
+                else begin_turn(rules, dialogue, index, answer)
+            )
+            self._turns.append(begun)
+            self._judged.append({})
 
     def _ask(self, wanted: Iterable[tuple[int, Context]], done: int) -> _Asking:
         """Ask for contexts; a turn that lacks an answer is not done, nor are those after it."""
@@ -156,8 +167,13 @@ class _DialogueSteps:
             # Later turns see it clean: whether what breaks them was carried into them from
             # a variant that is not run, could not be known.
             if not broken:
-                attempt = attempt_turn(self._turns[:done], place, number)
-                if self._turns[place].asks(attempt):
+                turn = self._turns[place]
+                attempt = (
+                    attempt_own(turn, number)
+                    if self._rules.own_edits
+                    else attempt_turn(self._turns[:done], place, number)
+                )
+                if attempt is not None and turn.asks(attempt):
                     yield place, attempt.context
 
     def _judge(self, numbers: Sequence[int], done: int) -> None:
@@ -170,7 +186,7 @@ class _DialogueSteps:
             before = changes_before(earlier, attempt)
             result = judge_attempt(turn, attempt, self._answers, before)
             self._judged[place][number] = result
-            if self._rules.search.adaptive:
+            if self._rules.learns:
                 turn.seen[number] = seen(turn, attempt, result, self._answers)
 
     def _doubtful(self, numbers: Sequence[int], done: int) -> _Wanted:
@@ -181,13 +197,19 @@ class _DialogueSteps:
             known, turn = self._judged[place].get(number), self._turns[place]
             if known is None or known.result.outcome in ("error", "improved"):
                 continue
-            context = turn.attempts[number].context
+            attempt = turn.attempts[number]
+            context = attempt.context
             carried = known.result.outcome == "carried"
             broken = carried or known.result.outcome == "violation"
             if broken or len(all_asked([context], self._answers)) > 1:
-                lead = votes if carried else 2 * votes - 1
-                clean = turn.clean_context
-                for again in variant_wanted(clean, context, self._answers, votes, lead):
+                for again in variant_wanted(
+                    turn.reference(attempt),
+                    context,
+                    self._answers,
+                    votes=votes,
+                    lead=votes if carried else 2 * votes - 1,
+                    expected=turn.expected(attempt),
+                ):
                     yield place, again
 
     def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Wanted:
@@ -197,7 +219,9 @@ class _DialogueSteps:
             for item in wanted[place]:
                 for context in _probes([item]):
                     if context in answers and breaks(turn, item, context, answers):
-                        for again in variant_wanted(clean, context, answers, votes, votes):
+                        for again in variant_wanted(
+                            clean, context, answers, votes=votes, lead=votes
+                        ):
                             yield place, again
 
     def _requested(self, place: int) -> list[JudgedVariant]:
@@ -224,8 +248,13 @@ class _DialogueSteps:
             variant = with_cause(attempts, item, answers)
             attempt, votes = attempts.attempts[variant.index], None
             if attempts.asks(attempt):
-                seen_in, changes = attempt.context, variant.changed_slots
-                votes = count_votes(attempts.clean_context, seen_in, answers, changes)
+                votes = count_votes(
+                    attempts.reference(attempt),
+                    attempt.context,
+                    answers,
+                    variant.changed_slots,
+                    attempts.expected(attempt),
+                )
             minimal, repeated = smaller.minimal.get(variant.index), same.get(variant.index)
             variants.append(replace(variant, minimal=minimal, votes=votes, repeated=repeated))
         outcome = turn_outcome(attempts, variants)
@@ -233,13 +262,13 @@ class _DialogueSteps:
         if isinstance(clean, TrackerFailure):
             reason = clean.reason
         elif outcome == "inapplicable":
-            reason = self._rules.relation.inapplicable
+            reason = attempts.inapplicable
         elif outcome == "untested" and len(turn.user) > LONGEST_EDITED:
             reason = (
                 f"the utterance has {len(turn.user):,} characters, and only those of at most "
                 f"{LONGEST_EDITED:,} are edited"
             )
-        asked = {attempts.clean_context, *_probes(judged)}
+        asked = {*self._clean_of(turn.index), *_probes(judged)}
         asked.update(attempt.context for attempt in attempts.to_run)
         failed = isinstance(clean, TrackerFailure)
         return replace(
@@ -255,6 +284,11 @@ class _DialogueSteps:
             repeat_calls=count_asked({c for one in repeats for c in one.wanted}, answers),
         )
 
+    def _clean_of(self, index: int) -> list[Context]:
+        """Return the clean contexts that the result of a turn answers for."""
+        first = 0 if self._rules.relation.unit == "dialogue" else index
+        return self._contexts[first : index + 1]
+
 
 def _passes(rules: CampaignSpec) -> list[range]:
     """Return the numbers of the variants that are made before any of them is run.
@@ -262,17 +296,17 @@ def _passes(rules: CampaignSpec) -> list[range]:
     All at once where nothing depends on what earlier ones showed, so that batches are full.
     """
     settings, only = rules.settings, rules.settings.variant
-    learns = rules.search.adaptive or settings.stop_at_first
+    learns = rules.learns or settings.stop_at_first
     numbers = range(settings.variants)
     if only is not None:
-        alone = not learns and rules.search.context_variant(only) == only
+        alone = not learns and (rules.own_edits or rules.search.context_variant(only) == only)
         numbers = range(only if alone else 0, only + 1)
     return [range(number, number + 1) for number in numbers] if learns else [numbers]
 
 
 def unanswered(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnResult]:
     """Return the results of a dialogue that the budget left out altogether."""
-    return [_skipped(rules, dialogue, index, calls=0) for index in range(last + 1)]
+    return [_skipped(rules, dialogue, i, calls=0) for i in range(rules.first_of(last), last + 1)]
 
 
 def _probes(variants: Sequence[JudgedVariant]) -> list[Context]:
@@ -295,4 +329,6 @@ def _skipped(rules: CampaignSpec, dialogue: Dialogue, index: int, calls: int) ->
         variants=(),
         label=turn.state,
         calls=calls,
+        relation=rules.relation.name,
+        side=rules.relation.side,
     )

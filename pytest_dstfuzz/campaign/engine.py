@@ -77,7 +77,8 @@ class CampaignEngine:
 
     Several campaigns may share a `Predictor` (`predictor_for`), and with it what was predicted and
     the budget. The ``plan`` has dialogues in data order, each with the index of its last turn to
-    run; the turns before it are run too, as its contexts need them.
+    run; the turns before it are run too, as its contexts need them. Where a relation edits whole
+    dialogues they are run to their ends, and only their last turns have results.
 
     ``window`` is how many contexts to look ahead (``None`` = `WINDOW_BATCHES`); ``ahead`` begins
     one while that before it is run, never under a budget, which might end before any is done.
@@ -114,7 +115,7 @@ class CampaignEngine:
         self._listener = listener or ignore
         batch = self._predictor.batch_size
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
-        self._plan = tuple(plan)
+        self._plan = tuple(self._whole(planned) for planned in plan)
         self._position = {item[0].id: place for place, item in enumerate(self._plan)}
         if len(self._position) != len(self._plan):
             raise ValueError("a dialogue is planned twice")
@@ -133,17 +134,27 @@ class CampaignEngine:
         Once the budget ended, the outcome of what was not run is ``skipped``.
         """
         place = self._position[dialogue_id]
-        if not 0 <= turn_index <= self._plan[place][1]:
+        last = self._plan[place][1]
+        first = self._rules.first_of(last)
+        if not first <= turn_index <= last:
             raise KeyError(turn_index)
         while dialogue_id not in self._results:
             self._advance(place)
-        return self._results[dialogue_id][turn_index]
+        return self._results[dialogue_id][turn_index - first]
 
     def run(self) -> Iterator[TurnResult]:
         """Yield the result of every planned turn, in the order of the plan."""
         for dialogue, last in self._plan:
-            for index in range(last + 1):
+            for index in range(self._rules.first_of(last), last + 1):
                 yield self.result(dialogue.id, index)
+
+    def __len__(self) -> int:
+        return sum(last + 1 - self._rules.first_of(last) for _, last in self._plan)
+
+    def _whole(self, planned: Planned) -> Planned:
+        """Return how far a dialogue is run: to its end where it is edited as a whole."""
+        whole = self._rules.relation.unit == "dialogue"
+        return (planned[0], len(planned[0].turns) - 1) if whole else planned
 
     def known(self) -> tuple[TurnResult, ...]:
         """Return the results that are there, in the order of the plan."""
@@ -160,8 +171,7 @@ class CampaignEngine:
     def _advance(self, place: int) -> None:
         """Take all dialogues that were begun one step on, with more beside them."""
         if not self._begun:
-            turns = sum(last + 1 for _, last in self._plan)
-            self._listener(CampaignStarted(len(self._plan), turns))
+            self._listener(CampaignStarted(len(self._plan), len(self)))
         waiting = [
             here
             for here, (dialogue, _) in enumerate(self._plan)
@@ -216,8 +226,11 @@ class CampaignEngine:
     def _cost(self, last: int, *, most: bool) -> int:
         """Contexts that turns ``0`` to ``last`` ask for, without or with second passes."""
         settings = self._rules.settings
-        passes = 3 if most and settings.attack != "non-cumulative" else 1
+        probed = settings.attack != "non-cumulative" and not self._rules.own_edits
+        passes = 3 if most and probed else 1
         answers = self._rules.votes if most else 1
+        if self._rules.relation.unit == "dialogue":
+            return answers * (last + 1 + settings.variants)
         return (last + 1) * answers * (1 + passes * settings.variants)
 
     def _keep(self, found: Mapping[int, Sequence[TurnResult]]) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, settled
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.results import (
     Cause,
     ChangedSlot,
+    SeenRound,
     TurnOutcome,
     VariantOutcome,
     VariantResult,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
+from pytest_dstfuzz.relations.rewrite import Expected
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -55,17 +58,22 @@ def judge_attempt(
         else:
             outcome, reason = variant.status, variant.reason or "equal to the clean utterance"
         return JudgedVariant(_result(attempt, outcome, reason))
-    clean, answer = settled(turn.clean_context, attempt.context, answers)
+    expected = turn.expected(attempt)
+    clean, answer = settled(turn.reference(attempt), attempt.context, answers, expected)
     if isinstance(answer, TrackerFailure):
         return JudgedVariant(_result(attempt, "error", answer.reason))
-    verdict = turn.rules.relation.judge(clean, answer.state, turn.turn.state)
-    changes = tuple(ChangedSlot(*change, carried=change in before) for change in verdict.changes)
+    verdict = turn.verdict(attempt, clean, answer.state)
+    changes = tuple(changed_slot(change, before, expected) for change in verdict.changes)
     outcome = "improved" if verdict.kind == "improved" else "held"
     if verdict.kind == "violation":
         outcome = "carried" if all(change.carried for change in changes) else "violation"
     result = replace(_result(attempt, outcome), state=answer.state, changed_slots=changes)
     if outcome != "violation":
         return JudgedVariant(result)
+    if attempt.proposal.rewrite is not None:
+        result = replace(result, failure=verdict.failure)
+    if attempt.moves:
+        return JudgedVariant(replace(result, cause="context"))
     if not attempt.users:
         return JudgedVariant(replace(result, cause="turn"))
     index = turn.turn.index
@@ -76,19 +84,29 @@ def judge_attempt(
     return JudgedVariant(result, probe)
 
 
+def changed_slot(
+    change: SlotChange, carried: Collection[SlotChange], expected: Expected
+) -> ChangedSlot:
+    """Return a slot that is not as expected, with what was to become of it."""
+    delta = expected.of(change.slot)
+    wanted = None if delta is None else delta.after
+    return ChangedSlot(*change, carried=change in carried, expected=wanted)
+
+
 def seen(
     turn: TurnAttempts, attempt: Attempt, judged: JudgedVariant, answers: Mapping[Context, Answer]
 ) -> Feedback:
     """Return what a search is told about an attempt."""
     answer = answers.get(attempt.context) if turn.asks(attempt) else None
-    if not isinstance(answer, Prediction) or not isinstance(turn.clean, Prediction):
+    clean = answers.get(turn.reference(attempt)) if turn.rules.own_edits else turn.clean
+    if not isinstance(answer, Prediction) or not isinstance(clean, Prediction):
         return Feedback(attempt.proposal)
     return Feedback(
         attempt.proposal,
         answered=True,
         broken=judged.result.outcome == "violation",
         changes=len(judged.result.changed_slots),
-        impurity=impurity_difference(turn.clean, answer),
+        impurity=impurity_difference(clean, answer),
         answer=answer,
     )
 
@@ -147,7 +165,7 @@ def breaks(
         for change in judged.result.changed_slots
         if change.carried
     }
-    verdict = turn.rules.relation.judge(clean, answer.state, turn.turn.state)
+    verdict = turn.verdict(turn.attempts[judged.result.index], clean, answer.state)
     return verdict.kind == "violation" and not carried.issuperset(verdict.changes)
 
 
@@ -166,8 +184,15 @@ def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnO
 
 
 def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> VariantResult:
-    variant = attempt.variant
+    variant, rewrite = attempt.variant, attempt.proposal.rewrite
+    told: dict[str, Any] = {}
+    if rewrite is not None:
+        told = {"about": rewrite.about, "expected": rewrite.expected.deltas, "moves": rewrite.moves}
+        if rewrite.moves:
+            exchanges = rewrite.seen.exchanges
+            told["exchanges"] = tuple(SeenRound(*exchange) for exchange in exchanges)
     return VariantResult(
+        **told,
         index=attempt.index,
         text=variant.text,
         context=attempt.context.user_utterances[:-1],

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from pytest_dstfuzz.campaign.answers import Again, Answer, TrackerFailure
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.attempts import TurnAttempts
 from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.dialogues import Again, Context
 from pytest_dstfuzz.seeding import stream
 
 #: Outcome of a variant -> share of the turns with one such in which one is asked again.
@@ -69,7 +69,8 @@ def choose_repeats(
         rng = stream(seed, "repeat", dialogue, place, outcome)
         if found and rng.random() < SHARES[outcome]:
             number, turn = found[int(rng.integers(len(found)))], turns[place]
-            contexts = turn.clean_context, turn.attempts[number].context
+            attempt = turn.attempts[number]
+            contexts = turn.reference(attempt), attempt.context
             chosen.append(Repeat(place, number, contexts))
     return chosen
 

@@ -25,9 +25,9 @@ from pytest_dstfuzz.campaign.answers import (
     settled,
     variant_wanted,
 )
-from pytest_dstfuzz.campaign.attempts import TurnAttempts
+from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
 from pytest_dstfuzz.campaign.judge import JudgedVariant
-from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, Minimal
+from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, Minimal, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.types import Edit
@@ -146,9 +146,20 @@ def shrink(
 
     Their causes need not be known, but the answers to their second passes.
     """
+    broken = [
+        [item for item in results if item.result.outcome == "violation"] for results in judged
+    ]
+    whole = [
+        {
+            item.result.index: _as_made(item.result)
+            for item in items
+            if not comes_apart(turns[place].attempts[item.result.index])
+        }
+        for place, items in enumerate(broken)
+    ]
     cases = [
-        [_ShrinkCase(turns, place, i) for i in results if i.result.outcome == "violation"]
-        for place, results in enumerate(judged)
+        [_ShrinkCase(turns, place, i) for i in items if i.result.index not in whole[place]]
+        for place, items in enumerate(broken)
     ]
     waiting = [case for of_turn in cases for case in of_turn]
     while True:
@@ -162,11 +173,26 @@ def shrink(
         waiting = [case for case in waiting if all(map(answers.__contains__, case.wanted))]
     return [
         Shrunk(
-            {case.number: case.minimal for case in of_turn if case.minimal is not None},
+            made | {case.number: case.minimal for case in of_turn if case.minimal is not None},
             count_asked({context for case in of_turn for context in case.asked}, answers),
         )
-        for of_turn in cases
+        for of_turn, made in zip(cases, whole, strict=True)
     ]
+
+
+def comes_apart(attempt: Attempt) -> bool:
+    """Say whether some of the edits of an attempt may be left out.
+
+    Not where a relation made them that expects what all of them together say, nor where rounds
+    were moved.
+    """
+    rewrite = attempt.proposal.rewrite
+    return rewrite is None or (rewrite.separable and not rewrite.moves)
+
+
+def _as_made(result: VariantResult) -> Minimal:
+    """Return a violation as its own smallest version."""
+    return Minimal(result.text, result.context, result.edits, (), result.changed_slots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +221,7 @@ class _ShrinkCase:
         self._turn = turns[place]
         self._rules = self._turn.rules
         self._result = judged.result
+        self._attempt = self._turn.attempts[self.number]
         # Its own edits come first, then those of its context, the latest turn first.
         parts = [(place, judged.result.edits)]
         parts += [(earlier.turn_index, earlier.edits) for earlier in judged.result.context_edits]
@@ -238,7 +265,7 @@ class _ShrinkCase:
         needed = [rebuilt.context]
         if self._rules.votes > 1 and rebuilt.context in answers and self._changes(edits, answers):
             clean, votes = self._turn.clean_context, self._rules.votes
-            needed += variant_wanted(clean, rebuilt.context, answers, votes, votes)
+            needed += variant_wanted(clean, rebuilt.context, answers, votes=votes, lead=votes)
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
 
@@ -254,7 +281,7 @@ class _ShrinkCase:
         clean, answer = settled(turn.clean_context, rebuilt.context, answers)
         if isinstance(answer, TrackerFailure):
             return ()
-        verdict = self._rules.relation.judge(clean, answer.state, turn.turn.state)
+        verdict = turn.verdict(self._attempt, clean, answer.state)
         anew = {change.slot for change in self._result.changed_slots if not change.carried}
         broken = verdict.kind == "violation" and any(c.slot in anew for c in verdict.changes)
         return verdict.changes if broken else ()
@@ -272,8 +299,9 @@ class _ShrinkCase:
             dropped = [number for number in range(len(edits)) if (index, number) not in chosen]
             kept[index] = without(edits, dropped)
             users[index] = apply_edits(self._turn.dialogue.turns[index].user, kept[index])
-            if kept[index] and dropped:
-                source = self._turns[index].source
+            source = self._turns[index].source
+            # Any part of a relation's own edits that come apart is a rewrite of it as well.
+            if kept[index] and dropped and source is not None:
                 status, _ = self._rules.perturber.check(source, users[index], kept[index])
                 valid = valid and status in ("valid", "vacuous")
         return _Rebuilt(

@@ -110,6 +110,22 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Again(Context):
+    """A context that is asked for once more; its answer is kept beside that to the context.
+
+    Which repetition it is, is no part of what a tracker sees: 1 and above for votes, -1 for those
+    that show whether a tracker repeats itself, `RESTART` and below for whole dialogues that are
+    begun once more, whose answers never come from a cache.
+    """
+
+    repetition: int
+
+
+#: The first repetition of a dialogue from its beginning.
+RESTART = -2
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One user utterance, the system utterance before it, and the belief state after it."""
 

@@ -151,6 +151,11 @@ class Perturber:
         used = self._edit_policy.operators.values()
         return any(operator.by_slips for operators in used for operator in operators)
 
+    @property
+    def guards(self) -> Locks:
+        """What says which words carry the slots, in every profile."""
+        return self._guards
+
     @cached_property
     def noise(self) -> NoiseInUse:
         """The noise models of the run, as one, and their slip rate.

@@ -125,9 +125,11 @@ class Relation(Protocol):
         raise NotImplementedError(f"the relation {self.name!r} edits by itself")
 
 
-def begin(
-    relation: Relation, scene: Scene
-) -> tuple[Rewrite, ...] | TurnRelation | BySearch | Inapplicable:
+#: What `begin` returns.
+TurnBegun = list[Rewrite] | TurnRelation | BySearch | Inapplicable
+
+
+def begin(relation: Relation, scene: Scene) -> TurnBegun:
     """Return what a relation makes of a turn: of many rewrites the first `MOST`, at least one.
 
     Raises:
@@ -148,5 +150,5 @@ def begin(
             f"returned {type(begun).__name__}: BySearch is for 'search', rewrites are for 'own'"
         )
     if isinstance(begun, Iterable) and not isinstance(begun, BySearch):
-        return tuple(islice(begun, MOST)) or Inapplicable(relation.inapplicable)
+        return list(islice(begun, MOST)) or Inapplicable(relation.inapplicable)
     return begun

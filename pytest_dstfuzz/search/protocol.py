@@ -18,6 +18,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue, diff_states
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.relations.rewrite import Rewrite
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -64,6 +65,8 @@ class Proposal(NamedTuple):
     #: Of a search with a density: of all that people may make of the turn, how much it stands for;
     #: probability by the noise model / probability that the search proposes it.
     weight: float | None = None
+    #: Of a relation that makes the edits itself, in the place of a search.
+    rewrite: Rewrite | None = None
 
 
 class Feedback(NamedTuple):

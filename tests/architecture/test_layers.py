@@ -46,7 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "trackers": BASE | {"dialogue"},
     "relations": BASE | {"dialogue", "noise", "perturb"},
     "agents": BASE | {"dialogue", "perturb", "trackers.tracker", "relations"},
-    "search": BASE | {"dialogue", "noise", "perturb", "trackers.tracker"},
+    "search": BASE | {"dialogue", "noise", "perturb", "trackers.tracker", "relations.rewrite"},
     "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
     "weaknesses": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}

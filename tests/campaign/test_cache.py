@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from toybots import ONTOLOGY, FussyBot, UnsureBot, WordBot, data_of, talk
 
 from pytest_dstfuzz.campaign import predictor as predictor_module
-from pytest_dstfuzz.campaign.answers import Again, TrackerFailure, check_answer
+from pytest_dstfuzz.campaign.answers import TrackerFailure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.store import Store
 from pytest_dstfuzz.config import BudgetSettings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction, fingerprint_of
 

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toybots import Play, WordBot, talk
 
-from pytest_dstfuzz.campaign.answers import Again, Answer, TrackerFailure, settled, settled_clean
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, settled, settled_clean
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import Votes
 from pytest_dstfuzz.config import BudgetSettings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, Exchange
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.tracker import Prediction
 

@@ -18,8 +18,11 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Ontology,
     Turn,
 )
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.types import Action, Edit, Variant
 from pytest_dstfuzz.relations.registry import relation_for
+from pytest_dstfuzz.relations.scene import Scenes
 from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -211,6 +214,7 @@ def scripted(
         relation,
         search or NumberSearch(),
         script,  # type: ignore[arg-type]
+        Scenes(data, load_lexicon(), Locks(load_lexicon()), settings.variant.seed),
         door.votes,
         door.repeats,
     )
