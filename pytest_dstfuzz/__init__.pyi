@@ -25,7 +25,15 @@ from pytest_dstfuzz.plugin.turn import DstReport as DstReport
 from pytest_dstfuzz.plugin.turn import DstTurn as DstTurn
 from pytest_dstfuzz.relations.registry import register_relation as register_relation
 from pytest_dstfuzz.relations.relation import Relation as Relation
+from pytest_dstfuzz.relations.rewrite import Admissible as Admissible
+from pytest_dstfuzz.relations.rewrite import Delta as Delta
+from pytest_dstfuzz.relations.rewrite import Expected as Expected
+from pytest_dstfuzz.relations.rewrite import Inapplicable as Inapplicable
+from pytest_dstfuzz.relations.rewrite import Move as Move
+from pytest_dstfuzz.relations.rewrite import Rewrite as Rewrite
 from pytest_dstfuzz.relations.rewrite import Verdict as Verdict
+from pytest_dstfuzz.relations.scene import Replacement as Replacement
+from pytest_dstfuzz.relations.scene import Scene as Scene
 from pytest_dstfuzz.search.protocol import Feedback as Feedback
 from pytest_dstfuzz.search.protocol import Proposal as Proposal
 from pytest_dstfuzz.search.protocol import Search as Search

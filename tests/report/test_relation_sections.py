@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -150,8 +151,10 @@ def test_the_json_has_each_relation(mixed: list[TurnResult]) -> None:
 
 def test_a_rewrite_that_is_not_followed(mixed: list[TurnResult]) -> None:
     settings = Settings.of(relation="value-swap", seed=3)
-    text = explain(mixed[2], settings, command="pytest -k it").splitlines()
-    assert text == [
+    text = explain(mixed[2], settings, command="pytest -k it")
+    page = Path(__file__).parents[2] / "docs" / "guides" / "report.md"
+    assert text.partition("\n\n  seed 3")[0] in page.read_text(encoding="utf-8")
+    assert text.splitlines() == [
         "1 of 2 rewrites is not followed at turn 0 of dialogue d0 (value-swap)",
         "",
         "  system:    (nothing yet)",
