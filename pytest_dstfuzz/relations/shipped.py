@@ -19,6 +19,8 @@ MODULES: Final = (
     "paraphrase.stop_words",
     "paraphrase.grammar_errors",
     "paraphrase.phrases",
+    "paraphrase.speech",
+    "paraphrase.disfluency",
     "rounds.duplicate",
     "rounds.shuffle",
     "rounds.drop",

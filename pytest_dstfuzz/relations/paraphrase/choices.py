@@ -12,7 +12,7 @@ from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 
 #: How many rewrites of a turn are drawn.
-_DRAWN: Final = 24
+_DRAWN: Final = 16
 
 
 class Places(NamedTuple):

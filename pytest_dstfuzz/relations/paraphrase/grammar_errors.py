@@ -8,7 +8,7 @@ from typing import Final
 from pytest_dstfuzz.perturb.words import listed, match_case
 from pytest_dstfuzz.relations.inflections import inflections
 from pytest_dstfuzz.relations.paraphrase.choices import Paraphrase, Places, free, leans_on
-from pytest_dstfuzz.relations.paraphrase.phrases import grammar_table, replacements
+from pytest_dstfuzz.relations.paraphrase.phrases import replacements, shipped_pairs
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 
@@ -38,7 +38,10 @@ class GrammarErrors(Paraphrase):
 
     def places(self, scene: Scene) -> Places | str:
         """Return the words that may be wrong."""
-        found = [*replacements(scene, grammar_table(), "wrong_word"), *_inflected(scene)]
+        found = [
+            *replacements(scene, shipped_pairs("grammar.tsv"), "wrong_word"),
+            *_inflected(scene),
+        ]
         return Places(found, _MOST) if found else _NONE
 
 

@@ -54,9 +54,9 @@ class PhraseTable:
 
 
 @cache
-def grammar_table() -> PhraseTable:
-    """Return what learners write for what."""
-    path = _SHIPPED / "grammar.tsv"
+def shipped_pairs(name: str) -> PhraseTable:
+    """Return a shipped table in which the second of a pair stands for the first."""
+    path = _SHIPPED / name
     return PhraseTable.read(path.read_text(encoding="utf-8"), str(path), both_ways=False)
 
 

@@ -19,7 +19,7 @@ _NONE: Final = "no stop word that is free of locks"
 _EMPTY: Final = "nothing but stop words is said"
 _MOST: Final = 8
 #: What they join or ask for is not there without them.
-_KEPT: Final = listed(
+KEPT: Final = listed(
     """or nor but if than as because while until what which who whom where when why how all any
     both each few own do does did am are is"""
 )
@@ -45,6 +45,6 @@ class StopWordDropout(Paraphrase):
         found = [
             without_word(scene, index, "stop_word")
             for index, word in free(scene)
-            if word.lower in stop_words and word.lower not in _KEPT and not leans_on(scene, index)
+            if word.lower in stop_words and word.lower not in KEPT and not leans_on(scene, index)
         ]
         return Places(found, _MOST) if found else _NONE

@@ -12,9 +12,11 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.relations.guard import veto
 from pytest_dstfuzz.relations.paraphrase.choices import Paraphrase
+from pytest_dstfuzz.relations.paraphrase.disfluency import Disfluency
 from pytest_dstfuzz.relations.paraphrase.grammar_errors import GrammarErrors
 from pytest_dstfuzz.relations.paraphrase.neighbour_swap import NeighbourSwap
 from pytest_dstfuzz.relations.paraphrase.phrases import PhraseTableRelation
+from pytest_dstfuzz.relations.paraphrase.speech import Speech
 from pytest_dstfuzz.relations.paraphrase.stop_words import StopWordDropout
 from pytest_dstfuzz.relations.rewrite import UNCHANGED, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene, Scenes
@@ -23,9 +25,11 @@ if TYPE_CHECKING:
     from conftest import SceneOf
 
 RELATIONS: list[Paraphrase] = [
+    Disfluency(),
     GrammarErrors(),
     NeighbourSwap(),
     PhraseTableRelation(),
+    Speech(),
     StopWordDropout(),
 ]
 WORDS = st.sampled_from(
@@ -44,8 +48,12 @@ def rewrites(relation: Paraphrase, scene: Scene) -> list[Rewrite]:
     return list(begun)  # type: ignore[arg-type]  # these relations give nothing else
 
 
-def check(scene: Scene, rewrite: Rewrite, allowed: tuple[str, ...] = ()) -> None:
+def check(scene: Scene, rewrite: Rewrite) -> None:
     user = scene.turn.user
+    # What a repair says and takes back has locks of its own.
+    repairs = [edit.after for edit in rewrite.edits if edit.operator == "repair"]
+    allowed = {word.lower() for text in repairs for word in text.replace(",", " ").split()}
+    assert not (repairs and rewrite.separable)
     assert rewrite.expected == UNCHANGED
     assert rewrite.edits
     assert apply_edits(user, rewrite.edits) == rewrite.seen.user != user
