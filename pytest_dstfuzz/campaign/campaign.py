@@ -24,7 +24,7 @@ from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
-from pytest_dstfuzz.relations.registry import as_relation
+from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import as_search
@@ -44,10 +44,10 @@ class Campaign:
             print(result.id, result.outcome)
 
     To iterate asks the tracker, in full batches, and yields the results in the order of the
-    dialogues. Whoever stops early has what was found in `results`; who iterates again gets it
-    again without asking, and then the rest. The same arguments give the same results. Of the
-    settings those of tracker, data, variants and budget count; reports, gate, cache and
-    regressions are for pytest.
+    dialogues, of several relations one after the other; clean turns are asked once. Whoever stops
+    early has what was found in `results`; who iterates again gets it again without asking, and then
+    the rest. The same arguments give the same results. Of the settings those of tracker, data,
+    variants and budget count; reports, gate, cache and regressions are for pytest.
 
     Args:
         tracker: what ``--dst-model`` takes (a registered name, ``package.module:attribute``, an
@@ -57,7 +57,8 @@ class Campaign:
             that the settings name.
         settings: what to do; ``None`` = the defaults.
         search: who chooses the variants; ``None`` = the search that the settings name.
-        relation: what must hold; ``None`` = the relation that the settings name.
+        relation: what must hold: a relation, a name or names with commas between them, or some
+            relations; ``None`` = what the settings name.
         lexicon: words for the perturbations; ``None`` = those that ship.
         listener: told what happens, see `pytest_dstfuzz.campaign.events`.
 
@@ -73,7 +74,7 @@ class Campaign:
         settings: Settings | None = None,
         *,
         search: Search | None = None,
-        relation: Relation | None = None,
+        relation: Relation | str | Sequence[Relation | str] | None = None,
         lexicon: Lexicon | None = None,
         listener: Listener | None = None,
     ) -> None:
@@ -83,14 +84,12 @@ class Campaign:
         self.settings = settings
         self.data = with_slots(_dialogues(dialogues, settings), settings.data.slots)
         self._search = None if search is None else as_search(search, "Campaign(search=...)")
-        self._relation = (
-            None if relation is None else as_relation(relation, "Campaign(relation=...)")
-        )
+        given = settings.variant.relation if relation is None else relation
+        self._relations = _relations(given, self.data)
         self._lexicon = load_lexicon() if lexicon is None else lexicon
         # Refuses what the settings name and there is not.
-        CampaignSpec.of(
-            settings.variant, self.data, self._lexicon, self._search, relation=self._relation
-        )
+        for one in self._relations:
+            CampaignSpec.of(settings.variant, self.data, self._lexicon, self._search, relation=one)
         self._listener = listener
         self._plan = sample_turns(
             self.data, settings.data.turns, settings.variant.seed, settings.data.domains
@@ -104,23 +103,45 @@ class Campaign:
         self._started = False
 
     def __len__(self) -> int:
-        return sum(last + 1 for _, last in self._plan)
+        turns = sum(last + 1 for _, last in self._plan)
+        whole = [relation.unit == "dialogue" for relation in self._relations]
+        return whole.count(False) * turns + whole.count(True) * len(self._plan)
 
     def __iter__(self) -> Iterator[TurnResult]:
-        return self._engine.run()
+        for engine in self._engines:
+            yield from engine.run()
 
     @property
     def results(self) -> tuple[TurnResult, ...]:
-        """What was found so far, in the order of the dialogues; the tracker is not asked."""
-        return self._engine.known() if self._started else ()
+        """What was found so far, in the order of `__iter__`; the tracker is not asked."""
+        engines = self._engines if self._started else ()
+        return tuple(result for engine in engines for result in engine.known())
 
     def summary(self) -> Summary:
-        """Return the figures of `results`."""
+        """Return the figures of `results`.
+
+        Raises:
+            UserError: there are several relations. What fails because it moved and what fails
+                because it did not are never added up: see `summaries`.
+        """
+        if len(self._relations) > 1:
+            raise UserError(
+                f"this campaign has {len(self._relations)} relations, and their figures are not "
+                "added up: summaries() has those of each by its name"
+            )
         return summarise(self.results)
 
+    def summaries(self) -> dict[str, Summary]:
+        """Return the figures of `results` of each relation, by its name."""
+        found = self.results
+        return {
+            relation.name: summarise(one for one in found if one.relation == relation.name)
+            for relation in self._relations
+        }
+
     @cached_property
-    def _engine(self) -> CampaignEngine:
-        """The engine, once a preflight has shown that results would mean something."""
+    def _engines(self) -> tuple[CampaignEngine, ...]:
+        """One engine a relation, once a preflight has shown that results would mean something."""
         settings, data, budget = self.settings, self.data, self._budget
         turns = [(dialogue, index) for dialogue, last in self._plan for index in range(last + 1)]
         contexts = [dialogue.context(index) for dialogue, index in turns[:PREFLIGHT_CONTEXTS]]
@@ -137,18 +158,38 @@ class Campaign:
         predictor = predictor_for(
             settings, data, self.tracker, self._listener, budget=budget, wobbles=not repeatable
         )
-        engine = CampaignEngine(
-            settings,
-            data,
-            predictor,
-            self._lexicon,
-            plan=self._plan,
-            listener=self._listener,
-            search=self._search,
-            relation=self._relation,
+        engines = tuple(
+            CampaignEngine(
+                settings,
+                data,
+                predictor,
+                self._lexicon,
+                plan=self._plan,
+                listener=self._listener,
+                search=self._search,
+                relation=relation,
+            )
+            for relation in self._relations
         )
         self._started = True
-        return engine
+        return engines
+
+
+def _relations(given: object, data: DialogueSet) -> tuple[Relation, ...]:
+    """Return the relations of a campaign, by name or as they are."""
+    several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    found: list[Relation] = []
+    for one in several:
+        if isinstance(one, str):
+            found += relations_named(one, data)
+        else:
+            found.append(as_relation(one, "Campaign(relation=...)"))
+    names = [relation.name for relation in found]
+    if not found:
+        raise UserError("a campaign needs a relation, such as 'metamorphic'")
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"two relations of the campaign are called {twice!r}")
+    return tuple(found)
 
 
 def _dialogues(given: object, settings: Settings) -> DialogueSet:

@@ -174,3 +174,62 @@ def test_a_budget_leaves_turns_out_and_says_why() -> None:
 def test_an_empty_set_of_dialogues() -> None:
     with pytest.raises(UserError, match="there is no dialogue to test"):
         Campaign(track, DialogueSet("none", "test", ()))
+
+
+def test_several_relations_ask_for_clean_turns_once() -> None:
+    bot = WordBot()
+    both = Campaign(bot, DATA, SETTINGS, relation=["metamorphic", ClosedAlone()])
+    found = list(both)
+    assert len(found) == len(both) == 12
+    assert [one.relation for one in found] == ["metamorphic"] * 6 + ["closed-alone"] * 6
+    assert told(found[:6]) == told(Campaign(WordBot(), DATA, SETTINGS))
+    clean = [dialogue.context(turn.index) for dialogue in DATA.dialogues for turn in dialogue.turns]
+    # The preflight asks for some more often.
+    assert [bot.asked.count(context) for context in clean] == [
+        one_alone.count(context) for one_alone in [asked_alone()] for context in clean
+    ]
+    summaries = both.summaries()
+    assert list(summaries) == ["metamorphic", "closed-alone"]
+    assert summaries["metamorphic"].turns == 6
+    with pytest.raises(UserError, match=r"has 2 relations.*summaries\(\)"):
+        both.summary()
+
+
+def asked_alone() -> list[Context]:
+    """Return what a campaign of one relation asks for."""
+    bot = WordBot()
+    list(Campaign(bot, DATA, SETTINGS))
+    return bot.asked
+
+
+class ClosedAlone(Relation):
+    """Only the area is compared."""
+
+    name = "closed-alone"
+
+    def judge(self, clean: Any, perturbed: Any, label: Any) -> Verdict:  # noqa: ARG002 - has none
+        """Compare the area."""
+        changes = [one for one in diff_states(clean, perturbed) if one.slot == "hotel-area"]
+        return Verdict("violation" if changes else "held", tuple(changes))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("metamorphic,goldd", r"unknown relation 'goldd'. Did you mean 'gold'"),
+        ("metamorphic,metamorphic", "the relation 'metamorphic' is named twice"),
+        (["metamorphic", "metamorphic"], "two relations of the campaign are called 'metamorphic'"),
+        ("metamorphic,,gold", "is no list of relations"),
+        ("metamorphic,gold", "'gold' can say nothing about the data 'toy'"),
+        ([], "a campaign needs a relation"),
+    ],
+)
+def test_relations_that_are_none(given: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Campaign(track, DATA, SETTINGS, relation=given)
+
+
+def test_all_stands_for_those_that_can_say_something() -> None:
+    names = list(Campaign(track, DATA, SETTINGS, relation="all").summaries())
+    assert names[0] == "metamorphic"
+    assert "gold" not in names
