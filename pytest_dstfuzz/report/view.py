@@ -16,6 +16,7 @@ from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.report.cards import Cards
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
+from pytest_dstfuzz.report.sections import RelationFacts, Section, sections_of
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
 
@@ -83,8 +84,34 @@ class View:
 
     @cached_property
     def summary(self) -> Summary:
-        """The figures of the run."""
-        return summarise(self.turns)
+        """The figures of the first relation; those of two are never added up."""
+        return summarise(self.first)
+
+    @cached_property
+    def sections(self) -> tuple[Section, ...]:
+        """What was found under each relation, in the order in which they were named."""
+        entries = self.report.get("relations", ())  # Reports of before do not have them.
+        try:
+            facts = {
+                str(entry["name"]): RelationFacts(
+                    str(entry["expects"]), str(entry["source"]), entry["unit"], entry["edits"]
+                )
+                for entry in entries
+            }
+        except (KeyError, TypeError) as error:
+            raise DataError(f"this is no whole report: its 'relations' lack {error}") from None
+        return sections_of(self.turns, self.settings.variant.relation, facts)
+
+    @cached_property
+    def first(self) -> tuple[TurnResult, ...]:
+        """The turns of the first relation."""
+        return self.sections[0].results if self.sections else self.turns
+
+    @property
+    def by_relation(self) -> bool:
+        """Whether there is more to show than one relation whose turns a search edits."""
+        own = any(one.follows or one.facts.edits == "own" for one in self.sections)
+        return own or len(self.sections) > 1
 
     @cached_property
     def weaknesses(self) -> Cards:
@@ -119,16 +146,9 @@ class View:
             failed = f"{summary.errors:,} of {summary.valid:,} variants"
             more.append(f"The tracker failed on {failed}.")
         if gate is not None:
-            found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
-            why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
-            kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
-            if gate["verdict"] == "regression" and gate["comparison"] is None:
-                # There is no earlier build that this one could have fallen behind.
-                headline = "Failed: outside the limits"
-            reasons = [_sentence(str(reason)) for reason in why]
-            if (rest := len(reasons) - _MOST_REASONS) > 0:
-                reasons[_MOST_REASONS:] = [f"And {rest} more; see the limits."]
-            return Headline(kind, headline, (*reasons, *more))
+            return _judged(gate, more)
+        if len(self.sections) > 1:
+            return self._of_relations(more)
         if not summary.valid:
             return Headline("warning", "Nothing was tested", ("No valid variant was run.", *more))
         bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
@@ -137,6 +157,23 @@ class View:
             headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"
             return Headline("bad", headline, (rate, *more))
         return Headline("warning" if summary.errors else "good", "No violation", (rate, *more))
+
+    def _of_relations(self, more: Sequence[str]) -> Headline:
+        """Say of each relation what was found, the side of each with it."""
+        broken = [one for one in self.sections if one.summary.violations]
+        reasons = []
+        for one in self.sections:
+            what = "must change" if one.follows else "may not change"
+            rate = percent(one.summary.failure_rate)
+            count = f"{one.summary.violations:,} of {one.summary.valid:,}"
+            tested = f"failure rate {rate} ({count})" if one.summary.valid else "untested"
+            reasons.append(f"{one.name} (the state {what}): {tested}.")
+        if broken:
+            headline = f"{len(broken)} of {len(self.sections)} relations are broken"
+            return Headline("bad", headline, (*reasons, *more))
+        untested = not any(one.summary.valid for one in self.sections)
+        headline = "Nothing was tested" if untested else "No violation"
+        return Headline("warning" if untested else "good", headline, (*reasons, *more))
 
     @property
     def findings(self) -> Sequence[Mapping[str, Any]]:
@@ -167,6 +204,20 @@ class View:
             for name, value in self.report[part].items()
             if name != "notes" and (text := _text(value))
         ]
+
+
+def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:
+    """Return the verdict of the gate, and what it rests on."""
+    found = [item for item in gate["findings"] if item["verdict"] == gate["verdict"]]
+    why = [*gate["troubles"], *gate["not_compared"], *(item["reason"] for item in found)]
+    kind, headline = VERDICTS.get(gate["verdict"], ("warning", str(gate["verdict"])))
+    if gate["verdict"] == "regression" and gate["comparison"] is None:
+        # There is no earlier build that this one could have fallen behind.
+        headline = "Failed: outside the limits"
+    reasons = [_sentence(str(reason)) for reason in why]
+    if (rest := len(reasons) - _MOST_REASONS) > 0:
+        reasons[_MOST_REASONS:] = [f"And {rest} more; see the limits."]
+    return Headline(kind, headline, (*reasons, *more))
 
 
 def _check_edits(turn: TurnResult) -> None:

@@ -101,8 +101,9 @@ class Weakness:
 
 
 def member_id(turn: TurnResult, variant: VariantResult) -> str:
-    """Return the name of a violation: its turn and the number of its variant."""
-    return f"{turn.id}-v{variant.index}"
+    """Return the name of a violation: its turn, the relation if not the default, its variant."""
+    relation = "" if turn.relation == "metamorphic" else f"-{turn.relation}"
+    return f"{turn.id}{relation}-v{variant.index}"
 
 
 def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:

@@ -33,6 +33,8 @@ from pytest_dstfuzz.report.figures import (
 )
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
+from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
+from pytest_dstfuzz.report.sections import Section
 from pytest_dstfuzz.report.tally import (
     causes,
     causes_text,
@@ -50,6 +52,8 @@ from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
 _SHADE_NAMES: Final = ["0 %", *(f"to {100 * end:g} %" for end in _SHADES[1:]), "over 40 %"]
 _MOST_REASONS: Final = 20
+#: Reasons why a relation says nothing of a turn.
+_MOST_UNMET: Final = 5
 #: Violations that came or went since the baseline which are listed.
 _MOST_PLACES: Final = 25
 
@@ -65,17 +69,18 @@ def html_text(report: Mapping[str, Any]) -> str:
         .render(
             view=view,
             summary=view.summary,
+            broken=any(turn.violations for turn in view.turns),
             weaknesses=view.weaknesses,
             tool=" ".join(str(tool.get(name, "")) for name in ("name", "version")).strip(),
             started=_moment(str(view.report["run"].get("started") or "")),
-            how=how_text(view.settings.variant, view.turns),
+            how=how_text(view.settings.variant, view.first),
             **_figures(view),
             expected=user_turns(view.summary),
             taken_out=taken_out(expected) if expected else [],
             outcomes=_outcomes(view),
-            vetoes=_counted(vetoes(view.turns)),
-            failures=_counted(failures(view.turns))[:_MOST_REASONS],
-            causes=causes_text(causes(view.turns)),
+            vetoes=_counted(vetoes(view.first)),
+            failures=_counted(failures(view.first))[:_MOST_REASONS],
+            causes=causes_text(causes(view.first)),
             **insides("report.js", page_data(view.turns, view.weaknesses.cards)),
         )
     )
@@ -104,6 +109,7 @@ def _environment() -> Environment:
         percent=percent,
         points=points,
         points_between=_points_between,
+        reasons=_reasons,
         said=_said,
         most_weaknesses=MOST,
         tones={name: kind for name, (kind, _) in VERDICTS.items()},
@@ -113,13 +119,13 @@ def _environment() -> Environment:
 
 def _figures(view: View) -> dict[str, Any]:
     """Return figures and plots, by their names in the template."""
-    transformations = by_transformation(view.turns)
-    edit_rates = by_edit_rate(view.turns)
+    transformations = by_transformation(view.first)
+    edit_rates = by_edit_rate(view.first)
     return {
         "transformations": transformations,
         "edit_rates": edit_rates,
         "ranges": EDIT_RATE_RANGES,
-        "heat": heat_map(view.turns),
+        "heat": heat_map(view.first),
         "heat_names": _SHADE_NAMES,
         "plots": {
             "transformations": trusted(_transformation_plot(transformations)),
@@ -142,8 +148,21 @@ def _said(card: Card) -> list[tuple[str, list[str | Span]]]:
     system: list[tuple[str, list[str | Span]]] = (
         [("system", [card.turn.system])] if card.turn.system else []
     )
+    if card.variant.exchanges is not None:
+        moved: list[str | Span] = ["; ".join(move_texts(card.variant))]
+        rounds = shown_rounds(card.variant)
+        texts = [f"{one.system} / {one.user}" if one.system else one.user for one in rounds]
+        seen: list[tuple[str, list[str | Span]]] = [
+            (f"round {number}", [text]) for number, text in enumerate(texts, 1)
+        ]
+        return [("moved", moved), *seen]
     user = shown_spans(card.turn.user, card.variant.plain.edits)
     return [*earlier, *system, ("user", user)]
+
+
+def _reasons(section: Section) -> list[tuple[str, str]]:
+    """Return why a relation said nothing of most of the turns that it said nothing of."""
+    return _counted(section.inapplicable)[:_MOST_UNMET]
 
 
 def _address(filters: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import likely_text
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
 from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
+from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
 from pytest_dstfuzz.weaknesses.groups import member_id
 
 
@@ -28,6 +29,7 @@ def page_data(turns: Sequence[TurnResult], cards: Sequence[Card] = ()) -> dict[s
         that selects the turn is not its id. ``violations``, the plainest first: see
         `violation_record`. ``weaknesses``: [id, numbers in that list] of each of the ``cards``.
     """
+    several = len({turn.relation for turn in turns}) > 1
     broken = {turn.dialogue_id for turn in turns if turn.violations}
     kept = [turn for turn in turns if turn.dialogue_id in broken]
     pairs = [
@@ -37,7 +39,10 @@ def page_data(turns: Sequence[TurnResult], cards: Sequence[Card] = ()) -> dict[s
     places = {member_id(turn, item): place for place, (_, turn, item) in enumerate(pairs)}
     return {
         "turns": [_turn(turn) for turn in kept],
-        "violations": [violation_record(number, turn, item) for number, turn, item in pairs],
+        "violations": [
+            {**violation_record(number, turn, item), **(_relation(turn) if several else {})}
+            for number, turn, item in pairs
+        ],
         "weaknesses": [
             [visible(card.id), sorted(places[name] for name in card.members if name in places)]
             for card in cards
@@ -54,6 +59,8 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         place], ``changes`` as [slot, before, after, carried], and where there are any
         ``context`` ([turn index, spans] of perturbed earlier turns), ``legend``, and ``blames``
         (``what``, ``spans``, ``context``) of a smaller version that breaks as well,
+        ``failure``, ``about`` and ``rounds`` ([mark, system, user], with ``moves`` as texts) of a
+        rewrite of a relation; a change has what was expected as a fifth item, if anything was.
         ``doubts`` (texts) about one of a tracker whose answers vary, and ``likely``, a text: how
         many users type it.
     """
@@ -65,9 +72,16 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         "spans": shown_spans(turn.user, variant.edits),
         "edits": [_edit(edit) for edit in variant.edits],
         "changes": [
-            [visible(change.slot), _value(change.before), _value(change.after), change.carried]
+            [
+                *(visible(change.slot), _value(change.before), _value(change.after)),
+                *(
+                    change.carried,
+                    *([] if change.expected is None else [visible(str(change.expected))]),
+                ),
+            ]
             for change in variant.changed_slots
         ],
+        **_rewritten(variant),
     }
     if variant.context_edits:
         record["context"] = _context(variant)
@@ -84,6 +98,24 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
     if lines := legend(variant.edits):
         record["legend"] = list(lines)
     return record
+
+
+def _rewritten(variant: VariantResult) -> dict[str, Any]:
+    """Return what is to be said of a rewrite of a relation."""
+    found: dict[str, Any] = {}
+    if variant.failure not in (None, "changed"):
+        found["failure"] = variant.failure
+    if variant.about:
+        found["about"] = visible(variant.about)
+    if variant.moves:
+        found["moves"] = list(move_texts(variant))
+    if variant.exchanges is not None:
+        found["rounds"] = [list(map(visible, one)) for one in shown_rounds(variant)]
+    return found
+
+
+def _relation(turn: TurnResult) -> dict[str, Any]:
+    return {"relation": visible(turn.relation)}
 
 
 def _turn(turn: TurnResult) -> dict[str, Any]:

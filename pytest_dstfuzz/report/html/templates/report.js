@@ -12,7 +12,7 @@
   const heading = document.getElementById("violations-heading");
   const steps = document.querySelectorAll("[data-step]");
   // Reports of before have no weaknesses to choose from.
-  const FIELDS = ["q", "weakness", "transformation", "domain", "slot", "cause", "order", "size"]
+  const FIELDS = ["q", "weakness", "relation", "failure", "transformation", "domain", "slot", "cause", "order", "size"]
     .filter((name) => form.elements[name]);
   const DEFAULTS = Object.fromEntries(FIELDS.map((name) => [name, form.elements[name].value]));
   const CAUSES = {
@@ -78,6 +78,21 @@
 
   function said(violation, turn) {
     const rows = make("dl", { class: "said" });
+    // Rounds of which some were moved, as the tracker saw them.
+    for (const [mark, system, user] of violation.rounds ?? []) {
+      if (system) {
+        rows.append(
+          make("dt", { text: "system" }),
+          make("dd", { class: "system", text: system, set: { dir: "auto" } }),
+        );
+      }
+      rows.append(
+        make("dt", { text: "user" }),
+        make("dd", { set: { dir: "auto" } }, make(mark ? "ins" : "span", { text: user }),
+          ...(mark ? [make("span", { class: "chip", text: mark })] : [])),
+      );
+    }
+    if (violation.rounds) return rows;
     if (turn.system) {
       rows.append(
         make("dt", { text: "system" }),
@@ -102,7 +117,7 @@
   }
 
   function changes(violation) {
-    const rows = violation.changes.map(([slot, before, after, carried]) =>
+    const rows = violation.changes.map(([slot, before, after, carried, expected]) =>
       make("li", {},
         make("span", { class: "mono", text: slot }),
         make("span", {},
@@ -110,6 +125,7 @@
           hidden(" became "),
           make("span", { text: " \u2192 ", set: { "aria-hidden": "true" } }),
           make("strong", { text: after ?? "(none)" })),
+        ...(expected ? [make("span", { class: "chip", text: `expected ${expected}` })] : []),
         ...(carried ? [make("span", { class: "chip", text: "had changed at an earlier turn" })] : []),
       ));
     return make("ul", { class: "changes", set: { "aria-label": "changed slots" } }, ...rows);
@@ -151,7 +167,8 @@
     parts.push(turn.state.length
       ? table("belief state", ["slot", "value"], turn.state)
       : make("p", { text: "empty" }));
-    const chosen = `-k ${turn.repeat ?? turn.id} --dst-variant=${violation.variant}`;
+    const relation = violation.relation ? `--dst-relation=${violation.relation} ` : "";
+    const chosen = `${relation}-k ${turn.repeat ?? turn.id} --dst-variant=${violation.variant}`;
     parts.push(
       make("h4", { text: "To repeat it, add to the command of the run" }),
       make("p", {}, make("code", { text: `${chosen} --dst-fail-on=violation` })),
@@ -162,8 +179,10 @@
   function draw(violation) {
     const turn = data.turns[violation.turn];
     const [words, characters] = violation.rates;
+    const about = [violation.about, ...(violation.moves ?? [])].filter(Boolean);
     const header = make("header", {},
       make("h3", { class: "mono", text: turn.id }),
+      ...[violation.relation, violation.failure].filter(Boolean).map((text) => make("span", { class: "chip", text })),
       make("span", { class: "chip", text: `variant ${violation.variant}` }),
       make("span", { class: "chip", text: CAUSES[violation.cause] ?? violation.cause }),
       make("span", {
@@ -175,7 +194,8 @@
       hidden(` of ${turn.id}, variant ${violation.variant}`)));
     rest.addEventListener("toggle", () => rest.append(...more(violation, turn)), { once: true });
     return make("li", {},
-      make("article", { class: "violation" }, header, said(violation, turn), ...blamed(violation), changes(violation),
+      make("article", { class: "violation" }, header,
+        ...about.map((text) => make("p", { class: "over", text })), said(violation, turn), ...blamed(violation), changes(violation),
         ...(violation.likely ? [make("p", { class: "over", text: violation.likely })] : []),
         ...(violation.doubts ?? []).map((text) => make("p", { class: "over", text })), rest));
   }
@@ -199,7 +219,8 @@
       const turn = data.turns[violation.turn];
       const side = (place) =>
         violation.spans.map((span) => (typeof span === "string" ? span : span[place])).join("");
-      violation.searched = [turn.id, turn.system, side(0), side(1)].join("\n").toLowerCase();
+      const rounds = (violation.rounds ?? []).flat();
+      violation.searched = [turn.id, turn.system, side(0), side(1), ...rounds].join("\n").toLowerCase();
     }
     return violation.searched;
   }
@@ -215,6 +236,8 @@
     const text = values.q.trim().toLowerCase();
     const tests = [];
     if (values.weakness) tests.push((violation) => violation.weakness === values.weakness);
+    if (values.relation) tests.push((violation) => violation.relation === values.relation);
+    if (values.failure) tests.push((violation) => (violation.failure ?? "changed") === values.failure);
     if (values.cause) tests.push((violation) => violation.cause === values.cause);
     if (values.transformation) {
       tests.push((violation) => violation.edits.some(([name]) => name === values.transformation));
