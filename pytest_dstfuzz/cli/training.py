@@ -35,6 +35,7 @@ EXPERIMENTS = {
     "rq2": "the agent beside random sampling with 1 to 6 transformations, held-out dialogues",
     "rq3": "searches at equally many variants: rates and turns broken for every call",
     "curves": "searches at equal calls: weaknesses, turns broken and failing mass over calls",
+    "relations": "each relation of one tracker: too sensitive here, too stable there",
 }
 
 
