@@ -8,11 +8,12 @@ and no limit holds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.attempts import Attempt, CampaignSpec, TurnAttempts, begin_turn
-from pytest_dstfuzz.dialogue.dialogues import Again, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, Dialogue
 from pytest_dstfuzz.perturb.rates import distinct_words, edit_c, edit_w
 from pytest_dstfuzz.perturb.types import Status, Variant
 from pytest_dstfuzz.relations.rewrite import Inapplicable, Rewrite, Shown, TurnRelation
@@ -56,7 +57,7 @@ def _in_order(
     rules: CampaignSpec, turn: TurnAttempts, rewrites: Sequence[Rewrite]
 ) -> _Listed | Inapplicable:
     """Return rewrites in the order in which they are tried, each once."""
-    different = {rewrite.seen: rewrite for rewrite in reversed(rewrites)}
+    different = {rewrite.seen: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
     found = [different[seen] for seen in reversed(different)]
     if rules.votes > 1:
         found = [rewrite for rewrite in found if not isinstance(rewrite.seen, Again)]
@@ -98,17 +99,27 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
     if len(turn.seen) < number or begun is None or isinstance(begun, tuple | list):
         return None  # Nothing is proposed: the relation says nothing about the turn.
     shown = [_shown(one) for one in turn.seen]
+    found = None
     for draw in range(turn.rules.settings.redraws + 1):
-        rewrite = begun.propose(number, draw, shown)
-        if rewrite is None:
-            return None
-        variant = variant_of(turn, rewrite)
+        proposed = begun.propose(number, draw, shown)
+        if proposed is None:
+            break
+        rewrite = _as_asked(proposed)
+        variant = variant_of(rewrite)
         found = rewrite, Proposal(variant, NO_ACTION, rewrite=rewrite), draw + 1
         if variant.valid and rewrite.seen not in turn.numbers:
             turn.numbers[rewrite.seen] = number
             break
-    turn.seen.append(Feedback(found[1]))
+    if found is not None:
+        turn.seen.append(Feedback(found[1]))
     return found
+
+
+def _as_asked(rewrite: Rewrite) -> Rewrite:
+    """Return a rewrite as it is asked: with an answer of its own, where it is asked again."""
+    if any(move.kind == "again" for move in rewrite.moves):
+        return replace(rewrite, seen=Again(rewrite.seen.exchanges, RESTART))
+    return rewrite
 
 
 def _shown(feedback: Feedback) -> Shown:
@@ -117,9 +128,9 @@ def _shown(feedback: Feedback) -> Shown:
     return Shown(rewrite, feedback.answered, feedback.broken, feedback.impurity)
 
 
-def variant_of(turn: TurnAttempts, rewrite: Rewrite) -> Variant:
-    """Return what a rewrite makes of the utterance of a turn, with its edit rates."""
-    clean, text = turn.turn.user, rewrite.seen.user
+def variant_of(rewrite: Rewrite) -> Variant:
+    """Return what a rewrite makes of the newest utterance, with the edit rates."""
+    clean, text = rewrite.reference.user, rewrite.seen.user
     status: Status = "vacuous" if rewrite.seen == rewrite.reference else "valid"
     word_rate = edit_w(distinct_words(clean), text)
     return Variant(clean, text, rewrite.edits, word_rate, edit_c(clean, text), status)

@@ -11,7 +11,7 @@ from toybots import ONTOLOGY, WordBot, data_of, talk
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, BeliefState, Context, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, Dialogue
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import (
@@ -87,8 +87,7 @@ class Restart(Twice):
 
     def begin(self, scene: Scene) -> Iterator[Rewrite]:
         """Ask for the last turn once more."""
-        seen = Again(scene.context.exchanges, RESTART)
-        yield Rewrite(seen, scene.context, moves=(Move("again", 0),))
+        yield Rewrite(scene.context, scene.context, moves=(Move("again", 0),))
 
 
 class Deaf(WordBot):
