@@ -11,7 +11,15 @@ import traceback
 from collections.abc import Sequence
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.cli import doctor, fit_noise, regressions, reports, trackers, training
+from pytest_dstfuzz.cli import (
+    doctor,
+    fit_noise,
+    regressions,
+    relations,
+    reports,
+    trackers,
+    training,
+)
 from pytest_dstfuzz.cli.command import Command
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice
@@ -24,7 +32,7 @@ EXIT_FAULT = 3
 #: By convention 128 + the number of the signal.
 EXIT_INTERRUPTED = 130
 
-_MODULES = (trackers, training, fit_noise, reports, regressions, doctor)
+_MODULES = (trackers, training, fit_noise, relations, reports, regressions, doctor)
 COMMANDS: dict[str, Command] = {one.name: one for module in _MODULES for one in module.COMMANDS}
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         accuracy on the shipped dialogues

@@ -1,0 +1,163 @@
+"""``dstfuzz relations``: what can be expected of a tracker, and of how much of the data."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.rates import percent
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+    from pytest_dstfuzz.relations.relation import Relation
+    from pytest_dstfuzz.report.page import TerminalPage
+
+_READ: Final = ("data", "split", "domains", "slots", "lock")
+_EXAMPLES = """\
+  dstfuzz relations                                      all of them
+  dstfuzz relations drop                                 what one edits, expects and needs
+  dstfuzz relations --data multiwoz21                    of how many turns each says something
+  dstfuzz relations value-swap --data multiwoz21         and why not of the others
+No tracker is asked: with --data the labels stand for its answers. What a relation says of the
+answers of a tracker, a run with --dst-relation shows."""
+
+
+def _options(parser: Parser) -> None:
+    parser.add_argument("name", nargs="?", metavar="NAME", help="of a relation, or several: a,b")
+    parser.shared(*_READ)
+
+
+def _show(given: Namespace) -> None:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.relations.registry import (  # noqa: PLC0415
+        ALL,
+        RELATIONS,
+        relation_by_name,
+        relations_named,
+    )
+
+    settings = given_settings(given, _READ)
+    data = None
+    if given.data is not None:
+        from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+        from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+        from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
+
+        how = settings.data
+        data = with_slots(load_dialogues(how.data, how.split), how.slots)
+        data = sample_set(data, None, settings.variant.seed, how.domains)
+    if given.name is None:
+        relations = tuple(relation_by_name(name) for name in RELATIONS.names if name != ALL)
+    else:
+        relations = relations_named(given.name)
+    counts = [_counts(one, data, settings.variant.lock) for one in relations] if data else []
+    page = terminal_page()
+    if given.name is None:
+        _table(page, relations, counts)
+    else:
+        for number, relation in enumerate(relations):
+            _one(page, relation, counts[number] if counts else None)
+    if data:
+        page.gap()
+        page.line(_counted(data, counts))
+    print_page(page)
+
+
+def _counts(relation: Relation, data: DialogueSet, locks: Sequence[str]) -> Counter[str] | str:
+    """Return how often a relation gives each reason, ``""`` where it applies.
+
+    A sentence where no turn of the data can satisfy it.
+    """
+    from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.perturb.locks import Locks  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.relations.applicable import reasons_by_label  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.relations.scene import Scenes  # noqa: PLC0415 - as above
+
+    if why := relation.impossible(data):
+        return why
+    lexicon = load_lexicon()
+    guards = Locks(lexicon, data.ontology, data.cue_words, locks)
+    return Counter(reasons_by_label(relation, data, Scenes(data, lexicon, guards, seed=0)))
+
+
+def _table(
+    page: TerminalPage, relations: Sequence[Relation], counts: Sequence[Counter[str] | str]
+) -> None:
+    rows = [["relation", "side", "edits", *(["applicable", "of", "share"] if counts else [])]]
+    for number, relation in enumerate(relations):
+        edited = relation.unit if relation.edits == "own" else "search"
+        row = [relation.name, relation.side, edited]
+        if counts:
+            row += _figures(counts[number])
+        rows.append(row)
+    page.table(rows)
+    for relation, found in zip(relations, counts, strict=False):
+        if isinstance(found, str):
+            page.field(f"  {relation.name}: ", found)
+
+
+def _figures(found: Counter[str] | str) -> list[str]:
+    if isinstance(found, str):
+        return ["-", "-", "-"]
+    total = found.total()
+    return [f"{found['']:,}", f"{total:,}", percent(found[""] / total, 1) if total else "-"]
+
+
+def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | None) -> None:
+    page.gap()
+    page.line(relation.name, "heading")
+    by = f"it edits the {relation.unit}" if relation.edits == "own" else "the search edits the turn"
+    said = [
+        ("side", f"{relation.side}; {by}"),
+        ("expects", relation.expects),
+        ("words", relation.source or "none"),
+    ]
+    for head, text in said:
+        page.field(f"  {head:<9}", text)
+    if isinstance(found, str):
+        page.field("  applies  ", f"to no turn of the data: {found}")
+    elif found is None:
+        page.line("  does not apply where")
+        for reason in relation.reasons:
+            page.field("    - ", reason)
+    else:
+        applicable, total, share = _figures(found)
+        page.field("  applies  ", f"to {applicable} of {total} {relation.unit}s ({share})")
+        _reasons(page, relation, found)
+
+
+def _reasons(page: TerminalPage, relation: Relation, found: Counter[str]) -> None:
+    """Add how many turns each reason ends, and how many get past it."""
+    left = found.total()
+    listed = [reason for reason in relation.reasons if found[reason]]
+    others = sorted(reason for reason in found if reason and reason not in relation.reasons)
+    rows = [["  where not, in the order in which it looks", "turns", "left"]]
+    for reason in (*others, *listed):
+        left -= found[reason]
+        rows.append([f"  {reason}", f"{found[reason]:,}", f"{left:,}"])
+    if len(rows) > 1:
+        page.table(rows)
+
+
+def _counted(data: DialogueSet, counts: Sequence[Counter[str] | str]) -> str:
+    labelled = any(not isinstance(found, str) and found.total() for found in counts)
+    named = f"{data.name} (split {data.split})"
+    if labelled:
+        return f"Counted over {named}, the labels taken for the tracker's answers."
+    return f"{named} has no dialogue with a label at each turn: nothing was counted."
+
+
+COMMANDS = (
+    Command(
+        name="relations",
+        summary="list the relations, and of how much of your data each says something",
+        kept="nothing was written",
+        examples=_EXAMPLES,
+        options=_options,
+        work=_show,
+    ),
+)

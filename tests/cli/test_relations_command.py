@@ -1,0 +1,67 @@
+"""``dstfuzz relations``: what it lists, what it counts, and the mistakes that it explains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz import cli
+from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
+from pytest_dstfuzz.relations.rounds.drop import Drop
+
+
+def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert cli.main(["relations", *line.split()]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out
+
+
+def test_all_relations_are_listed_with_their_side(capsys: pytest.CaptureFixture[str]):
+    rows = {row[0]: row[1:] for row in map(str.split, run("", capsys).splitlines())}
+    assert set(rows) == {"relation", *RELATIONS.shipped}
+    assert rows["drop"] == ["should-change", "dialogue"]
+    assert rows["metamorphic"] == ["should-not-change", "search"]
+
+
+def test_one_says_what_it_expects_and_needs(capsys: pytest.CaptureFixture[str]):
+    said = " ".join(run("phrase-table,drop", capsys).split())
+    assert relation_by_name("phrase-table").source in said
+    assert Drop.expects in said
+    assert all(reason in said for reason in Drop.reasons)
+
+
+def test_turns_are_counted_by_the_first_reason_that_ends_them(capsys: pytest.CaptureFixture[str]):
+    lines = run("drop --data sample", capsys).splitlines()
+    applies = next(line.split() for line in lines if "applies" in line)
+    figures = [line.split()[-2:] for line in lines if any(r in line for r in Drop.reasons)]
+    assert applies[4:6] == ["72", "dialogues"]
+    assert sum(int(count) for count, _ in figures) + int(applies[2]) == 72
+    assert figures[-1][1] == applies[2]
+
+
+def test_the_table_counts_turns_and_dialogues(capsys: pytest.CaptureFixture[str]):
+    said = run("--data sample", capsys)
+    rows = {row[0]: row[1:] for row in map(str.split, said.splitlines()) if len(row) > 4}
+    assert rows["restart"][2:] == ["72", "72", "100.0", "%"]
+    assert rows["metamorphic"][2:5] == ["366", "366", "100.0"]
+    assert said.endswith("the labels taken for the tracker's answers.\n")
+
+
+def test_data_without_labels_count_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    turns = [{"system": "", "user": "a pizza"}]
+    (tmp_path / "own.jsonl").write_text(json.dumps({"dialogue_id": "a", "turns": turns}) + "\n")
+    said = run(f"drop --data {tmp_path / 'own.jsonl'}", capsys)
+    assert "to 0 of 0 dialogues" in said
+    assert "no dialogue with a label at each turn: nothing was counted" in said
+    said = " ".join(run(f"value-swap --data {tmp_path / 'own.jsonl'}", capsys).split())
+    assert "applies to no turn of the data: value-swap needs other values" in said
+
+
+def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["relations", "drp"]) == 2
+    assert "unknown relation 'drp'. Did you mean 'drop'?" in capsys.readouterr().err
+    assert cli.main(["relations", "drop,drop"]) == 2
+    assert "'drop' is named twice" in capsys.readouterr().err
