@@ -205,8 +205,8 @@ def _rewrite(variant: VariantResult) -> Iterator[str]:
         yield from _field("    user", rewritten_text(variant))
     if variant.exchanges is not None:
         yield "    the tracker saw"
-        for line in round_lines(variant.exchanges):
-            yield from hanging("      ", line, _WIDTH)
+        for who, said in round_lines(variant.exchanges):
+            yield from _field(f"      {who}", said)
     if variant.outcome == "error":
         yield from _field("    error", shorten(variant.reason))
         return

@@ -13,7 +13,8 @@ from pytest_dstfuzz.report.edits import MARGIN, mark_edits, shorten
 
 #: Slots that are as they should be and are shown beside the others.
 _MOST_HELD: Final = 6
-_LONGEST: Final = 40
+#: Characters of a value that are shown.
+_LONGEST: Final = 30
 #: Rounds shown where they moved: the last ones.
 _MOST_ROUNDS: Final = 12
 
@@ -76,15 +77,15 @@ def slot_table(variant: VariantResult) -> list[str]:
     return lines
 
 
-def round_lines(rounds: Sequence[SeenRound]) -> Iterator[str]:
-    """Yield the rounds that the tracker saw, where they are not those of the dialogue."""
+def round_lines(rounds: Sequence[SeenRound]) -> Iterator[tuple[str, str]]:
+    """Yield who spoke and what was said, where the rounds are not those of the dialogue."""
     left = max(0, len(rounds) - _MOST_ROUNDS)
     if left:
-        yield f"... {left} rounds before"
+        yield "...", f"{left} rounds before"
     for said in rounds[left:]:
         if said.system:
-            yield f"system: {shorten(said.system, 160)}"
-        yield f"user:   {shorten(said.user, 160)}"
+            yield "system", shorten(said.system, 160)
+        yield "user", shorten(said.user, 160)
 
 
 def rewritten_text(variant: VariantResult) -> str:

@@ -149,15 +149,18 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     for reason, count in islice(reasons, None if verbose else _MOST_REASONS):
         page.field(label("inapplicable"), f"{count:,} x {reason}", "dim")
     if not verbose and len(reasons) > _MOST_REASONS:
-        text = f"... and {len(reasons) - _MOST_REASONS} other reasons (-v shows them)"
+        more = counted(len(reasons) - _MOST_REASONS, "other reason")
+        text = f"... and {more} (-v shows all)"
         page.field(label("inapplicable"), text, "dim")
-    kinds = [f"{count:,} {kind}" for kind, count in one.failures.items() if count]
-    more = [f"{n:,} {name}" for name in ("improved", "errors") if (n := getattr(summary, name))]
-    parts = " + ".join([f"{summary.held:,} held", *kinds, *more])
+    named = [f"{count:,} {kind}" for kind, count in one.failures.items() if count]
+    rest = [f"{n:,} {name}" for name in ("improved", "errors") if (n := getattr(summary, name))]
+    parts = " + ".join([f"{summary.held:,} held", *named, *rest])
     page.field(label("rewrites"), f"{summary.valid:,} = {parts}")
     unrun = (("vacuous", summary.vacuous), ("duplicate", summary.duplicate))
     if left := ", ".join(f"{count:,} {name}" for name, count in unrun if count):
         page.field(label(""), f"not run: {left}")
+    if not summary.valid:
+        return
     bad: Style = "bad" if summary.violations else "good"
     if one.follows:
         bounds = interval_text(one.over_stability_interval, summary.dialogues_tested)
@@ -174,12 +177,13 @@ def _in_a_line(one: Section) -> StyledLine:
     summary = one.summary
     bounds = summary.failure_rate_interval
     text = (
-        f"dstfuzz: {one.name}: {summary.violations:,} violations in {summary.turns_broken:,} of "
-        f"{counted(one.applicable, one.unit)}; failure rate {percent(summary.failure_rate)}"
+        f"dstfuzz: {one.name}: {counted(summary.violations, 'violation')} in "
+        f"{summary.turns_broken:,} of {counted(one.applicable, one.unit)}; failure rate "
+        f"{percent(summary.failure_rate)}"
     )
     text += f" ({between(bounds)})" if bounds else ""
     if one.follows:
         text += f", stuck {percent(one.over_stability)}"
     if summary.errors:
-        text += f"; {summary.errors:,} errors"
+        text += f"; {counted(summary.errors, 'error')}"
     return StyledLine(text, "bad" if summary.violations or summary.errors else "good")

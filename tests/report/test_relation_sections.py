@@ -187,7 +187,7 @@ def test_rounds_that_moved_are_shown(mixed: list[TurnResult]) -> None:
     assert text[place - 1 : place + 3] == [
         "  Variant 0: round 0 said twice",
         "    the tracker saw",
-        *2 * ["      user:   a train to norwich on friday"],
+        *2 * ["      user:  a train to norwich on friday"],
     ]
 
 
