@@ -113,6 +113,11 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
         ("dst_violations", outcomes.count("violation")),
         ("dst_seed", settings.variant.seed),
     ]
+    if result.relation != "metamorphic":
+        shown.append(("dst_relation", result.relation))
+    failed = [item.failure for item in result.violations if item.failure not in (None, "changed")]
+    if failed:
+        shown.append(("dst_failure", ", ".join(map(str, dict.fromkeys(failed)))))
     if result.reason:
         shown.append(("dst_reason", KEPT_BACK if settings.output.redact else result.reason))
     return shown

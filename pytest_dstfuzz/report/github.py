@@ -19,6 +19,7 @@ from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.printable import printable
+from pytest_dstfuzz.relations.rewrite import Failure
 from pytest_dstfuzz.report.chances import EXPECTED, user_turns
 from pytest_dstfuzz.report.edits import (
     MARGIN,
@@ -32,6 +33,7 @@ from pytest_dstfuzz.report.edits import (
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.figures import by_transformation
 from pytest_dstfuzz.report.page import encodable
+from pytest_dstfuzz.report.rounds import move_texts
 from pytest_dstfuzz.report.tally import (
     changed_answers,
     expected_text,
@@ -46,6 +48,7 @@ from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
 MOST_BYTES: Final = 1 << 20
 _MOST_SHOWN: Final = 20
 _LONGEST: Final = 200
+_STABLE: Final = "Over-stable: the state should change"
 _CUT: Final = "\nThe rest is left out: a summary has its limits.\n"
 _MARKS: Final = {"good": "\u2705", "bad": "\u274c", "warning": "\u26a0\ufe0f"}
 #: What is neither letter nor digit and never markup inside a line.
@@ -60,7 +63,7 @@ _PROPERTY: Final[dict[str, str | int | None]] = {**_DATA, ":": "%3A", ",": "%2C"
 def markdown_text(report: Mapping[str, Any], limit: int = MOST_BYTES) -> str:
     """Return the summary of a report, without the last lines if it is over ``limit`` bytes."""
     view = View.of(report)
-    parts = (_head, _weaknesses, _transformations, _comparison, _violations)
+    parts = (_head, _relations, _weaknesses, _transformations, _comparison, _violations)
     lines = [line for part in parts for line in part(view)]
     text = "".join(f"{line}\n" for line in lines)
     if len(text.encode("utf-8")) <= limit:
@@ -109,6 +112,9 @@ def _head(view: View) -> Iterator[str]:
         yield ""
         yield f"The run: {escape(reason)}"
     yield ""
+    if len(view.sections) > 1:
+        yield f"These figures are of the first relation, {escape(view.sections[0].name)}."
+        yield ""
     yield from _table(
         ("", "", ""),
         [
@@ -144,7 +150,7 @@ def _clean(summary: Summary) -> Iterator[tuple[str, str, str]]:
 
 
 def _transformations(view: View) -> Iterator[str]:
-    rows = by_transformation(view.turns)
+    rows = by_transformation(view.first)
     interval = interval_name(view.summary.dialogues_tested)
     if rows:
         yield "### By transformation"
@@ -207,6 +213,32 @@ def _comparison(view: View) -> Iterator[str]:
     yield ""
 
 
+def _relations(view: View) -> Iterator[str]:
+    """Yield a table for each side; no figure is made of both."""
+    for follows, title in ((False, "Over-sensitive: the state should not change"), (True, _STABLE)):
+        those = [one for one in view.sections if one.follows == follows]
+        if not those or not view.by_relation:
+            continue
+        kinds: tuple[Failure, ...] = ("stuck", "partial", "other") if follows else ("changed",)
+        yield f"### {title}"
+        yield ""
+        yield from _table(
+            ("relation", "applicable", "rewrites", "held", *kinds, "failure rate", "95 % interval"),
+            [
+                (
+                    one.name,
+                    f"{one.applicable:,} of {len(one.results):,} {one.unit}s",
+                    f"{one.summary.valid:,}",
+                    f"{one.summary.held:,}",
+                    *(f"{one.failures[kind]:,}" for kind in kinds),
+                    percent(one.summary.failure_rate),
+                    between(one.summary.failure_rate_interval),
+                )
+                for one in those
+            ],
+        )
+
+
 def _weaknesses(view: View) -> Iterator[str]:
     found = view.weaknesses
     if not found.cards:
@@ -234,8 +266,15 @@ def _violations(view: View) -> Iterator[str]:
     yield "| turn | user | changed |"
     yield "| --- | --- | --- |"
     for turn, variant in pairs:
-        place = escape(f"{shorten(turn.id, _LONGEST)}, variant {variant.index}")
+        place = escape(_place(turn, variant, _LONGEST))
         yield f"| {place} | {' | '.join(_shown(turn, variant))} |"
+
+
+def _place(turn: TurnResult, variant: VariantResult, longest: int = 400) -> str:
+    """Return where a violation is, under which relation, and how that failed."""
+    relation = "" if turn.relation == "metamorphic" else f", {turn.relation}"
+    failure = "" if variant.failure in (None, "changed") else f" {variant.failure}"
+    return f"{shorten(turn.id, longest)}{relation}{failure}, variant {variant.index}"
 
 
 def _shown(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
@@ -245,11 +284,12 @@ def _shown(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
         f"turn {index}: {_said(source, edits)}" for index, source, edits in needed_context(variant)
     ]
     changed = (
-        escape(shorten(str(change), _LONGEST))
-        for change in plain.changed_slots
-        if not change.carried
+        escape(shorten(line, _LONGEST))
+        for line in change_lines([one for one in plain.changed_slots if not one.carried])
     )
-    return "<br>".join([*texts, _said(turn.user, plain.edits)]), "<br>".join(changed)
+    texts += [escape(text) for text in move_texts(variant)]
+    said = "<br>".join([*texts, *([] if variant.moves else [_said(turn.user, plain.edits)])])
+    return said, "<br>".join(changed)
 
 
 def _said(source: str, edits: Sequence[Edit]) -> str:
@@ -293,10 +333,14 @@ def violation_commands(
                 f"turn {index}: {mark_edits(source, edits, margin=MARGIN)}"
                 for index, source, edits in needed_context(variant)
             ),
-            f"user: {mark_edits(turn.user, shown.edits, margin=MARGIN)}",
+            *(
+                move_texts(variant)
+                if variant.moves
+                else [f"user: {mark_edits(turn.user, shown.edits, margin=MARGIN)}"]
+            ),
             *(shorten(line) for line in change_lines(shown.changed_slots)),
         ]
-        title = f"{shorten(turn.id)}, variant {variant.index}"
+        title = _place(turn, variant)
         place = (places or {}).get(turn.id)
         commands.append(encodable(command(level, title, "\n".join(lines), place), encoding))
     return commands

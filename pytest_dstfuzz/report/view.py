@@ -162,18 +162,19 @@ class View:
         """Say of each relation what was found, the side of each with it."""
         broken = [one for one in self.sections if one.summary.violations]
         reasons = []
-        for one in self.sections:
+        for one in broken:
             what = "must change" if one.follows else "may not change"
-            rate = percent(one.summary.failure_rate)
             count = f"{one.summary.violations:,} of {one.summary.valid:,}"
-            tested = f"failure rate {rate} ({count})" if one.summary.valid else "untested"
-            reasons.append(f"{one.name} (the state {what}): {tested}.")
+            rate = percent(one.summary.failure_rate)
+            reasons.append(f"{one.name} (the state {what}): failure rate {rate} ({count}).")
+        if untested := [one.name for one in self.sections if not one.summary.valid]:
+            reasons.append(f"Untested: {', '.join(untested)}.")
         if broken:
             headline = f"{len(broken)} of {len(self.sections)} relations are broken"
             return Headline("bad", headline, (*reasons, *more))
-        untested = not any(one.summary.valid for one in self.sections)
-        headline = "Nothing was tested" if untested else "No violation"
-        return Headline("warning" if untested else "good", headline, (*reasons, *more))
+        nothing = len(untested) == len(self.sections)
+        headline = "Nothing was tested" if nothing else "No violation"
+        return Headline("warning" if nothing else "good", headline, (*reasons, *more))
 
     @property
     def findings(self) -> Sequence[Mapping[str, Any]]:

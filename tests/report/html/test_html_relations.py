@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +17,9 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.plugin.items import properties
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected, Move
+from pytest_dstfuzz.report.github import markdown_text, violation_commands
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
@@ -110,9 +113,9 @@ def test_each_relation_stands_by_itself_and_nothing_is_added_up() -> None:
         ["metamorphic", "duplicate"],
         ["value-swap"],
     ]
-    # Applicable of all, rewrites, held, stuck, partial, other, over-stability, failure rate.
+    # Failure rate, over-stability, applicable of all, rewrites, held, stuck, partial, other.
     swap = cells[1][0]
-    assert " ".join(swap[1:]) == "1 of 2 turns 2 1 1 0 0 50.00 % 50.00 %"
+    assert " ".join(swap[1:]) == "50.00 % 50.00 % 1 of 2 turns 2 1 1 0 0"
     assert "no value of the state is mentioned" in text
     assert not re.search(
         r"\b(?:mean|average|total|overall|any relation)\b",
@@ -123,8 +126,7 @@ def test_each_relation_stands_by_itself_and_nothing_is_added_up() -> None:
 def test_the_headline_says_what_came_of_each() -> None:
     view = View.of(some())
     assert view.verdict.headline == "2 of 3 relations are broken"
-    assert view.verdict.reasons[:3] == (
-        "metamorphic (the state may not change): failure rate 0.00 % (0 of 1).",
+    assert view.verdict.reasons == (
         "duplicate (the state may not change): failure rate 100.00 % (1 of 1).",
         "value-swap (the state must change): failure rate 50.00 % (1 of 2).",
     )
@@ -202,3 +204,30 @@ def test_the_browser_shows_what_was_expected_and_filters_by_relation(open_page: 
     page.select_option("select[name=relation]", "duplicate")
     page.wait_for_timeout(300)
     assert page.locator("#list").get_by_text("round 1 is said twice").count() == 1
+
+
+def test_the_summary_of_a_job_has_a_table_for_each_side() -> None:
+    text = html.unescape(markdown_text(some()))
+    assert "These figures are of the first relation, metamorphic." in text
+    stable = text.split("### Over-stable: the state should change")[1].split("###")[0]
+    assert "| value-swap | 1 of 2 turns | 2 | 1 | 1 | 0 | 0 | 50.00 % | n/a |" in stable
+    assert "| duplicate | 1 of 1 turns | 1 | 0 | 1 | 100.00 % | n/a |" in text
+    assert "| own-test-D1-t0, duplicate, variant 0 | round 1 is said twice |" in text
+    swap = html.unescape(markdown_text(report(turn("value-swap", variant(CLEAN, "sunday")))))
+    assert "own-test-D1-t0, value-swap stuck, variant 0" in swap
+    assert "expected sunday" in swap
+    one = html.unescape(markdown_text(report(turn("metamorphic", variant({}, None)))))
+    assert "### Over-" not in one
+
+
+def test_annotations_and_properties_name_relation_and_failure() -> None:
+    one = turn("value-swap", variant(CLEAN, "sunday"))
+    (line,) = violation_commands([one], Settings().gate, "utf-8")
+    assert "title=own-test-D1-t0%2C value-swap stuck%2C variant 0" in line
+    assert "expected sunday" in line
+    (moved,) = violation_commands([turn("duplicate", twice())], Settings().gate, "utf-8")
+    assert "round 1 is said twice" in moved
+    shown = dict(properties(one, Settings()))
+    assert (shown["dst_relation"], shown["dst_failure"]) == ("value-swap", "stuck")
+    plain = dict(properties(turn("metamorphic", variant({}, None)), Settings()))
+    assert not {"dst_relation", "dst_failure"} & plain.keys()
