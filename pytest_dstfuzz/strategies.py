@@ -34,7 +34,12 @@ from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.edits import without
 from pytest_dstfuzz.perturb.engine import Perturber
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
+from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.types import Action, Variant
+from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
+from pytest_dstfuzz.relations.relation import MOST, Relation, begin
+from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite, Shown
+from pytest_dstfuzz.relations.scene import Scene, Scenes
 from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.trackers.tracker import Prediction
 
@@ -43,7 +48,7 @@ with needs_extra("pytest_dstfuzz.strategies", "hypothesis", "hypothesis"):
     from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
 
-__all__ = ["actions", "dialogues", "variants"]
+__all__ = ["actions", "dialogues", "rewrites", "variants"]
 
 hypothesis_settings.register_profile("dstfuzz", deadline=None)
 
@@ -119,6 +124,80 @@ def variants(
         UserError: there is no such turn; when the first example is drawn, a setting that
             cannot be used, or an utterance that no transformation may touch.
     """
+    index = _index(dialogue, turn_index)
+    data = data or _NO_DATA
+    key = _Made(data, id(data), settings or Settings(), lexicon)
+    return st.deferred(lambda: _variants(dialogue, dialogue.turns[index], key, clean))
+
+
+def rewrites(
+    dialogue: Dialogue,
+    turn_index: int | None = None,
+    *,
+    relation: Relation | str,
+    states: Sequence[BeliefState] | None = None,
+    data: DialogueSet | None = None,
+    lexicon: Lexicon | None = None,
+) -> st.SearchStrategy[Rewrite]:
+    """Return a strategy for what a relation makes of a turn, in the relation's own order.
+
+    Of each rewrite ``seen`` is what to ask a tracker, ``reference`` what its answer is compared
+    with, and ``expected.judge(answer to the reference, answer)`` says what came of it. Shrinks
+    towards the first rewrite.
+
+    Args:
+        dialogue: where the turn is.
+        turn_index: which turn; ``None`` = the last, the only one for relations on dialogues.
+        relation: one that makes the edits itself, or its name.
+        states: the tracker's answers to the clean turns, up to this one at least; ``None`` = the
+            labels.
+        data: the data set of the dialogue, for its ontology, its cue words and values of others;
+            ``None`` = the dialogue alone.
+        lexicon: words to edit with; ``None`` = those that are shipped.
+
+    Raises:
+        UserError: there is no such turn or relation; when the first example is drawn, the relation
+            says nothing about the turn, and why, or it leaves the edits to a search.
+    """
+    index = _index(dialogue, turn_index)
+    found = (
+        relation_by_name(relation)
+        if isinstance(relation, str)
+        else as_relation(relation, "rewrites()")
+    )
+    known = data or replace(_NO_DATA, dialogues=(dialogue,))
+    answers = [turn.state for turn in dialogue.turns] if states is None else list(states)
+
+    def made() -> st.SearchStrategy[Rewrite]:
+        words = lexicon or load_lexicon()
+        scenes = Scenes(known, words, Locks(words, known.ontology, known.cue_words), seed=0)
+        return _rewrites(found, scenes.of(found.name, dialogue, index, answers[: index + 1]))
+
+    return st.deferred(made)
+
+
+def _rewrites(relation: Relation, scene: Scene) -> st.SearchStrategy[Rewrite]:
+    begun = begin(relation, scene)
+    at = f"turn {scene.index} of dialogue {scene.dialogue.id!r}"
+    if isinstance(begun, Inapplicable):
+        raise UserError(f"the relation {relation.name!r} says nothing about {at}: {begun.reason}")
+    if isinstance(begun, BySearch):
+        raise UserError(
+            f"the relation {relation.name!r} leaves the edits to a search: variants() has those"
+        )
+    if isinstance(begun, list):
+        return st.sampled_from(begun)
+    listed: list[Rewrite] = []
+    while len(listed) < MOST:
+        following = begun.propose(len(listed), 0, [Shown(one) for one in listed])
+        if following is None:
+            break
+        listed.append(following)
+    return st.sampled_from(listed)
+
+
+def _index(dialogue: Dialogue, turn_index: int | None) -> int:
+    """Return which turn of a dialogue is meant; ``None`` = the last."""
     count = len(dialogue.turns)
     index = count - 1 if turn_index is None else turn_index
     if not 0 <= index < count:
@@ -126,9 +205,7 @@ def variants(
             f"there is no turn {index} in dialogue {dialogue.id!r}, which has {count} turns, "
             "counted from 0"
         )
-    data = data or _NO_DATA
-    key = _Made(data, id(data), settings or Settings(), lexicon)
-    return st.deferred(lambda: _variants(dialogue, dialogue.turns[index], key, clean))
+    return index
 
 
 def dialogues(source: DialogueSet | Ontology, *, max_turns: int = 5) -> st.SearchStrategy[Dialogue]:

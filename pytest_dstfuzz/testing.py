@@ -1,11 +1,14 @@
-"""For the suite of whoever writes a tracker: can it be tested at all?
+"""For the suite of whoever writes a tracker, or a relation: can it be tested at all, is it sound?
 
 ::
 
-    from pytest_dstfuzz.testing import check_tracker
+    from pytest_dstfuzz.testing import check_relation, check_tracker
 
     def test_my_tracker_keeps_the_contract():
         check_tracker(track).assert_passed()
+
+    def test_my_relation_is_sound():
+        check_relation(MyRelation, "conversations.jsonl").assert_passed()
 
 Needs neither an option of the plugin nor a running campaign.
 """
@@ -18,11 +21,14 @@ from pathlib import Path
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
+from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
+from pytest_dstfuzz.relations.laws import RelationCheck, check_laws
+from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.conformance import Conformance, Finding
 from pytest_dstfuzz.trackers.conformance import check_tracker as _check
 
-__all__ = ["Conformance", "Finding", "check_tracker"]
+__all__ = ["Conformance", "Finding", "RelationCheck", "check_relation", "check_tracker"]
 
 
 def check_tracker(
@@ -49,12 +55,46 @@ def check_tracker(
         UserError: there are no turns, or ``tracker`` is no tracker.
         DataError: the dialogues cannot be read.
     """
-    if isinstance(dialogues, str | Path):
-        data = load_dialogues(dialogues)
-    elif isinstance(dialogues, DialogueSet):
-        data = dialogues
-    else:
-        own = tuple(dialogues)
-        data = DialogueSet("dialogues", "test", own, complete_ontology(None, own, "plain"))
+    data = _data(dialogues)
     made = as_tracker(tracker, normalisation=data.normalisation)
     return _check(made, data, batch_size, repeatable=repeatable)
+
+
+def check_relation(
+    relation: object,
+    dialogues: DialogueSet | Iterable[Dialogue] | str | Path = SAMPLE,
+    *,
+    seed: int = 0,
+) -> RelationCheck:
+    """Ask a relation about every turn of some dialogues, and return what is wrong with it.
+
+    No tracker is asked: the labels stand for its answers, and turns without one count as turns at
+    which it failed. Checked are the rules that the relations that ship keep to: the same rewrites
+    in every order and at every asking, edits that lead from the utterance to what is seen, deltas
+    that begin with the state as it is, and a reason from the relation's list for every other turn.
+
+    Args:
+        relation: a relation, a class of one that is made without arguments, or a name.
+        dialogues: what to ask about, as `check_tracker` takes it.
+        seed: of the random numbers that the relation is given.
+
+    Raises:
+        UserError: there is no such relation, or it is none.
+        DataError: the dialogues cannot be read.
+    """
+    found = (
+        relation_by_name(relation)
+        if isinstance(relation, str)
+        else as_relation(relation, "check_relation()")
+    )
+    return check_laws(found, _data(dialogues), load_lexicon(), seed)
+
+
+def _data(dialogues: DialogueSet | Iterable[Dialogue] | str | Path) -> DialogueSet:
+    """Return the data that are given, or those of a name or path."""
+    if isinstance(dialogues, str | Path):
+        return load_dialogues(dialogues)
+    if isinstance(dialogues, DialogueSet):
+        return dialogues
+    own = tuple(dialogues)
+    return DialogueSet("dialogues", "test", own, complete_ontology(None, own, "plain"))

@@ -57,8 +57,8 @@ ALLOWED: dict[str, set[str]] = {
     "regressions": BASE | {"dialogue", "relations", "campaign", "weaknesses"},
     "gate": BASE | {"dialogue.dialogues", "campaign", "weaknesses"},
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
-    "testing": BASE | {"dialogue", "trackers"},
-    "strategies": BASE | {"dialogue", "perturb", "trackers.tracker", "campaign"},
+    "testing": BASE | {"dialogue", "trackers", "perturb", "relations"},
+    "strategies": BASE | {"dialogue", "perturb", "relations", "trackers.tracker", "campaign"},
     "training": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign"},
     "research": BASE

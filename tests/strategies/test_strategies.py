@@ -27,7 +27,8 @@ from pytest_dstfuzz.perturb.action import GRID, ActionSpace
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.types import Action, Variant
-from pytest_dstfuzz.strategies import actions, dialogues, variants
+from pytest_dstfuzz.relations.rewrite import Rewrite
+from pytest_dstfuzz.strategies import actions, dialogues, rewrites, variants
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
 SAMPLE = load_dialogues("sample", "test")
@@ -250,3 +251,33 @@ def test_without_hypothesis_the_extra_is_named() -> None:
         "    raise SystemExit('imported')\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_rewrites_are_those_of_the_relation() -> None:
+    dialogue, index = next(
+        (dialogue, turn.index)
+        for dialogue in SAMPLE.dialogues
+        for turn in dialogue.turns
+        if "cheap" in turn.user
+    )
+    found: list[Rewrite] = []
+
+    @given(rewrites(dialogue, index, relation="stop-word-dropout", data=SAMPLE))
+    def collect(rewrite: Rewrite) -> None:
+        assert rewrite.reference == dialogue.context(index)
+        found.append(rewrite)
+
+    collect()
+    assert len({one.seen for one in found}) > 1
+
+
+def test_rewrites_say_why_there_are_none() -> None:
+    bare = Dialogue("bare", (Turn(0, "", "hello", BeliefState()),))
+    with pytest.raises(UserError, match=r"says nothing about turn 0 of dialogue 'bare': "):
+        find(rewrites(bare, relation="value-swap"), bool)
+    with pytest.raises(UserError, match="leaves the edits to a search"):
+        find(rewrites(bare, relation="metamorphic"), bool)
+    with pytest.raises(UserError, match="Did you mean 'value-swap'"):
+        rewrites(bare, relation="value-swop")
+    with pytest.raises(UserError, match="there is no turn 3"):
+        rewrites(bare, 3, relation="value-swap")

@@ -1,0 +1,105 @@
+"""What all relations that ship keep to, on the shipped dialogues, and in other processes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz import Campaign, Context, Settings
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable
+from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.testing import check_relation
+
+NAMES = RELATIONS.shipped
+SAMPLE = load_dialogues("sample")
+
+
+def test_no_two_have_one_name() -> None:
+    assert len(set(NAMES)) == len(NAMES)
+    assert NAMES[:2] == ("metamorphic", "gold")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_relations_that_ship_are_sound(name: str) -> None:
+    found = check_relation(name, SAMPLE)
+    found.assert_passed()
+    assert found.asked == found.applicable + sum(found.inapplicable.values())
+    relation = relation_by_name(name)
+    assert (found.rewrites > 0) == (relation.edits == "own" and found.applicable > 0)
+
+
+def track(context: Context) -> dict[str, str]:
+    """Follow some words wherever they stand."""
+    said = " ".join(context.user_utterances).lower()
+    values = {"north": "area", "centre": "area", "cheap": "pricerange", "expensive": "pricerange"}
+    return {f"restaurant-{slot}": value for value, slot in values.items() if value in said}
+
+
+def digest() -> str:
+    """Return what tells the results of all relations from others."""
+    settings = Settings.of(turns=12, variants=3, seed=11)
+    found: list[Any] = [one.to_json() for one in Campaign(track, SAMPLE, settings, relation="all")]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+
+
+def test_results_are_the_same_in_another_process() -> None:
+    code = "import test_all; print(test_all.digest())"
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parent)}
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == digest()
+
+
+class Faulty(Relation):
+    """Breaks the rules that are chosen."""
+
+    name = "faulty"
+    edits = "own"
+    side = "should-change"
+    reasons = ("listed",)
+    asked = 0
+
+    def __init__(self, fault: str = "") -> None:
+        self.fault = fault
+
+    def begin(self, scene: Scene) -> Begun:
+        """Make one rewrite, or none."""
+        self.asked += 1
+        if self.fault == "reason":
+            return Inapplicable("unlisted")
+        old = "west" if self.fault == "before" else scene.now.get("a")
+        new = f"east{self.asked}" if self.fault == "draw" else "east"
+        delta = Delta("a", old, Admissible((new,)))
+        return [scene.rewrite([Replacement(0, 1, "x", "x")], [delta])]
+
+
+DATA = DialogueSet("d", "test", (Dialogue("d", (Turn(0, "", "hi", BeliefState({"a": "n"})),)),))
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("", ""),
+        ("reason", "its reasons are listed"),
+        ("before", "it says that a is west before, and it is n"),
+        ("draw", "turn 0 of 'd': asked again, it says something else"),
+    ],
+)
+def test_what_is_wrong_is_told(fault: str, message: str) -> None:
+    found = check_relation(Faulty(fault), DATA)
+    assert found.passed == (not fault)
+    if fault:
+        with pytest.raises(AssertionError, match=message):
+            found.assert_passed()
