@@ -21,6 +21,7 @@ MODULES: Final = (
     "paraphrase.phrases",
     "paraphrase.speech",
     "paraphrase.disfluency",
+    "paraphrase.plug_in",
     "rounds.duplicate",
     "rounds.shuffle",
     "rounds.drop",

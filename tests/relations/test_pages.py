@@ -12,7 +12,7 @@ from pytest_dstfuzz.relations.shipped import MODULES
 PAGES = Path(__file__).parents[2] / "docs" / "relations"
 NAMES = [
     *("drop", "duplicate", "restart", "shuffle"),
-    *("disfluency", "speech"),
+    *("disfluency", "plug-in", "speech"),
     *("grammar-errors", "neighbour-swap", "phrase-table", "stop-word-dropout"),
 ]
 HEADINGS = ["Edits", "Expects", "Does not apply", "Example", "Words"]
