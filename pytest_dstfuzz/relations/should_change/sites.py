@@ -165,13 +165,17 @@ def _is_shared(scene: Scene, site: ValueSite) -> bool:
 
 
 def _is_in_doubt(scene: Scene, site: ValueSite) -> bool:
+    return is_doubtful(scene, site.mention.first)
+
+
+def is_doubtful(scene: Scene, place: int) -> bool:
+    """Say whether something in the clause of a word turns, questions or compares what it says."""
     parts, reasons = scene.parts, scene.guarded.reasons
-    first = site.mention.first
     if any(
-        parts.words[i].lower in DOUBTS or reasons[i] == "negation" for i in clause_of(parts, first)
+        parts.words[i].lower in DOUBTS or reasons[i] == "negation" for i in clause_of(parts, place)
     ):
         return True
-    sentence = sentence_of(parts, first)
+    sentence = sentence_of(parts, place)
     doubtful = any(parts.words[i].lower in {"if", "or"} for i in sentence)
     return doubtful and any(reasons[i] == "negation" for i in sentence)
 

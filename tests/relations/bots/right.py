@@ -82,6 +82,7 @@ class RightBot:
     def read(self, words: list[str], asked: list[str], topic: str, state: dict[str, str]) -> str:
         """Put into the state what the user says; return what is talked about."""
         place = clause = 0
+        words = self.repaired(words)
         while place < len(words):
             word = words[place]
             if word in {"but", ",", *ENDS}:
@@ -106,6 +107,14 @@ class RightBot:
                 state[slot] = "no" if negated else "yes"
             place += 1
         return topic
+
+    def repaired(self, words: list[str]) -> list[str]:
+        """Return the words without a value that is taken back at once: `on friday, no, sunday`."""
+        for place in range(len(words)):
+            found = self.value_at(words, place)
+            if found and words[found.end : found.end + 3] == [",", "no", ","]:
+                return self.repaired([*words[:place], *words[found.end + 3 :]])
+        return words
 
     def is_negated(self, clause: list[str]) -> bool:
         """Say whether what follows in a clause is negated: `not before 9:00` is a time."""

@@ -15,7 +15,10 @@ from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable
 from pytest_dstfuzz.relations.scene import Scenes
 
 DOMAINS = {"travel": travel, "pizza": pizza}
-SHOULD_CHANGE = ["value-swap", "turn-back", "removal", "role-swap", "confusing-entity"]
+SHOULD_CHANGE = [
+    *("value-swap", "turn-back", "removal", "role-swap", "confusing-entity"),
+    *("negation", "antonym", "repair", "random-input"),
+]
 #: What no turn of the pizza orders can satisfy: they have neither journeys nor values in common.
 NOT_FOR_PIZZA = {"role-swap", "confusing-entity"}
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from agency import Said, reason, rewrites, scene
+from agency import Said, locks, reason, rewrites, scene
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,18 +15,27 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.relations.checked import unsound
 from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.should_change.antonym import NO_RULE, Antonym
 from pytest_dstfuzz.relations.should_change.base import ShouldChange
 from pytest_dstfuzz.relations.should_change.confusing_entity import (
     NO_TWIN,
     SAME,
     ConfusingEntity,
 )
+from pytest_dstfuzz.relations.should_change.negation import (
+    COUNTED,
+    NO_VERB,
+    NOT_ALONE,
+    Negation,
+)
+from pytest_dstfuzz.relations.should_change.random_input import RandomInput
 from pytest_dstfuzz.relations.should_change.removal import (
     NEEDED,
     NOTHING_LEFT,
     POINTED_AT,
     Removal,
 )
+from pytest_dstfuzz.relations.should_change.repair import TOO_LONG, Repair
 from pytest_dstfuzz.relations.should_change.role_swap import (
     NO_CUE,
     NO_ROLE,
@@ -41,7 +50,10 @@ from pytest_dstfuzz.relations.should_change.turn_back import (
 from pytest_dstfuzz.relations.should_change.value_swap import ValueSwap
 
 PAGES = Path(__file__).parents[3] / "docs" / "relations"
-RELATIONS = [ValueSwap(), TurnBack(), Removal(), RoleSwap(), ConfusingEntity()]
+RELATIONS = [
+    *(ValueSwap(), TurnBack(), Removal(), RoleSwap(), ConfusingEntity()),
+    *(Negation(), Antonym(), Repair(), RandomInput()),
+]
 
 #: Turns of which some relation makes something.
 TURNS: list[Said] = [
@@ -62,6 +74,9 @@ EXAMPLES: Mapping[str, list[Said]] = {
     "turn-back": [("", "In the north of town.", {"hotel-area": "north"})],
     "removal": [("", "Find a room in the north part of town, now", {"hotel-area": "north"})],
     "role-swap": TURNS[3:4],
+    "negation": [("", "My sister says that we want cheap rooms", {"hotel-price": "cheap"})],
+    "antonym": [("", "My aunt likes rooms with free parking", {"hotel-parking": "yes"})],
+    "repair": [("", "My aunt travels on friday", {"train-day": "friday"})],
     "confusing-entity": [
         ("", "A room for sunday", {"hotel-day": "sunday"}),
         ("", "A coach on friday", {"hotel-day": "sunday", "train-day": "friday"}),
@@ -206,12 +221,56 @@ def test_the_value_of_another_slot() -> None:
     assert reason(ConfusingEntity(), before, same) == SAME
 
 
+@pytest.mark.parametrize(
+    ("user", "state", "expected"),
+    [
+        ("My aunt says it should be cheap", {"hotel-price": "cheap"},
+         "My aunt says it should not be cheap"),
+        ("I'm looking for cheap rooms", {"hotel-price": "cheap"},
+         "I'm not looking for cheap rooms"),
+        ("My aunt says we need parking", {"hotel-parking": "yes"},
+         "My aunt says we do not want parking"),
+        ("Please book it for friday", {"hotel-day": "friday"}, "Please do not book it for friday"),
+        ("We want a room for 3 nights", {"hotel-nights": "3"}, COUNTED),
+        ("We want cheap rooms in the north", {"hotel-price": "cheap", "hotel-area": "north"},
+         NOT_ALONE),
+        ("We want cheap rooms, do they have parking?", {"hotel-price": "cheap"}, NOT_ALONE),
+        ("We need information on cheap rooms", {"hotel-price": "cheap"}, NO_VERB),
+        ("Do we want cheap rooms?", {"hotel-price": "cheap"}, NO_VERB),
+    ],
+)  # fmt: skip
+def test_a_clause_is_negated_at_its_verb(
+    user: str, state: Mapping[str, str], expected: str
+) -> None:
+    if expected in Negation.reasons:
+        assert reason(Negation(), ("", user, state)) == expected
+    else:
+        (one,) = rewrites(Negation(), ("", user, state))
+        assert one.seen.user == expected
+
+
+def test_what_has_no_opposite_and_what_is_too_long() -> None:
+    parking = {"hotel-parking": "yes"}
+    assert reason(Antonym(), ("", "My aunt likes parking", parking)) == NO_RULE
+    name = ("", "Is the Old Mill open?", {"hotel-name": "old mill"})
+    assert reason(Repair(), name) == TOO_LONG
+
+
+def test_random_words_say_nothing() -> None:
+    for one in rewrites(RandomInput(), TURNS[0]):
+        words = one.seen.user.split()
+        assert len(words) == len(str(TURNS[0][1]).split())
+        assert not any(locks().guard_of(word) for word in words)
+        assert not {"hotel", "train", "area", "parking", "people"} & set(words)
+        assert [delta.after.values for delta in one.expected.deltas] == [(None,), (None,)]
+
+
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
 def test_it_is_registered_and_says_when_it_is_impossible(relation: ShouldChange) -> None:
     assert relation_by_name(relation.name).name == relation.name
     assert relation.side == "should-change"
     assert relation.impossible(scene(TURNS[0]).data) == ""
-    if relation.name != "removal":
+    if relation.name not in {"removal", "negation", "random-input"}:
         assert relation.impossible(DialogueSet("empty", "test", ()))
 
 
@@ -233,7 +292,8 @@ def test_rewrites_are_sound_and_the_same_again(relation: ShouldChange, numbers: 
             here.turn.user if one.moves else one.seen.user
         )
         expected: Mapping[str, str | None] = {
-            delta.slot: delta.after.values[0] for delta in one.expected.deltas
+            delta.slot: None if delta.after.anything_but else delta.after.values[0]
+            for delta in one.expected.deltas
         }
         found = BeliefState(
             {slot: value for slot, value in ({**here.now} | dict(expected)).items() if value}
@@ -249,6 +309,8 @@ def test_its_page_says_what_it_does(relation: ShouldChange) -> None:
     headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
     assert headings == ["Edits", "Expects", "Does not apply", "Example", "Words"]
     assert [reason for reason in relation.reasons if f"- {reason}" not in text] == []
+    if relation.name not in EXAMPLES:
+        return
     rows = dict(re.findall(r"^\| (\w+) \| (.+) \|$", text, re.MULTILINE))
     turns = EXAMPLES[relation.name]
     assert (rows["before"], rows.get("earlier", turns[0][1])) == (turns[-1][1], turns[0][1])
