@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from pytest_dstfuzz.audit.decoys import KINDS, Decoy, DecoyMaker
 from pytest_dstfuzz.audit.fine_decoys import FINE_KINDS, FineDecoyMaker
 from pytest_dstfuzz.audit.mentions import KnownTurns
+from pytest_dstfuzz.audit.stated_decoys import STATED_KINDS, StatedDecoyMaker
 from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.seeding import stream
 
 #: Kinds of all decoys, in the order in which figures name them.
-ALL_KINDS = (*KINDS, *FINE_KINDS)
+ALL_KINDS = (*KINDS, *FINE_KINDS, *STATED_KINDS)
 Pair = tuple[TurnResult, VariantResult]
 
 
@@ -31,11 +32,21 @@ def draw_decoys(
         (turn, variant)
         for turn in turns
         for variant in turn.variants
-        if variant.outcome in RUN_OUTCOMES and variant.edits
+        if variant.outcome in RUN_OUTCOMES and (variant.edits or variant.expected)
     ]
     made: list[Decoy] = []
+    coarse_kinds: Sequence[str] = KINDS
+    make_coarse = DecoyMaker(known).make
+    if any(variant.expected for _, variant in drawn):
+        if fine:
+            raise UserError(
+                "fine decoys are slips that change a meaning: of a relation that expects a change "
+                "only what it states can be wrong, so ask for --decoys"
+            )
+        coarse_kinds, make_coarse = STATED_KINDS, StatedDecoyMaker(known, turns).make
+        bases = [(turn, variant) for turn, variant in bases if variant.expected]
     for name, count, kinds, make, own in (
-        ("decoys", coarse, KINDS, DecoyMaker(known).make, 0),
+        ("decoys", coarse, coarse_kinds, make_coarse, 0),
         ("fine decoys", fine, FINE_KINDS, FineDecoyMaker(known).make, 1),
     ):
         random = stream(seed, "precision", name)

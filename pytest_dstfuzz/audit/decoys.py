@@ -43,6 +43,8 @@ class Decoy:
     text: str
     #: What was done, for the key.
     what: str
+    #: What is stated to become of the slots, of a relation that expects a change.
+    stated: tuple[str, ...] = ()
 
 
 class DecoyMaker:

@@ -7,17 +7,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final
 
 from pytest_dstfuzz.audit.decoy_draw import ALL_KINDS
+from pytest_dstfuzz.audit.question import KEEPING, Question
 from pytest_dstfuzz.audit.sample import AuditRow, Sample
 from pytest_dstfuzz.campaign.intervals import FEWEST_DIALOGUES, interval_name, ratio_interval
 
-#: What a judge may say: the perturbed dialogue asks for the same, as far as the slots go, or not.
-KEEPS: Final = "keeps"
-CHANGES: Final = "changes"
-Verdict = Literal["keeps", "changes"]
-VERDICTS: Final = get_args(Verdict)
 #: Quantile of the normal distribution for 95 %.
 _Z: Final = 1.959964
 
@@ -97,8 +93,8 @@ def precision(sample: Sample, judgements: Judgements) -> Precision:
     judged = [row for row in sample.rows if row.id in judgements]
     real = [row for row in judged if row.real]
     fake = [row for row in judged if not row.real]
-    keeps = [row for row in real if judgements[row.id] == KEEPS]
-    caught = [row for row in fake if judgements[row.id] == CHANGES]
+    keeps = [row for row in real if judgements[row.id] == sample.question.good]
+    caught = [row for row in fake if judgements[row.id] == sample.question.bad]
     kinds = Counter(row.kind for row in fake)
     hits = Counter(row.kind for row in caught)
     interval, method = _interval(real, keeps)
@@ -112,8 +108,8 @@ def precision(sample: Sample, judgements: Judgements) -> Precision:
         decoys=len(fake),
         caught=len(caught),
         by_kind={kind: (hits[kind], kinds[kind]) for kind in ALL_KINDS if kinds[kind]},
-        false_alarms=tuple(row.id for row in real if judgements[row.id] == CHANGES),
-        missed=tuple(row.id for row in fake if judgements[row.id] == KEEPS),
+        false_alarms=tuple(row.id for row in real if judgements[row.id] == sample.question.bad),
+        missed=tuple(row.id for row in fake if judgements[row.id] == sample.question.good),
     )
 
 
@@ -132,12 +128,12 @@ def agreements(sample: Sample, judges: Mapping[str, Judgements]) -> tuple[Agreem
     return tuple(found)
 
 
-def precision_lines(judge: str, result: Precision) -> list[str]:
+def precision_lines(judge: str, result: Precision, question: Question = KEEPING) -> list[str]:
     """Return the figures of one judge as lines of text."""
     lines = []
     if result.precision is not None:
         lines.append(
-            f"{judge}: {result.keeps} of {result.violations} violations keep the meaning = "
+            f"{judge}: {result.keeps} of {result.violations} violations {question.share} = "
             f"precision {100 * result.precision:.1f} %{_bounds(result)}"
         )
     if result.decoys:
@@ -147,7 +143,7 @@ def precision_lines(judge: str, result: Precision) -> list[str]:
         )
         lines.append(f"  decoys caught: {result.caught} of {result.decoys} ({kinds})")
     if result.false_alarms:
-        lines.append(f"  judged to change the meaning: {', '.join(result.false_alarms)}")
+        lines.append(f"  judged {question.otherwise}: {', '.join(result.false_alarms)}")
     if result.missed:
         lines.append(f"  decoys let pass: {', '.join(result.missed)}")
     return lines

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.audit.figures import CHANGES, KEEPS
 from pytest_dstfuzz.audit.record import Audit
 from pytest_dstfuzz.audit.sample import AuditRow
-from pytest_dstfuzz.audit.session import QUESTION
 from pytest_dstfuzz.errors import needs_extra
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.perturb.edits import undo_edits
@@ -28,7 +26,9 @@ def page_text(audit: Audit, judge: str) -> str:
 
     What only the key knows is not in it, nor what other judges said.
     """
+    question = audit.sample.question
     data = {
+        "keys": question.answers,
         "sample": audit.sample.short,
         "judge": judge,
         "verdicts": audit.verdicts(judge),
@@ -39,8 +39,9 @@ def page_text(audit: Audit, judge: str) -> str:
         .get_template("audit.html.j2")
         .render(
             judge=visible(judge),
-            question=QUESTION,
-            choices=((KEEPS, "k"), (CHANGES, "c")),
+            question=question.text,
+            lead=question.lead,
+            choices=[(verdict, key) for key, verdict in question.answers.items()],
             **insides("audit.js", data),
         )
     )
@@ -58,5 +59,10 @@ def _record(row: AuditRow) -> dict[str, Any]:
         "said": said,
         "clean": visible(row.clean),
         "edited": list(shown_spans(row.clean, row.edits)),
-        "notes": [*legend(row.edits), *(f"tracker: {visible(text)}" for text in row.changes)],
+        "notes": [
+            *legend(row.edits),
+            *row.moves,
+            *(f"stated: {visible(text)}" for text in row.stated),
+            *(f"tracker: {visible(text)}" for text in row.changes),
+        ],
     }

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.audit.figures import (
-    VERDICTS,
     Judgements,
-    Verdict,
     agreement_lines,
     agreements,
     precision,
     precision_lines,
 )
+from pytest_dstfuzz.audit.question import Verdict
 from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample, draw_sample
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
@@ -57,10 +56,9 @@ class Audit:
         for name, verdict in verdicts.items():
             if name not in known_rows:
                 raise DataError(f"judgement of {name!r}, which the sample does not have")
-            if verdict not in VERDICTS:
-                raise DataError(
-                    f"judgement of {name!r}: must be {' or '.join(VERDICTS)}, not {verdict!r}"
-                )
+            if verdict not in self.sample.question.answers.values():
+                words = " or ".join(self.sample.question.answers.values())
+                raise DataError(f"judgement of {name!r}: must be {words}, not {verdict!r}")
         if self.path.exists():
             known = _read(self.path)
             if known.sample.fingerprint == self.sample.fingerprint:
@@ -82,7 +80,7 @@ class Audit:
         return {
             "schema_version": _SCHEMA_VERSION,
             "sample": {
-                **asdict(sample.draw),
+                **{name: value for name, value in asdict(sample.draw).items() if value != ""},
                 "fingerprint": sample.fingerprint,
                 "key": {row.id: row.key() for row in sample.rows},
             },
@@ -106,14 +104,14 @@ class Audit:
         lines = [
             line
             for name, given in done.items()
-            for line in precision_lines(name, precision(self.sample, given))
+            for line in precision_lines(name, precision(self.sample, given), self.sample.question)
         ]
         for found in agreements(self.sample, done):
             lines += agreement_lines(found)
         return lines
 
 
-def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, int]) -> Audit:
+def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, Any]) -> Audit:
     """Draw the sample of an audit; where its file is there, go on with it.
 
     ``given`` are fields of `Draw` that the user chose; others are those of the file, or defaults.
@@ -122,7 +120,7 @@ def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, int]
     was_drawn = {item.name: getattr(known.sample, item.name) for item in fields(Draw)}
     sample = draw_sample(turns, Draw(**{**was_drawn, **given}))
     if known.judges and sample.fingerprint != known.sample.fingerprint:
-        was = ", ".join(f"{name.replace('_', '-')} {n}" for name, n in was_drawn.items())
+        was = ", ".join(f"{name.replace('_', '-')} {n}" for name, n in was_drawn.items() if n != "")
         raise UserError(
             f"{path} holds judgements of another sample ({was}): draw it in the same way from "
             "the same report, or move that file away to begin anew"

@@ -16,10 +16,12 @@ from typing import Any
 
 from pytest_dstfuzz.audit.decoy_draw import Pair, draw_decoys
 from pytest_dstfuzz.audit.decoys import Decoy
+from pytest_dstfuzz.audit.question import KEEPING, STATED, Question
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.rounds import move_texts
 from pytest_dstfuzz.seeding import stream
 
 #: Kind of a row that is no decoy.
@@ -39,6 +41,8 @@ class Draw:
     seed: int = 0
     #: Decoys whose change is as small as a slip, beside the others.
     fine_decoys: int = 0
+    #: Name of the relation whose violations are judged; ``""`` = the only one.
+    relation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,10 @@ class AuditRow:
     variant: int
     #: What was done to make a decoy of it.
     what: str
+    #: What is to become of the slots, of a relation that expects a change.
+    stated: tuple[str, ...] = ()
+    #: What was done to rounds of the dialogue.
+    moves: tuple[str, ...] = ()
 
     @property
     def real(self) -> bool:
@@ -92,6 +100,8 @@ class AuditRow:
             "clean": self.clean,
             "perturbed": self.perturbed,
             "changes": list(self.changes),
+            **({"stated": list(self.stated)} if self.stated else {}),
+            **({"moves": list(self.moves)} if self.moves else {}),
         }
 
     def key(self) -> dict[str, Any]:
@@ -118,6 +128,11 @@ class Sample:
         return self.fingerprint[:12]
 
     @property
+    def question(self) -> Question:
+        """What a judge is asked."""
+        return STATED if any(row.stated for row in self.rows) else KEEPING
+
+    @property
     def violations(self) -> int:
         """How many rows are violations."""
         return sum(row.real for row in self.rows)
@@ -134,6 +149,7 @@ def draw_sample(turns: Sequence[TurnResult], draw: Draw) -> Sample:
     The order of ``turns`` does not matter. Fewer violations are taken where the dialogues
     do not have so many.
     """
+    turns = of_relation(turns, draw.relation)
     turns = sorted(turns, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
     drawn = _draw_violations(turns, draw)
     if not drawn:
@@ -148,6 +164,19 @@ def draw_sample(turns: Sequence[TurnResult], draw: Draw) -> Sample:
         for number, place in enumerate(order, start=1)
     ]
     return Sample(draw, tuple(rows))
+
+
+def of_relation(turns: Sequence[TurnResult], name: str) -> Sequence[TurnResult]:
+    """Return the turns of one relation; without a name there may be but one."""
+    known = sorted({turn.relation for turn in turns})
+    if name and name not in known:
+        raise unknown_name("relation of the report", name, known)
+    if not name and len(known) > 1:
+        raise UserError(
+            f"the report has several relations ({', '.join(known)}), and a sample is of one: name "
+            "it with --relation"
+        )
+    return [turn for turn in turns if turn.relation == name] if name else turns
 
 
 def _draw_violations(turns: Sequence[TurnResult], draw: Draw) -> list[Pair]:
@@ -177,16 +206,23 @@ def _row(
     turn, variant = pair
     edited = {earlier.turn_index: earlier.edits for earlier in variant.context_edits}
     edits = variant.edits
-    if decoy is not None:
+    if decoy is not None and decoy.text != variant.text:
         edits = (*edits, _difference(variant.text, decoy.text))
+    earlier = tuple(
+        Earlier(systems.get((turn.dialogue_id, index), ""), user, edited.get(index, ()))
+        for index, user in enumerate(variant.context)
+    )
+    system, clean = turn.system, turn.user
+    if variant.exchanges is not None:
+        *before, last = variant.exchanges
+        earlier = tuple(Earlier(one.system, one.user, ()) for one in before)
+        system, clean = last.system, undo_edits(last.user, variant.edits)
+    stated = tuple(map(str, variant.expected))
     return AuditRow(
         id=name,
-        earlier=tuple(
-            Earlier(systems.get((turn.dialogue_id, index), ""), user, edited.get(index, ()))
-            for index, user in enumerate(variant.context)
-        ),
-        system=turn.system,
-        clean=turn.user,
+        earlier=earlier,
+        system=system,
+        clean=clean,
         perturbed=variant.text if decoy is None else decoy.text,
         edits=edits,
         changes=() if blind else tuple(str(change) for change in variant.changed_slots),
@@ -195,6 +231,8 @@ def _row(
         dialogue=turn.dialogue_id,
         variant=variant.index,
         what="" if decoy is None else decoy.what,
+        stated=stated if decoy is None else decoy.stated,
+        moves=tuple(move_texts(variant)),
     )
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Final, TextIO
 
-from pytest_dstfuzz.audit.figures import CHANGES, KEEPS
 from pytest_dstfuzz.audit.record import Audit
 from pytest_dstfuzz.audit.sample import AuditRow
 from pytest_dstfuzz.perturb.edits import undo_edits
@@ -15,9 +14,6 @@ from pytest_dstfuzz.printable import without_commands
 from pytest_dstfuzz.report.edits import legend, mark_edits, visible
 from pytest_dstfuzz.report.page import encodable, hanging
 
-QUESTION: Final = "Does the user still ask for the same?"
-_KEYS: Final = "k keeps, c changes, s skip, b back, q quit"
-_VERDICTS: Final = {"k": KEEPS, "c": CHANGES}
 #: What a terminal in cbreak mode sends for Ctrl-D.
 _END_OF_INPUT: Final = "\x04"
 _WIDTH: Final = 100
@@ -32,20 +28,22 @@ def judge_rows(
     a verdict, and are asked for when the audit is taken up again. ``read_key`` returns the next
     key, ``""`` at the end of the input; edits are marked without ``colour`` too.
     """
-    rows = audit.sample.order(judge)
+    rows, question = audit.sample.order(judge), audit.sample.question
+    answers = question.answers
+    keys = ", ".join([*(" ".join(pair) for pair in answers.items()), "s skip, b back, q quit"])
     place = _next(audit, judge, rows, 0)
     while place < len(rows):
         row = rows[place]
         _print(out, [f"--- {place + 1} of {len(rows)} ({row.id})", *row_lines(row, colour=colour)])
         before = audit.verdicts(judge).get(row.id)
         said = f" (so far: {before})" if before else ""
-        out.write(f"{QUESTION}{said} {_KEYS} > ")
+        out.write(f"{question.text}{said} {keys} > ")
         out.flush()
-        key = _next_key(out, read_key)
+        key = _next_key(out, read_key, keys, answers)
         if key in ("", "q"):
             return
-        if key in _VERDICTS:
-            audit.say(judge, {row.id: _VERDICTS[key]})
+        if key in answers:
+            audit.say(judge, {row.id: answers[key]})
         place = max(place - 1, 0) if key == "b" else _next(audit, judge, rows, place + 1)
 
 
@@ -69,6 +67,10 @@ def row_lines(row: AuditRow, *, colour: bool = False) -> Iterator[str]:
     yield from hanging("> edited: ", mark_edits(row.clean, row.edits, colour=colour), _WIDTH)
     for line in legend(row.edits):
         yield f"          {line}"
+    for text in row.moves:
+        yield from hanging("  moved:   ", text, _WIDTH)
+    for text in row.stated:
+        yield from hanging("> stated: ", visible(text), _WIDTH)
     for change in row.changes:
         yield from hanging("  tracker: ", visible(change), _WIDTH)
 
@@ -81,15 +83,15 @@ def key_reader(source: TextIO) -> Callable[[], str]:
     return lambda: next((line.strip()[0] for line in source if line.strip()), "")
 
 
-def _next_key(out: TextIO, read_key: Callable[[], str]) -> str:
+def _next_key(out: TextIO, read_key: Callable[[], str], keys: str, answers: Container[str]) -> str:
     """Return the next key that means something, ``""`` at the end of the input."""
     while True:
         key = read_key().lower()
-        if key in ("", "s", "b", "q", *_VERDICTS):
+        if key in ("", "s", "b", "q") or key in answers:
             out.write(f"{key}\n")
             return key
         # Not the key itself: it may begin an escape sequence, or be no character of the terminal.
-        out.write(f"?\n{_KEYS} > ")
+        out.write(f"?\n{keys} > ")
         out.flush()
 
 

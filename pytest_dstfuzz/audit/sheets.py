@@ -1,11 +1,13 @@
 """Sheets to judge elsewhere, and judgements that come back: CSV or JSON Lines, by suffix.
 
-A sheet has the columns ``id``, ``earlier``, ``system``, ``clean``, ``perturbed``,
-``changes``, ``sample`` (which sample it is of) and ``verdict``, which is empty. In CSV what
-cannot be seen is written by its number, as the terminal and the page do, and a cell that a
-spreadsheet would take for a formula begins with an apostrophe. Judgements
-need ``id`` and ``verdict`` (``keeps`` or ``changes``; empty = not judged): a sheet that was
-filled in, or what the HTML page exports. Where they name their sample it has to be this one.
+A sheet has the columns ``id``, ``earlier``, ``system``, ``clean``, ``perturbed``, ``changes``,
+``sample`` (which sample it is of) and ``verdict``, which is empty; before ``changes``,
+``moves`` and ``stated`` where a relation moves rounds or states a change. In CSV what cannot be
+seen is written by its number, as the terminal and the page do, and a cell that a spreadsheet
+would take for a formula begins with an apostrophe. Judgements need ``id`` and ``verdict``
+(``keeps`` or ``changes``, of stated changes ``right`` or ``wrong``; empty = not judged): a
+sheet that was filled in, or what the HTML page exports. Where they name their sample it has to
+be this one.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +42,9 @@ def write_sheet(path: Path, sample: Sample, judge: str) -> None:
     if suffix_of(path) == ".csv":
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(_COLUMNS)
-        writer.writerows(map(_cells, rows))
+        columns = _columns(sample)
+        writer.writerow(columns)
+        writer.writerows(_cells(row, columns) for row in rows)
         write_text(path, text.getvalue())
     else:
         lines = [f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows]
@@ -89,7 +92,14 @@ def suffix_of(path: Path) -> str:
     return suffix
 
 
-def _cells(shown: Mapping[str, Any]) -> list[str]:
+def _columns(sample: Sample) -> list[str]:
+    """Return the columns of a sheet: those about relations only where a row has something there."""
+    more = [name for name in ("moves", "stated") if any(name in row.shown() for row in sample.rows)]
+    place = _COLUMNS.index("changes")
+    return [*_COLUMNS[:place], *more, *_COLUMNS[place:]]
+
+
+def _cells(shown: Mapping[str, Any], columns: Sequence[str]) -> list[str]:
     earlier = [
         line
         for turn in shown["earlier"]
@@ -103,8 +113,9 @@ def _cells(shown: Mapping[str, Any]) -> list[str]:
             ),
         )
     ]
-    lines = {"earlier": earlier, "changes": map(visible, shown["changes"])}
-    texts = ("\n".join(lines[name]) if name in lines else visible(shown[name]) for name in _COLUMNS)
+    listed = ("changes", "moves", "stated")
+    lines = {"earlier": earlier, **{name: map(visible, shown.get(name, ())) for name in listed}}
+    texts = ("\n".join(lines[name]) if name in lines else visible(shown[name]) for name in columns)
     return [cell(text) for text in texts]
 
 

@@ -12,7 +12,7 @@ from pytest_dstfuzz.config.parsers import integer
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 
-_DRAW = ("violations", "per_dialogue", "decoys", "fine_decoys", "seed")
+_DRAW = ("violations", "per_dialogue", "decoys", "fine_decoys", "seed", "relation")
 
 
 def _report_options(parser: Parser) -> None:
@@ -57,6 +57,7 @@ def _audit_options(parser: Parser) -> None:
         "--fine-decoys", integer(0), "N", help="such as small as a slip, besides (default: 0)"
     )
     parser.value("--seed", integer(0), "N", help="seed of the sample (default: 0)")
+    parser.option("--relation", metavar="NAME", help="of which one, where the report has several")
     parser.option("--judge", metavar="NAME", default="judge", help="who judges (default: judge)")
     parser.option("--sheet", type=Path, metavar="PATH", help="write a sheet, .csv or .jsonl")
     parser.option("--html", type=Path, metavar="PATH", help="write a page to judge in")

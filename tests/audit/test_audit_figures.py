@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.audit.figures import (
-    CHANGES,
-    KEEPS,
     agreement_lines,
     agreements,
     cohen_kappa,
@@ -16,8 +14,10 @@ from pytest_dstfuzz.audit.figures import (
     precision_lines,
     wilson,
 )
+from pytest_dstfuzz.audit.question import KEEPING
 from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample
 
+KEEPS, CHANGES = KEEPING.good, KEEPING.bad
 VERDICT = st.sampled_from([KEEPS, CHANGES])
 
 

@@ -6,7 +6,7 @@
   const box = document.getElementById("row");
   const progress = document.getElementById("progress");
   const buttons = [...document.querySelectorAll("[data-verdict]")];
-  const KEYS = { k: "keeps", c: "changes" };
+  const KEYS = data.keys;
   const STORE = `dstfuzz-audit-${data.sample}-${data.judge}`;
   const verdicts = { ...data.verdicts, ...stored() };
   let place = Math.max(next(0), 0);
