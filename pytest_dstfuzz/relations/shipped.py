@@ -26,6 +26,7 @@ MODULES: Final = (
     "paraphrase.speech",
     "paraphrase.disfluency",
     "paraphrase.plug_in",
+    "paraphrase.masked",
     "rounds.duplicate",
     "rounds.shuffle",
     "rounds.drop",

@@ -12,7 +12,7 @@ from pytest_dstfuzz.relations.shipped import MODULES
 PAGES = Path(__file__).parents[2] / "docs" / "relations"
 NAMES = [
     *("drop", "duplicate", "restart", "shuffle"),
-    *("disfluency", "plug-in", "speech"),
+    *("disfluency", "masked-replacement", "plug-in", "speech"),
     *("grammar-errors", "neighbour-swap", "phrase-table", "stop-word-dropout"),
 ]
 HEADINGS = ["Edits", "Expects", "Does not apply", "Example", "Words"]

@@ -10,6 +10,7 @@ import pytest
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.relations.paraphrase.choices import Paraphrase
 from pytest_dstfuzz.relations.paraphrase.grammar_errors import GrammarErrors
+from pytest_dstfuzz.relations.paraphrase.masked import MaskedReplacement
 from pytest_dstfuzz.relations.paraphrase.neighbour_swap import NeighbourSwap
 from pytest_dstfuzz.relations.paraphrase.phrases import (
     PhraseTable,
@@ -104,3 +105,12 @@ def test_words_take_the_wrong_form(scene_of: SceneOf):
         "My uncle has two tickets and wanted an map.",
     }
     assert said(scene_of, GrammarErrors(), "In the north") == GrammarErrors.reasons[0]
+
+
+def test_what_the_model_proposes_is_near_and_means_the_same(scene_of: SceneOf):
+    found = said(scene_of, MaskedReplacement(), "Tell me the phone number, have a great day.")
+    assert "Tell me the telephone number, have a great day." in found
+    assert "Tell me the phone number, have a good day." in found
+    # Near to it, and another thing.
+    assert not any("postcode" in text for text in found)
+    assert said(scene_of, MaskedReplacement(), "The north") == MaskedReplacement.reasons[0]
