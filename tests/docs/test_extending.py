@@ -21,7 +21,7 @@ from tools.docs.pages import Block
 PAGE = "guides/extending.md"
 SHOWN = {title(block): block for page, block in of("python", "toml") if page == PAGE}
 EXAMPLES = ("shorthand", "wrong_case", "dialect", "keyword_tracker", "lines_scheme", "vowel_search")
-EXAMPLES += ("closed_slots",)
+EXAMPLES += ("closed_slots", "other_day")
 #: The tracker of the README stands for the reader's own.
 BOT: Block = next(block for page, block in of("python") if page == "README.md")
 
@@ -108,6 +108,15 @@ def test_a_package_brings_tracker_search_relation_and_operators(
     assert {"word_replace/shorthand", "char_replace/wrong_case"} <= operators(report)
 
 
+def test_a_package_brings_a_relation_that_edits_by_itself(python: Path, tmp_path: Path) -> None:
+    options = "--dst-model=keywords --dst-relation=metamorphic,other-day --dst-turns=150"
+    report = report_of(python, tmp_path, options)
+    other = report["relations"][1]
+    assert (other["name"], other["side"], other["edits"]) == ("other-day", "should-change", "own")
+    # This bot has one slot, the area: the turns give it no day.
+    assert other["inapplicable"] == {"the turn gives no slot the value friday": 150}
+
+
 def test_a_package_brings_a_kind_of_address_and_a_transformation(
     python: Path, tmp_path: Path, lines: str
 ) -> None:
@@ -138,7 +147,7 @@ def test_every_command_works_in_a_folder_with_these_files(tmp_path: Path, lines:
         for line in block.text.splitlines()
         if line.startswith("pytest ")
     ]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for command in commands:
         options = command.removeprefix("pytest ")
         report = report_of(Path(sys.executable), tmp_path, f"{options} --dst-turns=10")

@@ -94,7 +94,8 @@ def test_all_names_are_listed() -> None:
         *("agent", "agent:trade", "agent:simpletod", "agent:PATH"),
         *("bandit", "bandit:PATH", "vowels"),
     )
-    assert RELATIONS.names == ("metamorphic", "gold", "all", "closed-slots")
+    assert RELATIONS.names[:2] == ("metamorphic", "gold")
+    assert RELATIONS.names[-2:] == ("all", "closed-slots")
 
 
 @pytest.mark.parametrize("name", ["random", "agent"])
