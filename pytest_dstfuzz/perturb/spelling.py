@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
@@ -43,6 +43,7 @@ class Mentions:
         )
 
 
+@lru_cache(maxsize=1 << 16)
 def spelled(word: str) -> str:
     """Return the form in which a lower-cased word is compared: digits for times and numbers.
 

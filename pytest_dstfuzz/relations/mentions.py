@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from pytest_dstfuzz.perturb.spelling import content, spelled
@@ -30,6 +31,12 @@ class ValueMention(NamedTuple):
     spelled: Spelling
 
 
+@lru_cache(maxsize=1 << 16)
+def _wanted(value: str) -> str:
+    """Return the letters of a value that a text must have one after the other."""
+    return "".join(content(value))
+
+
 class SpokenText(NamedTuple):
     """A text, its words, and the forms in which these are compared with values."""
 
@@ -53,12 +60,14 @@ class SpokenText(NamedTuple):
         """
         if _TIME.fullmatch(value):
             return tuple(self._times(value))
-        wanted = "".join(content(value))
+        wanted = _wanted(value)
         if not wanted:
             return ()
         found: list[ValueMention] = []
         for first, form in enumerate(self.forms):
-            if form and wanted.startswith(form) and (not found or first > found[-1].last):
+            if form[:1] != wanted[0] or (found and first <= found[-1].last):
+                continue
+            if wanted.startswith(form):
                 last = self._end(first, wanted)
                 if last is not None:
                     found.append(self._mention(first, last, value))

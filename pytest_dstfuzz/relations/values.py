@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
@@ -42,6 +43,10 @@ class ValueTable:
     #: Words of slots and domains.
     titles: frozenset[str]
     normalisation: str
+    #: What `others` has said already.
+    _others: dict[tuple[str, str], tuple[str, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, data: DialogueSet) -> ValueTable:
@@ -85,12 +90,14 @@ class ValueTable:
         Not one that is part of the old one or holds it, nor one that holds a value of another slot
         (`museum` in a name) that the old one does not hold.
         """
-        words, inside = set(content(old)), set(self._inside(slot, old))
-        return tuple(
-            value
-            for value in self.values.get(slot, ())
-            if value != old and self._fits(slot, value, words, inside)
-        )
+        if (slot, old) not in self._others:
+            words, inside = set(content(old)), set(self._inside(slot, old))
+            self._others[slot, old] = tuple(
+                value
+                for value in self.values.get(slot, ())
+                if value != old and self._fits(slot, value, words, inside)
+            )
+        return self._others[slot, old]
 
     def _fits(self, slot: str, value: str, words: set[str], inside: set[str]) -> bool:
         own = set(content(value))
@@ -123,6 +130,7 @@ def _label_counts(data: DialogueSet) -> tuple[dict[str, Counter[str]], Counter[s
     return counts, labelled
 
 
+@lru_cache(maxsize=1 << 16)
 def joined(value: str) -> str:
     """Return a value in the form in which it is compared with others.
 

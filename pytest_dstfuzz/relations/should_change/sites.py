@@ -123,12 +123,12 @@ def _is_part(scene: Scene, site: ValueSite) -> bool:
             return True
         if parts.gaps[gap] == " " and _is_of_name(scene, site, neighbour):
             return True
+    words = [joined(word.lower) for word in parts.words]
+    value = joined(site.value)
     for start in range(max(0, first - _LONGEST), first + 1):
-        for end in range(last + 1, min(len(parts.words), last + _LONGEST) + 1):
-            longer = start < first or end > last + 1
-            whole = scene.turn.user[parts.words[start].start : parts.words[end - 1].end]
-            said = joined(whole)
-            if longer and said != joined(site.value) and said in table.known:
+        for end in range(last + 1, min(len(words), last + _LONGEST) + 1):
+            said = "".join(words[start:end])
+            if len(said) > len(value) and said in table.known:
                 return True
     return False
 
