@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.perturb.draft import FREE
+from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.perturb.words import Word
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable
 from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.relations.values import ValueTable
 
 #: How many rewrites of a turn are drawn.
 _DRAWN: Final = 16
@@ -67,10 +69,13 @@ def drawn(scene: Scene, places: Places) -> Iterator[tuple[Replacement, ...]]:
 
 
 def free(scene: Scene) -> Iterator[tuple[int, Word]]:
-    """Yield the words that no lock guards, with their indices."""
-    roles = scene.guarded.roles
+    """Yield the words that no lock guards, with their indices.
+
+    Words in the names of slots (`topping-capers`) are no free words, be there an ontology or not.
+    """
+    roles, titles = scene.guarded.roles, scene.once(ValueTable.of).titles
     for index, word in enumerate(scene.parts.words):
-        if roles[index] == FREE:
+        if roles[index] == FREE and spelled(word.lower) not in titles:
             yield index, word
 
 

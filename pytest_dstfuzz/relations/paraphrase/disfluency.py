@@ -61,17 +61,18 @@ class Disfluency(Paraphrase):
 
 def _fillers(scene: Scene) -> Iterator[Replacement]:
     """Yield one filler for each place, drawn."""
-    words, states = scene.parts.words, scene.guarded.open
+    words, states, reasons = scene.parts.words, scene.guarded.open, scene.guarded.reasons
     for index, word in enumerate(words):
         first = begins_sentence(scene, index)
         fillers = [one for one in (_FIRST if first else _ANYWHERE) if one in scene.lexicon.fillers]
         place = int(scene.rng.integers(len(fillers)))
         if states[index] == SHUT or scene.guards.guard_of(fillers[place]):
             continue
-        if index and words[index - 1].lower in _THANKS:
+        # A cue and its value stay together: `to Oslo`.
+        if index and (words[index - 1].lower in _THANKS or (reasons[index - 1] and reasons[index])):
             continue
-        filler = fillers[place].capitalize() if first else fillers[place]
-        yield Replacement(word.start, word.start, f"{filler}, ", "filler")
+        filler = f"{fillers[place].capitalize()}," if first else fillers[place]
+        yield Replacement(word.start, word.start, f"{filler} ", "filler")
 
 
 def _restarts(scene: Scene) -> Iterator[Replacement]:

@@ -8,11 +8,14 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.perturb.spelling import content, spelled
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable, Rewrite, Shown, TurnRelation
 from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.relations.values import ValueTable
 from pytest_dstfuzz.seeding import stream
 
 _SILENT: Final = "the turn says nothing"
@@ -46,7 +49,12 @@ class PlugIn(Relation):
         if not scene.parts.words:
             return Inapplicable(_SILENT)
         guard_of = scene.guards.guard_of
-        blocks = [one for one in _sentences() if not any(map(guard_of, word_list(one)))]
+        words = scene.once(_words_of_data)
+        blocks = [
+            one
+            for one in _sentences()
+            if not any(guard_of(word) or spelled(word) in words for word in word_list(one))
+        ]
         return _PlaceSearch(scene, blocks) if blocks else Inapplicable(_NO_BLOCK)
 
 
@@ -91,6 +99,13 @@ class _PlaceSearch(TurnRelation):
         where = "at the end" if place == len(user) else where
         told = f"{len(texts)} sentence{'s' * (len(texts) > 1)} {where}"
         return self._scene.rewrite(added, about=told, separable=True)
+
+
+def _words_of_data(data: DialogueSet) -> frozenset[str]:
+    """Return the words of slots and of their values, with or without an ontology."""
+    table = ValueTable.of(data)
+    values = (value for found in table.values.values() for value in found)
+    return table.titles.union(*map(content, values))
 
 
 @cache

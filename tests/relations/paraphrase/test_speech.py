@@ -42,6 +42,12 @@ def test_people_hesitate_and_begin_again(scene_of: SceneOf):
     assert all(text.replace(",", "").split()[-1] == "map." for text in fillers)
 
 
+def test_a_cue_and_its_value_are_not_parted(scene_of: SceneOf):
+    found = said(scene_of("Please walk to north"), Disfluency())
+    assert found
+    assert not any("to" in text and "to north" not in text for _, text in found)
+
+
 def test_a_name_is_not_parted(scene_of: SceneOf):
     scene = scene_of("I like Golden Wok", {"restaurant-name": "golden wok"})
     assert not any(
