@@ -129,6 +129,8 @@ def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> Belief
     votes = all_answers(context, answers)
     first = votes[0]
     assert isinstance(first, Prediction)  # noqa: S101 - else there is nothing to compare with
+    if len(votes) == 1:
+        return first.state
     return _changed(first.state, _majority(votes, _slots(votes)))
 
 

@@ -59,7 +59,12 @@ def spelled(word: str) -> str:
 
 def content(value: str) -> list[str]:
     """Return the words of a value that tell it from others."""
-    return [word for word in map(spelled, word_list(value)) if word not in _idle()]
+    return list(_content(value))
+
+
+@lru_cache(maxsize=1 << 14)
+def _content(value: str) -> tuple[str, ...]:
+    return tuple([word for word in map(spelled, word_list(value)) if word not in _idle()])
 
 
 def _begins(words: Sequence[str], wanted: str) -> bool:

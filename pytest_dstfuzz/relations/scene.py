@@ -61,10 +61,15 @@ class Scene:
     #: Says which words carry the slots.
     guards: Locks
     lexicon: Lexicon
-    #: Random numbers that are the relation's own at this turn, the same in every process.
-    rng: np.random.Generator
+    #: Of the campaign.
+    seed: int
     #: See `once`; shared by the scenes of a run.
     kept: dict[object, object] = field(default_factory=dict)
+
+    @cached_property
+    def rng(self) -> np.random.Generator:
+        """Random numbers that are the relation's own at this turn, the same in every process."""
+        return stream(self.seed, "relation", self.relation, self.dialogue.id, self.index)
 
     @property
     def turn(self) -> Turn:
@@ -189,9 +194,8 @@ class Scenes:
     ) -> Scene:
         """Return the scene of a turn for the relation of a name; for ``states`` see `Scene`."""
         data, guards, lexicon = self._shared
-        rng = stream(self._seed, "relation", relation, dialogue.id, index)
-        found = tuple(states)
-        return Scene(relation, dialogue, index, found, data, guards, lexicon, rng, self._kept)
+        found, seed = tuple(states), self._seed
+        return Scene(relation, dialogue, index, found, data, guards, lexicon, seed, self._kept)
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
         """Return the scene of a turn where the labels stand for the tracker's answers."""
