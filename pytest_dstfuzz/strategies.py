@@ -37,8 +37,8 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.perturb.types import Action, Variant
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
-from pytest_dstfuzz.relations.relation import MOST, Relation, begin
-from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite, Shown
+from pytest_dstfuzz.relations.relation import Relation, begin, proposed
+from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene, Scenes
 from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -185,15 +185,7 @@ def _rewrites(relation: Relation, scene: Scene) -> st.SearchStrategy[Rewrite]:
         raise UserError(
             f"the relation {relation.name!r} leaves the edits to a search: variants() has those"
         )
-    if isinstance(begun, list):
-        return st.sampled_from(begun)
-    listed: list[Rewrite] = []
-    while len(listed) < MOST:
-        following = begun.propose(len(listed), 0, [Shown(one) for one in listed])
-        if following is None:
-            break
-        listed.append(following)
-    return st.sampled_from(listed)
+    return st.sampled_from(proposed(begun))
 
 
 def _index(dialogue: Dialogue, turn_index: int | None) -> int:

@@ -12,7 +12,7 @@ from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.checked import unsound
-from pytest_dstfuzz.relations.relation import FAILED_EARLIER, TOO_LONG, Relation, TurnBegun, begin
+from pytest_dstfuzz.relations.relation import FAILED_EARLIER, TOO_LONG, Relation, begin, proposed
 from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene, Scenes
 
@@ -63,7 +63,7 @@ def check_laws(relation: Relation, data: DialogueSet, lexicon: Lexicon, seed: in
     guards = Locks(lexicon, data.ontology, data.cue_words)
     findings: list[str] = []
 
-    def ask(order: Sequence[int]) -> dict[int, tuple[Scene, TurnBegun | None]]:
+    def ask(order: Sequence[int]) -> dict[int, tuple[Scene, _Made]]:
         scenes = Scenes(data, lexicon, guards, seed)
         found = {}
         for number in order:
@@ -83,7 +83,7 @@ def check_laws(relation: Relation, data: DialogueSet, lexicon: Lexicon, seed: in
                 findings.append(f"{_at(scene)}: {begun.reason!r} is none of its reasons")
         made = begun if isinstance(begun, list) else []
         rewrites += len(made)
-        if isinstance(begun, list | Inapplicable) and begun != again[number][1]:
+        if begun != again[number][1]:
             findings.append(f"{_at(scene)}: asked again, it says something else")
         findings += [f"{_at(scene)}: {wrong}" for one in made if (wrong := _wrong(one, scene))]
     return RelationCheck(
@@ -97,12 +97,19 @@ def check_laws(relation: Relation, data: DialogueSet, lexicon: Lexicon, seed: in
     )
 
 
-def _begun(relation: Relation, scene: Scene, findings: list[str]) -> TurnBegun | None:
-    """Return what a relation makes of a turn; ``None`` where it raised, which is a finding."""
-    if relation.edits == "search" and scene.states[scene.index] is None:
-        return BySearch(relation.judge)
+#: Rewrites, why there are none, or ``None``: the search has the turn, or asking raised.
+_Made = list[Rewrite] | Inapplicable | None
+
+
+def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _Made:
+    """Return what a relation makes of a turn; what it raises is a finding."""
+    if scene.states[scene.index] is None and relation.edits == "search":
+        return None
     try:
-        return begin(relation, scene)
+        begun = begin(relation, scene)
+        if isinstance(begun, Inapplicable):
+            return begun
+        return None if isinstance(begun, BySearch) else proposed(begun)
     except (UserError, ValueError) as error:
         findings.append(f"{_at(scene)}: {error}")
         return None

@@ -15,6 +15,7 @@ from pytest_dstfuzz.relations.rewrite import (
     BySearch,
     Inapplicable,
     Rewrite,
+    Shown,
     Side,
     TurnRelation,
     Unit,
@@ -152,3 +153,16 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
     if isinstance(begun, Iterable) and not isinstance(begun, BySearch):
         return list(islice(begun, MOST)) or Inapplicable(relation.inapplicable)
     return begun
+
+
+def proposed(begun: list[Rewrite] | TurnRelation) -> list[Rewrite]:
+    """Return the rewrites of a turn, `MOST` at most: those that come where no answer is known."""
+    if isinstance(begun, list):
+        return begun
+    found: list[Rewrite] = []
+    while len(found) < MOST:
+        rewrite = begun.propose(len(found), 0, [Shown(earlier) for earlier in found])
+        if rewrite is None:
+            break
+        found.append(rewrite)
+    return found
