@@ -60,7 +60,13 @@ class StatedDecoyMaker:
         stated = {delta.slot for delta in variant.expected}
         state = turn.clean_state or state_of(turn)
         for delta in variant.expected:
-            for slot, value in sorted(state.items()):
+            wanted = set(delta.after.values)
+
+            def fits(slot: str, wanted: set[str | None] = wanted) -> bool:
+                return bool(wanted & self._known.values.get(slot, set()))
+
+            # First one that may well have such a value.
+            for slot, value in sorted(state.items(), key=lambda item: (not fits(item[0]), item)):
                 if slot not in stated and value not in delta.after:
                     yield (str(replace(delta, slot=slot, before=value)),)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +14,7 @@ from gate_cases import CAMPAIGN, Contents, build, saved, turn, variant
 
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.gate.baseline import Baseline, Session, by_relation, digest_of, group_name
 from pytest_dstfuzz.gate.baseline_file import baseline_text, read_baseline
@@ -19,6 +23,10 @@ from pytest_dstfuzz.gate.limits import Gates, Limits, Part, check_relations
 from pytest_dstfuzz.gate.verdict import Judgement
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Move
+from pytest_dstfuzz.report.github import markdown_text
+from pytest_dstfuzz.report.html.page import html_text
+from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
+from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import moved_dialogues
 
 Groups = Mapping[str, Sequence[TurnResult]]
@@ -221,3 +229,25 @@ def test_limits_of_unknown_relations_are_refused_with_the_nearest() -> None:
     with pytest.raises(UserError, match="value-swap"):
         check_relations(gates, ("metamorphic", "value-swap"))
     check_relations(gates, ("value-swop",))
+
+
+def test_reports_have_each_relation_of_the_comparison() -> None:
+    old, new = run(plain="hhhhh", swap="hhhhh"), run(plain="hhhhh", swap="hhhhv", duplicate="h")
+    gates = Gates(Limits(max_failure_rate=0.1), {SWAP: Limits(max_regression=0.05)})
+    judgement = judged(new, gates, old)
+    # Edits of these results find no place in their texts, and a page would ask for that.
+    results = [
+        replace(one, variants=tuple(replace(each, edits=()) for each in one.variants))
+        for turns in new.values()
+        for one in turns
+    ]
+    settings = Settings.of(relation="metamorphic,value-swap,duplicate")
+    info = RunInfo("sample", "test", "plain", "own", 40, 40)
+    report = build_report(results, summarise(new["only"]), settings, info, judgement.to_json())
+    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+    assert problems(report, schema, schema) == []
+    for text in (html_text(report), html.unescape(markdown_text(report))):
+        assert "new relations, not compared" in text.lower()
+        assert "relation value-swap" in text
+    row = html_text(report).split('<th scope="row">value-swap</th>')[1].split("</tr>")[0]
+    assert re.findall(r">([^<>]+ %|[^<>]+pp)<", row) == ["0.00 %", "20.00 %", "+20.00 pp"]
