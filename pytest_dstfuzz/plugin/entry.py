@@ -248,7 +248,10 @@ def dst_search(request: pytest.FixtureRequest) -> object:
 
 @pytest.fixture(scope="session")
 def dst_relation(request: pytest.FixtureRequest) -> object:
-    """What must hold; a suite may return the name of a relation, or a `Relation`."""
+    """What must hold; a suite may return the name of a relation, or a `Relation`.
+
+    Where an option or a marker names several, each item has one: ``dst_turn.result.relation``.
+    """
     return _started(request.config).context.settings.variant.relation
 
 
