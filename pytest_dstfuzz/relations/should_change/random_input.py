@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, SlotChange, diff_states
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, diff_states
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.registry import register_relation
@@ -18,6 +18,9 @@ from pytest_dstfuzz.relations.values import ValueTable
 
 NOTHING_GIVEN: Final = "the turn changes nothing"
 NO_WORD: Final = "the turn has no word"
+TAKEN_AWAY: Final = "a slot loses its value at the turn"
+UNSAID: Final = "the turn gives a value that it does not say"
+EARLIER: Final = "an earlier round says a value that the turn gives"
 
 #: Rewrites of a turn.
 _DRAWS: Final = 4
@@ -32,7 +35,7 @@ class RandomInput(ShouldChange):
     name = "random-input"
     expects = "every slot that the turn gave is as it was before the turn"
     source = "correct forms of the misspellings in the lexicon"
-    reasons = (NO_WORD, NOTHING_GIVEN, BY_SYSTEM, MISLABELLED)
+    reasons = (NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, BY_SYSTEM, EARLIER, MISLABELLED)
 
     def begin(self, scene: Scene) -> Begun:
         """Return 4 draws of as many words as the turn has."""
@@ -41,8 +44,10 @@ class RandomInput(ShouldChange):
             return Inapplicable(NO_WORD)
         if not changes:
             return Inapplicable(NOTHING_GIVEN)
-        if any(_is_offered(scene, change) for change in changes):
-            return Inapplicable(BY_SYSTEM)
+        if any(change.after is None for change in changes):
+            return Inapplicable(TAKEN_AWAY)
+        if reason := _elsewhere(scene, [change.after or "" for change in changes]):
+            return Inapplicable(reason)
         label = scene.turn.state
         if label is not None and any(label.get(slot) != new for slot, _, new in changes):
             return Inapplicable(MISLABELLED)
@@ -50,12 +55,22 @@ class RandomInput(ShouldChange):
         return [_drawn(scene, deltas) for _ in range(_DRAWS)]
 
 
-def _is_offered(scene: Scene, change: SlotChange) -> bool:
-    """Say whether the system said the value: anything might accept it."""
-    value = change.after
-    return value not in {None, DONTCARE, "yes", "no"} and bool(
-        spoken(scene.turn.system).mentions(value or "")
-    )
+def _elsewhere(scene: Scene, values: Sequence[str]) -> str:
+    """Say why a value may come from elsewhere than what the user says in this turn.
+
+    A reader would keep what an earlier round said: a place that was asked about, a type that was
+    wished for before. And what nobody says at all is a poor label, or taken from an offer.
+    """
+    spelled = [value for value in values if value not in {DONTCARE, "yes", "no"}]
+    *earlier, last = scene.context.exchanges
+    if not all(spoken(last.user).mentions(value) for value in spelled):
+        return UNSAID
+    if any(spoken(last.system).mentions(value) for value in spelled):
+        return BY_SYSTEM
+    texts = [text for one in earlier for text in (one.system, one.user)]
+    if any(spoken(text).mentions(value) for text in texts for value in spelled):
+        return EARLIER
+    return ""
 
 
 def _drawn(scene: Scene, deltas: list[Delta]) -> Rewrite:
