@@ -38,6 +38,8 @@ class SpokenRound:
     labelled: tuple[SlotChange, ...] | None
     #: What both say, in a form in which values are found.
     said: Mentions
+    #: The same of the user alone.
+    words_of_user: Mentions
     #: Its words, in that form.
     forms: frozenset[str]
 
@@ -56,9 +58,7 @@ class SpokenRound:
 
         Of yes and no, whether it names the slot. What it took away nobody says.
         """
-        if change.after in _UNSAID:
-            return all(self.said.says(word) for word in name_words(change.slot))
-        return change.after not in {None, DONTCARE} and self.said.says(change.after)
+        return _says(self.said, change)
 
     def hints_at(self, change: SlotChange) -> bool:
         """Say whether the round says the value of another one, be it in a longer form.
@@ -73,6 +73,11 @@ class SpokenRound:
     def complete(self) -> bool:
         """Whether it says all that it changed, so that nothing of it came from another round."""
         return bool(self.delta) and all(map(self.says, self.changes))
+
+    @property
+    def given_by_user(self) -> bool:
+        """Whether the user says all that it changed."""
+        return bool(self.delta) and all(_says(self.words_of_user, one) for one in self.changes)
 
     @property
     def changes(self) -> tuple[SlotChange, ...]:
@@ -98,6 +103,12 @@ class SpokenRound:
         return False
 
 
+def _says(said: Mentions, change: SlotChange) -> bool:
+    if change.after in _UNSAID:
+        return all(said.says(word) for word in name_words(change.slot))
+    return change.after not in {None, DONTCARE} and said.says(change.after)
+
+
 def rounds_of(scene: Scene) -> tuple[SpokenRound, ...]:
     """Return the rounds of a dialogue up to the turn of the scene."""
     turns = scene.dialogue.turns[: scene.index + 1]
@@ -117,5 +128,6 @@ def _round(scene: Scene, turn: Turn) -> SpokenRound:
         diff_states(scene.state(index - 1), scene.state(index)),
         labelled,
         Mentions([turn.system, turn.user]),
+        Mentions([turn.user]),
         frozenset(map(spelled, word_list(f"{turn.system}\n{turn.user}"))),
     )

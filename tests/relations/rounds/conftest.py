@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Ontology, Turn
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.relation import Relation
@@ -27,7 +27,10 @@ def begin() -> Begin:
     lexicon = load_lexicon()
 
     def of(
-        relation: Relation, said: Sequence[Said], wrong: Mapping[str, str] | None = None
+        relation: Relation,
+        said: Sequence[Said],
+        wrong: Mapping[str, str] | None = None,
+        ontology: Ontology | None = None,
     ) -> list[Rewrite] | str:
         turns: list[Turn] = []
         state: dict[str, str] = {}
@@ -35,7 +38,7 @@ def begin() -> Begin:
             state = {slot: value for slot, value in {**state, **new}.items() if value}
             turns.append(Turn(len(turns), system, user, BeliefState(state)))
         dialogue = Dialogue("d", tuple(turns))
-        data = DialogueSet("written", "test", (dialogue,))
+        data = DialogueSet("written", "test", (dialogue,), ontology)
         scenes = Scenes(data, lexicon, Locks(lexicon, data.ontology), seed=1)
         labels = [dict(turn.state or {}) for turn in turns]
         answers = [
