@@ -198,6 +198,9 @@ class DialogueSet:
     cue_words: tuple[str, ...] = ()
     #: What people call a slot, without its domain: ``{"train-leaveat": "departure time"}``.
     slot_phrases: Mapping[str, str] = field(default_factory=dict)
+    #: Words by which people ask for what a yes/no slot stands for, besides its name:
+    #: ``{"hotel-internet": ("wifi",)}``.
+    flag_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def labelled(self) -> bool:

@@ -145,6 +145,7 @@ def load_dialogues(
         notes=(*choice.notes, *notes, *told),
         cue_words=multiwoz.CUE_WORDS if rules == "multiwoz" else (),
         slot_phrases=multiwoz.SLOT_PHRASES if rules == "multiwoz" else {},
+        flag_words=multiwoz.FLAG_WORDS if rules == "multiwoz" else {},
     )
     return replace(found, notes=(*found.notes, *labels_note(found)))
 

@@ -98,6 +98,9 @@ SLOT_PHRASES: Final[Mapping[str, str]] = {
     slot: _PHRASES[name] for slot in SLOTS if (name := slot.partition("-")[2]) in _PHRASES
 }
 
+#: What people ask for by another word than the name of its yes/no slot.
+FLAG_WORDS: Final[Mapping[str, tuple[str, ...]]] = {"hotel-internet": ("wifi",)}
+
 #: Repairs of attraction types: plurals and the spellings of 2.0 and 2.1.
 TYPE_REPAIRS: Final[Mapping[str, str]] = {
     "architectural": "architecture",

@@ -33,6 +33,7 @@ def test_original_schema_keeps_texts_and_reads_states_behind_the_user(
     assert (found.name, found.split, found.layout) == ("mini", "test", "original")
     assert found.normalisation == "multiwoz"
     assert found.cue_words == multiwoz.CUE_WORDS
+    assert found.flag_words == {"hotel-internet": ("wifi",)}
     first, second = found.dialogues
     assert first.id == "AAA01"
     assert first.turns == (
@@ -132,6 +133,7 @@ def test_json_lines_in_both_forms(write: Callable[[str, Any], Path], pizza: str)
     found = load_dialogues(write("My Pizza-Bot.train.jsonl", pizza))
     assert (found.name, found.layout, found.normalisation) == ("my_pizza_bot", "jsonl", "plain")
     assert found.cue_words == ()
+    assert found.flag_words == {}
     first, second, third = found.dialogues
     assert first.turns == (Turn(0, "", "A LARGE pizza"), Turn(1, "Which one?", "Hawaii"))
     assert second.turns[0].state == {}

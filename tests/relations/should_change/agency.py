@@ -30,12 +30,15 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "hotel-parking": ("no", "yes"),
     "hotel-people": ("1", "2", "3", "4", "6"),
     "hotel-price": ("cheap", "expensive", "moderate"),
+    "hotel-web": ("no", "yes"),
     "train-arriveby": TIMES,
     "train-day": DAYS,
     "train-departure": CITIES,
     "train-destination": CITIES,
     "train-leaveat": TIMES,
 }
+
+FLAGS = {"hotel-web": ("wifi",)}
 
 #: What the system says, what the user says, and the state after it.
 Said = tuple[str, str, Mapping[str, str]]
@@ -59,7 +62,7 @@ def scene(*said: Said, label: Mapping[str, str] | None = None) -> Scene:
         for n, (system, user, _) in enumerate(said)
     )
     dialogue = Dialogue("d", turns)
-    data = DialogueSet("agency", "test", (dialogue,), Ontology(VALUES))
+    data = DialogueSet("agency", "test", (dialogue,), Ontology(VALUES), flag_words=FLAGS)
     scenes = Scenes(data, load_lexicon(), locks(), 0)
     return scenes.of("test", dialogue, len(said) - 1, [BeliefState(state) for _, _, state in said])
 

@@ -42,6 +42,7 @@ from pytest_dstfuzz.relations.should_change.role_swap import (
     OTHER_HELD,
     RoleSwap,
 )
+from pytest_dstfuzz.relations.should_change.sites import NO_MENTION
 from pytest_dstfuzz.relations.should_change.turn_back import (
     ACKNOWLEDGED,
     GIVES_NOTHING,
@@ -230,6 +231,11 @@ def test_the_value_of_another_slot() -> None:
          "I'm not looking for cheap rooms"),
         ("My aunt says we need parking", {"hotel-parking": "yes"},
          "My aunt says we do not want parking"),
+        ("My aunt says we will need free parking", {"hotel-parking": "yes"},
+         "My aunt says we will not want free parking"),
+        ("My aunt says it should include wifi", {"hotel-web": "yes"},
+         "My aunt says it should not include wifi"),
+        ("My aunt says it needs to be cheap", {"hotel-price": "cheap"}, NO_VERB),
         ("Please book it for friday", {"hotel-day": "friday"}, "Please do not book it for friday"),
         ("We want a room for 3 nights", {"hotel-nights": "3"}, COUNTED),
         ("We want cheap rooms in the north", {"hotel-price": "cheap", "hotel-area": "north"},
@@ -247,6 +253,33 @@ def test_a_clause_is_negated_at_its_verb(
     else:
         (one,) = rewrites(Negation(), ("", user, state))
         assert one.seen.user == expected
+
+
+WEB = {"hotel-web": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [
+        ("My aunt likes rooms with free wi-fi", "My aunt likes rooms without free wi-fi"),
+        ("It should have Wi Fi, please", "It should lack Wi Fi, please"),
+        ("One that also offers wifi", "One that also lacks wifi"),
+        ("Does it include wifi?", NO_RULE),
+        ("My aunt wants to know if it has wifi", NO_RULE),
+        ("We have wifi ourselves", NO_RULE),
+        ("Rooms with wifi and beds", NO_RULE),
+        ("Rooms with wifi, parking, beds", NO_RULE),
+        ("Rooms with internet", NO_MENTION),
+    ],
+)
+def test_what_people_call_a_slot_says_the_data(user: str, expected: str) -> None:
+    state = WEB | ({"hotel-parking": "yes"} if "parking" in user else {})
+    if expected in Antonym.reasons:
+        assert reason(Antonym(), ("", user, state)) == expected
+    else:
+        (one,) = rewrites(Antonym(), ("", user, state))
+        assert one.seen.user == expected
+        assert one.about == "hotel-web: yes -> no or dontcare or none"
 
 
 def test_what_has_no_opposite_and_what_is_too_long() -> None:
