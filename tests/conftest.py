@@ -14,9 +14,9 @@ import pytest
 from hypothesis import settings
 
 # A run within a test forgets the modules that it was the first to load. These may not be
-# loaded twice by one process: numpy and torch crash, and httpx knows the errors of the first
-# httpcore alone.
-for _name in ("numpy", "torch", "httpcore"):
+# loaded twice by one process: numpy and torch crash, scipy loads a part of numpy anew, and httpx
+# knows the errors of the first httpcore alone.
+for _name in ("numpy", "scipy.stats", "torch", "httpcore"):
     with suppress(ModuleNotFoundError):
         importlib.import_module(_name)
 

@@ -39,6 +39,14 @@ _OF_DRAWS: Final = frozenset(
     {"seed", "search", "policy", "transformations", "redraws", "stop_at_first"}
 )
 
+#: What may differ between campaigns whose relation makes the edits itself: how turns are searched.
+_OF_SEARCHES: Final = frozenset(
+    {
+        *("search", "policy", "transformations", "redraws", "only", "without", "attack"),
+        *("validity", "noise", "slip_rate", "max_edit_rate", "flat_edit_rate"),
+    }
+)
+
 #: How the name of a group ends that tests another relation than the default.
 _RELATION: Final = " relation="
 _NAMED: Final = re.compile(rf"{_RELATION}[^\s'\"]+\Z")
@@ -178,6 +186,8 @@ class Session:
     hidden: bool = False
     #: Names of the relations, in the order in which they were given; others come after them.
     relations: tuple[str, ...] = ()
+    #: Names of those that make the edits themselves.
+    own_edits: frozenset[str] = frozenset()
 
     @property
     def results(self) -> tuple[TurnResult, ...]:
@@ -261,11 +271,18 @@ def campaign_identity(
     return {NORMALISATION: data.normalisation, **decided, "lexicon": lexicon, "policy": policy}
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Say what differs between two campaigns, one phrase each; nothing where they compare."""
+def changes(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
+) -> list[str]:
+    """Say what differs between two campaigns, one phrase each; nothing where they compare.
+
+    ``own_edits``: under a relation that makes the edits itself, whatever the search would do.
+    """
     found = []
     before = {RENAMED.get(name, name): value for name, value in before.items()}
     for name in dict.fromkeys((*after, *before)):
+        if own_edits and name in _OF_SEARCHES:
+            continue
         old, new = before.get(name), after.get(name)
         # A baseline of a version without an option of names has named nothing.
         if old != new and (name in before or new != []):
@@ -274,10 +291,16 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def other_estimates(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Say what differs between two campaigns that decides which failures are expected."""
+def other_estimates(
+    before: Mapping[str, Any], after: Mapping[str, Any], *, own_edits: bool = False
+) -> list[str]:
+    """Say what differs between two campaigns beside how variants are drawn, as `changes` does.
+
+    It decides what counts as a violation, and which failures are expected.
+    """
     return changes(
-        *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after))
+        *({name: each[name] for name in each if name not in _OF_DRAWS} for each in (before, after)),
+        own_edits=own_edits,
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import percent
@@ -19,7 +20,7 @@ from pytest_dstfuzz.gate.statistics import (
     interval,
     permutation_test,
 )
-from pytest_dstfuzz.gate.tested import Tested, tested, unnamed
+from pytest_dstfuzz.gate.tested import Tested, main_of, tested, unnamed
 from pytest_dstfuzz.gate.verdict import Judgement, LimitFinding, judge_difference
 from pytest_dstfuzz.gate.weaknesses import compare_weaknesses, judge_new_weaknesses
 from pytest_dstfuzz.seeding import stream
@@ -38,8 +39,12 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     """
     pairing = pair_up(baseline, session.groups, session.contents)
     every = tested(session, gates)
-    main = next((one for one in every if not one.must_change and one.name in pairing.asked), None)
-    main = main or next((one for one in every if one.name in pairing.asked), None)
+    asked = [one for one in every if one.name in pairing.asked]
+    other_ways = {
+        one.name: changes(baseline.campaign, session.campaign, own_edits=one.own_edits)
+        for one in asked
+    }
+    main = main_of([one for one in asked if not other_ways[one.name]] or asked)
     first = pairing.of("" if main is None else main.name)
     drift = clean_drift(pairing.clean, pairing.silenced)
     figures = {
@@ -58,37 +63,55 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
         findings.append(judge_drift(drift, limit, chance, pairing.turns - len(pairing.clean)))
     if (rise := gates.whole.max_expected_rise) is not None:
         findings.append(judge_expected_rise(rise, figures["expected_failures"], pairing))
-    others = changes(baseline.campaign, session.campaign)
-    search = str(session.campaign["search"])
-    if not others and (reason := _not_comparable(first, search)):
+    whole = changes(baseline.campaign, session.campaign)
+    others = whole if main is None else other_ways[main.name]
+    if not others and (reason := _not_comparable(first, _search_of(main, session))):
         others = [reason]
-    weaknesses = figures["weaknesses"] = compare_weaknesses(baseline, session, pairing, others)
+    why = list(dict.fromkeys(chain(others, *other_ways.values())))
+    weaknesses = figures["weaknesses"] = compare_weaknesses(baseline, session, pairing, why)
     if (most_new := gates.whole.max_new_weaknesses) is not None:
         findings.append(judge_new_weaknesses(most_new, weaknesses))
     if others:
         return Judgement((), tuple(findings), tuple(others), figures)
-    judged = _judge_relations(pairing, every, gates, session.seed, search)
-    findings += [*judged.values(), *_judge_parts(first, gates, session.seed)]
-    paired = Paired.of(first.by_dialogue().values())
-    figures["difference"] = paired.difference
-    whole = None if main is None else judged.get(main.name)
-    bounds = (
-        interval(paired, stream(session.seed, "gate", "whole"), LEVEL)
-        if whole is None
-        else whole.interval
-    )
-    figures["interval"] = None if bounds is None else list(bounds)
-    if len(paired.variants) > 1:
-        figures["p_value"] = permutation_test(paired, stream(session.seed, "gate", "permutations"))
+    judged = _judge_relations(pairing, every, gates, session, other_ways)
+    of_parts = main_of(asked)
+    findings += [*judged.values()]
+    if of_parts is main:
+        findings += _judge_parts(first, gates, session.seed)
+    elif of_parts is not None:
+        findings += _undecided_parts(of_parts, gates, other_ways[of_parts.name])
+    figures |= _statistics(first, None if main is None else judged.get(main.name), session.seed)
     return Judgement(findings=tuple(findings), comparison=figures)
 
 
+def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> dict[str, Any]:
+    """Return by how much the failure rate differs, as far as ``finding`` does not say it."""
+    paired = Paired.of(pairing.by_dialogue().values())
+    bounds = (
+        interval(paired, stream(seed, "gate", "whole"), LEVEL)
+        if finding is None
+        else finding.interval
+    )
+    found: dict[str, Any] = {
+        "difference": paired.difference,
+        "interval": None if bounds is None else list(bounds),
+    }
+    if len(paired.variants) > 1:
+        found["p_value"] = permutation_test(paired, stream(seed, "gate", "permutations"))
+    return found
+
+
 def _judge_relations(
-    pairing: Pairing, every: Sequence[Tested], gates: Gates, seed: int, search: str
+    pairing: Pairing,
+    every: Sequence[Tested],
+    gates: Gates,
+    session: Session,
+    other_ways: Mapping[str, Sequence[str]],
 ) -> dict[str, LimitFinding]:
     """Judge each relation that has a limit, those that share the 5 % of the session's.
 
-    One that the baseline does not have is judged where a limit names it, and is undecided then.
+    One that the baseline does not have is judged where a limit names it, and is undecided then. So
+    is one whose variants are made in ``other_ways`` now.
     """
     given = gates.whole.max_regression
     whole = DEFAULT_MAX_REGRESSION if given is None else given
@@ -104,20 +127,37 @@ def _judge_relations(
     found = {}
     for one, part, margin in limits:
         mine = pairing.of(one.name)
-        found[one.name] = _judge(mine, part, margin, level, seed)
-        if part is not None and (reason := _not_comparable(mine, search)):
+        found[one.name] = _judge(mine, part, margin, level, session.seed)
+        reason = "; ".join(other_ways.get(one.name, ()))
+        reason = reason or _not_comparable(mine, _search_of(one, session))
+        if part is not None and reason:
             reason = f"{part} is not compared: {reason}"
             found[one.name] = LimitFinding(part, "max-regression", margin, "inconclusive", reason)
     return found
 
 
-def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFinding]:
-    """Judge domains, slots and transformations, which share 5 %."""
-    margins = {
+def _margins(gates: Gates) -> dict[Part, float]:
+    """Return by how much domains, slots and transformations may get worse."""
+    return {
         part: limits.max_regression
         for part, limits in gates.parts.items()
         if limits.max_regression is not None and part.kind != "relation"
     }
+
+
+def _undecided_parts(
+    relation: Tested, gates: Gates, other_ways: Sequence[str]
+) -> Iterator[LimitFinding]:
+    """Say that the relation that limits of parts are of is not compared."""
+    why = "; ".join(other_ways)
+    for part, margin in _margins(gates).items():
+        reason = f"{part} is not compared, as the relation {relation.name} is not: {why}"
+        yield LimitFinding(part, "max-regression", margin, "inconclusive", reason)
+
+
+def _judge_parts(pairing: Pairing, gates: Gates, seed: int) -> Iterator[LimitFinding]:
+    """Judge domains, slots and transformations, which share 5 %."""
+    margins = _margins(gates)
     level = 1 - (1 - LEVEL) / max(1, len(margins))
     return (_judge(pairing, part, most, level, seed) for part, most in margins.items())
 
@@ -142,6 +182,12 @@ def _relations(pairing: Pairing, every: Sequence[Tested]) -> dict[str, Any]:
     return found
 
 
+def _search_of(relation: Tested | None, session: Session) -> str:
+    """Return who makes the variants; ``""`` = the relation itself."""
+    own = relation is not None and relation.own_edits
+    return "" if own else str(session.campaign["search"])
+
+
 def _not_comparable(pairing: Pairing, search: str) -> str:
     """Say why the variants of two builds are not the same, or return ``""``."""
     if not pairing.turns:
@@ -156,12 +202,14 @@ def _not_comparable(pairing: Pairing, search: str) -> str:
         return "no variant was answered in both builds"
     if share >= LEAST_SHARE:
         return ""
-    hint = (
-        ""
-        if search == "random"
-        else f"; what the search {search} makes may depend on predictions: compare with "
-        "--dst-search=random"
-    )
+    hint = ""
+    if not search:
+        hint = "; which rewrites there are depends on the clean answers"
+    elif search != "random":
+        hint = (
+            f"; what the search {search} makes may depend on predictions: compare with "
+            "--dst-search=random"
+        )
     return (
         f"only {percent(share, 0)} of the variants are the same and were answered in both builds, "
         f"fewer than {percent(LEAST_SHARE, 0)}{hint}"

@@ -32,6 +32,8 @@ class Tested:
     part: Part | None
     #: Its own limits, where it has any.
     own: Limits
+    #: Whether it makes the edits itself, and no search.
+    own_edits: bool = False
     known: Summary | None = None
 
     @cached_property
@@ -60,6 +62,7 @@ def tested(session: Session, gates: Gates) -> list[Tested]:
             turns[0].side == "should-change",
             Part("relation", name) if several else None,
             gates.parts.get(Part("relation", name), _NONE),
+            name in session.own_edits,
             None if several else session.summary,
         )
         for name, turns in kept.items()

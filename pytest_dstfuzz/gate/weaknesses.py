@@ -48,14 +48,17 @@ def compare_weaknesses(
     now = [KnownWeakness.of(each) for each in find_weaknesses(results)]
     before, after = {each.id: each for each in known}, {each.id: each for each in now}
     otherwise = {baseline.shrunk, are_shrunk(results)} == {True, False}
-    proven: frozenset[str] = frozenset()
     # What counts as a violation, and what one is read from, is the same in both builds.
-    if not otherwise and not other_estimates(baseline.campaign, session.campaign):
-        proven = frozenset(
-            weakness
-            for pair in pairing.pairs
-            for weakness in (pair.before.weakness, pair.after.weakness)
+    proven = frozenset(
+        weakness
+        for name, asked in pairing.asked.items()
+        if not otherwise
+        if not other_estimates(
+            baseline.campaign, session.campaign, own_edits=name in session.own_edits
         )
+        for pair in asked.pairs
+        for weakness in (pair.before.weakness, pair.after.weakness)
+    )
     figures["new"] = _only(now, before, proven)
     figures["fixed"] = _only(known, after, proven)
     figures["common"] = [

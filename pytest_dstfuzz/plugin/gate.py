@@ -31,7 +31,7 @@ from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.printable import listed
-from pytest_dstfuzz.relations.registry import RELATIONS
+from pytest_dstfuzz.relations.registry import ALL, RELATIONS
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
@@ -99,7 +99,7 @@ class SessionGate:
         # Where slots are only what labels happen to use, others may turn up in the run.
         if data.ontology is not None and data.ontology.complete:
             check_names(self.gates, data.ontology.slots)
-        check_relations(self.gates, RELATIONS.names)
+        check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
         labels = any(turn.state is not None for each in data.dialogues for turn in each.turns)
         if self.gates.whole.min_accuracy is not None and not labels:
             raise UserError(
@@ -163,6 +163,9 @@ class SessionGate:
             ended=info.ended,
             hidden=settings.output.redact,
             relations=tuple(name.strip() for name in settings.variant.relation.split(",")),
+            own_edits=frozenset(
+                name for name, facts in record.relations.items() if facts.edits == "own"
+            ),
         )
         judgement = judge(session, self.gates, self._baseline)
         compared = settings.gate.baseline is not None

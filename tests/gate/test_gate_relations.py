@@ -52,9 +52,15 @@ def run(**relations: str) -> dict[str, list[TurnResult]]:
     return found
 
 
-def judged(groups: Groups, gates: Gates | None = None, old: Groups | None = None) -> Judgement:
+def judged(
+    groups: Groups,
+    gates: Gates | None = None,
+    old: Groups | None = None,
+    campaign: Mapping[str, object] = CAMPAIGN,
+) -> Judgement:
     results = [one for turns in groups.values() for one in turns]
-    session = Session(groups, summarise(results), CAMPAIGN, Contents(groups), seed=0)
+    own = frozenset({"value-swap", "duplicate"})
+    session = Session(groups, summarise(results), campaign, Contents(groups), seed=0, own_edits=own)
     return judge(session, gates or Gates(), None if old is None else saved(old))
 
 
@@ -137,6 +143,41 @@ def test_a_relation_of_one_side_is_told_and_not_compared() -> None:
     # A limit of it cannot be judged.
     named = judged(both, Gates(parts={SWAP: Limits(max_regression=0.1)}), plain)
     assert named.verdict == "inconclusive"
+
+
+OTHER_SEARCH = {**CAMPAIGN, "search": "greedy", "attack": "cumulative", "only": ["emoji"]}
+
+
+def test_own_edits_are_compared_whatever_the_search() -> None:
+    old, new = run(duplicate="hhhhh", swap="hhhhh"), run(duplicate="hhhhv", swap="hhhhv")
+    gates = Gates(Limits(max_new_weaknesses=0), {SWAP: Limits(max_regression=0.05)})
+    judgement = judged(new, gates, old, OTHER_SEARCH)
+    assert judgement.not_compared == ()
+    assert [(one.gate, str(one.part), one.verdict) for one in judgement.findings[1:]] == [
+        ("max-new-weaknesses", "None", "regression"),
+        ("max-regression", "relation duplicate", "regression"),
+        ("max-regression", "relation value-swap", "regression"),
+    ]
+    assert judgement.comparison is not None
+    assert [each["looked_for"] for each in judgement.comparison["weaknesses"]["new"]] == [True] * 2
+    # What decides their rewrites, too, must be the same.
+    other = judged(new, gates, old, {**OTHER_SEARCH, "seed": 1})
+    assert other.not_compared == ("seed: 0 in the baseline, 1 now",)
+
+
+def test_edits_of_another_search_are_not_compared_beside_own_ones() -> None:
+    old, new = run(plain="hhhhh", duplicate="hhhhh"), run(plain="hhhhv", duplicate="hhhhh")
+    area = Part("slot", "hotel-area")
+    judgement = judged(new, Gates(parts={area: Limits(max_regression=0.1)}), old, OTHER_SEARCH)
+    assert judgement.verdict == "inconclusive"
+    found = {str(one.part): one for one in judgement.findings if one.gate == "max-regression"}
+    assert {part: one.verdict for part, one in found.items()} == {
+        "relation metamorphic": "inconclusive",
+        "relation duplicate": "pass",
+        "slot hotel-area": "inconclusive",
+    }
+    assert "search: random in the baseline, greedy now" in found["relation metamorphic"].reason
+    assert "as the relation metamorphic is not" in found["slot hotel-area"].reason
 
 
 def test_without_a_relation_in_common_the_clean_answers_are_compared() -> None:

@@ -524,6 +524,7 @@ def test_options_go_before_the_table(known: pytest.Pytester) -> None:
         ("max-failure = 1", "*unknown key of *'max-failure'. Did you mean 'max-failure-rate'*"),
         ("slot.hotel-aera = {}", "*unknown slot in *'hotel-aera'. Did you mean 'hotel-area'*"),
         ("domain.hotl = {}", "*unknown domain in *'hotl'. Did you mean 'hotel'*"),
+        ("relation.all = {}", "*unknown relation in *'all'*value-swap*"),
     ],
 )
 def test_a_wrong_table_is_one_message(bot: pytest.Pytester, text: str, message: str) -> None:
