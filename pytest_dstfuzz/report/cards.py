@@ -9,8 +9,13 @@ from typing import Any
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.report.weaknesses import RANKED, accepted_text, often_text
-from pytest_dstfuzz.weaknesses.groups import member_id, ranking
+from pytest_dstfuzz.report.weaknesses import (
+    RankedList,
+    accepted_text,
+    often_text,
+    ranked_lists,
+)
+from pytest_dstfuzz.weaknesses.groups import Figures, member_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +56,12 @@ class Card:
 class Cards:
     """The weaknesses of a report, worst first; none in reports of before there were any."""
 
-    #: What they are ranked by, in words.
-    ranked: str
-    cards: tuple[Card, ...]
+    lists: tuple[RankedList[Card], ...]
+
+    @property
+    def cards(self) -> tuple[Card, ...]:
+        """All of them."""
+        return tuple(card for one in self.lists for card in one.weaknesses)
 
     @classmethod
     def of(cls, report: Mapping[str, Any], turns: Sequence[TurnResult]) -> Cards:
@@ -65,16 +73,22 @@ class Cards:
         }
         try:
             entries = list(report.get("weaknesses", ()))
-            figures = [(entry["expected_failures"], entry["failing_mass"]) for entry in entries]
             return cls(
-                RANKED[ranking(figures)],
-                tuple(_card(entry, *found[entry["example"]["id"]]) for entry in entries),
+                tuple(
+                    one._replace(weaknesses=tuple(_card(each, found) for each in one.weaknesses))
+                    for one in ranked_lists(entries, _figures)
+                )
             )
         except (KeyError, TypeError) as error:
             raise DataError(f"this is no whole report: its 'weaknesses' lack {error}") from None
 
 
-def _card(entry: Mapping[str, Any], turn: TurnResult, variant: VariantResult) -> Card:
+def _figures(entry: Mapping[str, Any]) -> Figures:
+    return entry["expected_failures"], entry["failing_mass"]
+
+
+def _card(entry: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, VariantResult]]) -> Card:
+    turn, variant = found[entry["example"]["id"]]
     description = str(entry["description"])
     return Card(
         id=str(entry["id"]),

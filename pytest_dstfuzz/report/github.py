@@ -240,21 +240,22 @@ def _relations(view: View) -> Iterator[str]:
 
 
 def _weaknesses(view: View) -> Iterator[str]:
-    found = view.weaknesses
-    if not found.cards:
-        return
-    yield "### Weaknesses"
-    yield ""
-    more = f"; the first {MOST} of {len(found.cards)}" if len(found.cards) > MOST else ""
-    yield f"Violations with one cause, {escape(f'ranked {found.ranked}{more}')}."
-    yield ""
-    yield "| weakness | how often | here | plainest example | changed |"
-    yield "| --- | --- | --- | --- | --- |"
-    for card in found.cards[:MOST]:
-        named = f"{card.title} ({'; '.join(filter(None, [card.id, card.accepted]))})"
-        texts = [escape(shorten(text, _LONGEST)) for text in (named, card.often, card.counts)]
-        yield f"| {' | '.join([*texts, *_shown(card.turn, card.variant)])} |"
-    yield ""
+    for one in view.weaknesses.lists:
+        if not one.kind:
+            yield "### Weaknesses"
+            yield ""
+        many = len(one.weaknesses)
+        more = f"; the first {MOST} of {many}" if many > MOST else ""
+        what = one.kind or "with one cause"
+        yield f"Violations {what}, {escape(f'ranked {one.how}{more}')}."
+        yield ""
+        yield "| weakness | how often | here | plainest example | changed |"
+        yield "| --- | --- | --- | --- | --- |"
+        for card in one.weaknesses[:MOST]:
+            named = f"{card.title} ({'; '.join(filter(None, [card.id, card.accepted]))})"
+            texts = [escape(shorten(text, _LONGEST)) for text in (named, card.often, card.counts)]
+            yield f"| {' | '.join([*texts, *_shown(card.turn, card.variant)])} |"
+        yield ""
 
 
 def _violations(view: View) -> Iterator[str]:

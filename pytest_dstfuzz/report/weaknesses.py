@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import counted
@@ -13,20 +13,43 @@ from pytest_dstfuzz.report.edits import mark_edits, needed_context
 from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.page import Style, TerminalPage
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.weaknesses.groups import Member, Ranking, Weakness, ranked_by
+from pytest_dstfuzz.weaknesses.groups import Figures, Member, Ranking, Weakness, figures_of, ranked
 
 #: Weaknesses that are shown where nobody asks for more.
 MOST: Final = 10
 #: Unchanged characters shown on each side of an edit.
 _MARGIN: Final = 40
+_T = TypeVar("_T")
+#: What parts those that have no such figure from the others.
+_UNKNOWN: Final = "under edits of which nobody knows how often people make them"
 #: Ranking -> what weaknesses are ranked by, in words.
-RANKED: Final[dict[Ranking, str]] = {
+_RANKED: Final[dict[Ranking, str]] = {
     "expected failures": "by the failures that they cause in 1,000 user turns",
     "failing mass": (
         "by how many of 1,000 user turns are said or typed as one of the violations found"
     ),
     "turns": "by the turns that they break",
 }
+
+
+class RankedList(NamedTuple, Generic[_T]):
+    """Weaknesses that are ranked by one figure, worst first."""
+
+    #: What parts them from those of the list before, in words; ``""`` of the first list.
+    kind: str
+    #: What they are ranked by, in words.
+    how: str
+    weaknesses: tuple[_T, ...]
+
+
+def ranked_lists(
+    weaknesses: Sequence[_T], figures: Callable[[_T], Figures]
+) -> tuple[RankedList[_T], ...]:
+    """Return the lists that weaknesses are shown in, see `ranked`."""
+    return tuple(
+        RankedList(_UNKNOWN if number else "", _RANKED[how], those)
+        for number, (how, those) in enumerate(ranked(weaknesses, figures))
+    )
 
 
 def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
@@ -57,13 +80,18 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
 
 
 def show_weaknesses(page: TerminalPage, weaknesses: Sequence[Weakness], *, verbose: bool) -> None:
-    """Add the weaknesses, worst first: the first ten, or all."""
-    if not weaknesses:
-        return
-    shown = weaknesses if verbose else weaknesses[:MOST]
-    more = "" if len(shown) == len(weaknesses) else f"; the first {len(shown)}, -v shows all"
-    how = RANKED[ranked_by(weaknesses)]
-    page.line(f"{weaknesses_text(weaknesses)}, {how}{more}", "heading")
+    """Add the weaknesses, worst first: the first ten of each list, or all."""
+    for listed in ranked_lists(weaknesses, figures_of):
+        _show_list(page, listed, verbose=verbose)
+
+
+def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: bool) -> None:
+    shown = listed.weaknesses if verbose else listed.weaknesses[:MOST]
+    left = len(listed.weaknesses) - len(shown)
+    more = f"; the first {len(shown)}, -v shows all" if left else ""
+    kind = f" {listed.kind}" if listed.kind else ""
+    text = f"{weaknesses_text(listed.weaknesses)}{kind}, {listed.how}{more}"
+    page.line(text, "heading")
     for number, one in enumerate(shown, 1):
         style: Style = "dim" if one.accepted else "bad"
         page.field(f"{number:>4}. ", f"{one.description} ({_facts(one)})", style)

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeVar
 
 from pytest_dstfuzz.campaign.expected import (
     TURNS,
@@ -23,6 +23,9 @@ from pytest_dstfuzz.weaknesses.triage import description, to_try
 #: What weaknesses are ranked by: failures expected of 1,000 user turns, or of a search without a
 #: density how many of them are typed as what was found, or without a noise model turns broken.
 Ranking = Literal["expected failures", "failing mass", "turns"]
+#: Expected failures of a weakness and how many of 1,000 user turns are typed as it; either or none.
+Figures = tuple[float | None, float | None]
+_T = TypeVar("_T")
 #: Words and slots that are named.
 _MOST: Final = 5
 
@@ -107,7 +110,10 @@ def member_id(turn: TurnResult, variant: VariantResult) -> str:
 
 
 def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
-    """Return what a run found, worst first; the order of the results does not matter."""
+    """Return what a run found, worst first; the order of the results does not matter.
+
+    Those of which the run does not know how often people meet them come last, see `ranked`.
+    """
     turns = list(results)
     groups: dict[Key, list[Member]] = {}
     for turn in turns:
@@ -119,17 +125,26 @@ def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
     return tuple(sorted(found, key=_rank))
 
 
-def ranked_by(weaknesses: Sequence[Weakness]) -> Ranking:
-    """Return what `find_weaknesses` ranked by."""
-    return ranking((one.expected, one.mass) for one in weaknesses)
+def figures_of(weakness: Weakness) -> Figures:
+    """Return what a weakness is ranked by, as far as the run knows it."""
+    return weakness.expected, weakness.mass
 
 
-def ranking(figures: Iterable[tuple[float | None, float | None]]) -> Ranking:
-    """Return what weaknesses are ranked by; each is given by its ``expected`` and ``mass``."""
-    known = list(figures)
-    if any(expected is not None for expected, _ in known):
-        return "expected failures"
-    return "failing mass" if any(mass is not None for _, mass in known) else "turns"
+def ranked(
+    found: Sequence[_T], figures: Callable[[_T], Figures]
+) -> tuple[tuple[Ranking, tuple[_T, ...]], ...]:
+    """Return the lists of weaknesses, as `find_weaknesses` orders them, and what ranks each.
+
+    There are two where relations make edits of which nobody knows how often people make them,
+    beside those of a noise model: no figure says which of these and which of those is worse.
+    """
+    known = tuple(one for one in found if figures(one) != (None, None))
+    rest = tuple(one for one in found if figures(one) == (None, None))
+    how: Ranking = "failing mass"
+    if any(figures(one)[0] is not None for one in known):
+        how = "expected failures"
+    lists: list[tuple[Ranking, tuple[_T, ...]]] = [(how, known), ("turns", rest)]
+    return tuple(one for one in lists if one[1])
 
 
 def _scale(turns: Sequence[TurnResult]) -> Callable[[Key, tuple[Member, ...]], Weakness]:
@@ -152,8 +167,9 @@ def _scale(turns: Sequence[TurnResult]) -> Callable[[Key, tuple[Member, ...]], W
     return weigh
 
 
-def _rank(weakness: Weakness) -> tuple[float, int, str]:
-    return (-(weakness.expected or weakness.mass or 0.0), -weakness.turns, weakness.id)
+def _rank(weakness: Weakness) -> tuple[bool, float, int, str]:
+    figure = weakness.mass if weakness.expected is None else weakness.expected
+    return (figure is None, -(figure or 0.0), -weakness.turns, weakness.id)
 
 
 def _place(member: Member) -> tuple[str, int, int, str]:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.explain import explain
+from pytest_dstfuzz.report.github import markdown_text
+from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.schema import problems
@@ -147,6 +149,29 @@ def test_the_json_has_each_relation(mixed: list[TurnResult]) -> None:
         again["travel-test-d5-t0value-swap"].variants[0].expected == mixed[7].variants[0].expected
     )
     assert again["travel-test-d1-t0duplicate"].variants[0].moves == mixed[1].variants[0].moves
+
+
+def test_weaknesses_that_nobody_knows_the_frequency_of_have_a_list_of_their_own(
+    mixed: list[TurnResult],
+) -> None:
+    noise = TurnNoise("typing", 0.02, 0.1, 0.0, sampled=False)
+    typed = [replace(one, noise=noise) if one.relation == "metamorphic" else one for one in mixed]
+    kinds = (
+        "1 weakness, by how many of 1,000 user turns are said or typed as one of the violations",
+        "3 weaknesses under edits of which nobody knows how often people make them, by the turns",
+    )
+    text = lines(typed, width=200)
+    heads = [line for line in text if line.startswith(kinds)]
+    assert [line.startswith(kind) for line, kind in zip(heads, kinds, strict=True)] == [True, True]
+    assert [line[:6] for line in text if line[:6].strip() in ("1.", "2.")] == [
+        *("   1. ", "   1. ", "   2. ")
+    ]
+    report = build_report(typed, summarise(typed), SETTINGS, INFO)
+    for page in (html_text(report), markdown_text(report)):
+        assert "ranked by how many of 1,000 user turns are said or typed" in page
+        assert "under edits of which nobody knows how often people make them, ranked by" in page
+    # Without such figures there is one order for all.
+    assert lines(mixed)[0].startswith("4 weaknesses, by the turns that they break")
 
 
 def test_a_rewrite_that_is_not_followed(mixed: list[TurnResult]) -> None:

@@ -12,7 +12,7 @@ from pytest_dstfuzz.campaign.results import ChangedSlot, TurnNoise, TurnResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected, Move
 from pytest_dstfuzz.weaknesses.failures import FAILURES
-from pytest_dstfuzz.weaknesses.groups import find_weaknesses, ranked_by
+from pytest_dstfuzz.weaknesses.groups import figures_of, find_weaknesses, ranked
 from pytest_dstfuzz.weaknesses.keys import Key, key_of_id, read
 from pytest_dstfuzz.weaknesses.triage import description, to_try
 
@@ -136,11 +136,13 @@ def test_nobody_knows_how_often_people_ask_for_something_else() -> None:
         replace(turn(TEXT, CLEAN, replace(lost, weight=0.02), dialogue=f"d{number}"), noise=noise)
         for number in range(40)
     ]
-    found = {one.key.mechanism: one for one in find_weaknesses([*slips, broken(CLEAN)])}
-    assert found["stated-lost"].expected is not None
-    stuck = found["new-value-ignored"]
+    slip, stuck = find_weaknesses([*slips, broken(CLEAN)])
+    assert slip.expected is not None
     assert (stuck.expected, stuck.mass) == (None, None)
-    assert ranked_by(list(found.values())) == "expected failures"
+    assert ranked((slip, stuck), figures_of) == (
+        ("expected failures", (slip,)),
+        ("turns", (stuck,)),
+    )
 
 
 @pytest.mark.parametrize("name", FAILURES)

@@ -17,7 +17,7 @@ from pytest_dstfuzz.campaign.expected import expected_failures
 from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
-from pytest_dstfuzz.weaknesses.groups import find_weaknesses, ranked_by
+from pytest_dstfuzz.weaknesses.groups import figures_of, find_weaknesses, ranked
 from pytest_dstfuzz.weaknesses.keys import Key, read
 
 TEXT = "I need a taxi from the station, leaving after 12:15 please."
@@ -105,7 +105,7 @@ def test_without_a_noise_model_the_turns_broken_rank() -> None:
     found = find_weaknesses([twice, *once])
     assert [one.key.mechanism for one in found] == ["stated-lost", "cue-word"]
     assert [(one.turns, len(one.members)) for one in found] == [(2, 2), (1, 3)]
-    assert ranked_by(found) == "turns"
+    assert ranked(found, figures_of) == (("turns", found),)
     assert {one.expected for one in found} == {one.mass for one in found} == {None}
 
 
@@ -122,7 +122,7 @@ def test_with_a_noise_model_ranks_what_people_type() -> None:
     ]
     results = [replace(one, noise=NOISE) for one in (often, *others)]
     found = find_weaknesses(results)
-    assert ranked_by(found) == "failing mass"
+    assert ranked(found, figures_of) == (("failing mass", found),)
     assert [one.mass for one in found] == pytest.approx([11 / 3, 2 / 3])
     assert [one.key.mechanism for one in found] == ["cue-word", "stated-lost"]
 
@@ -144,7 +144,7 @@ def test_expected_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
     found = find_weaknesses(results)
     figure = expected_failures(results)
     assert figure is not None
-    assert ranked_by(found) == "expected failures"
+    assert ranked(found, figures_of) == (("expected failures", found),)
     assert math.fsum(one.expected or 0.0 for one in found) == pytest.approx(figure.per_1000)
     assert [(one.key.id, one.mass) for one in found] == [
         (Key("cue-word").id, None),
@@ -184,4 +184,4 @@ def test_the_example_was_right_before_the_edit_where_labels_know() -> None:
 
 def test_nothing_found() -> None:
     assert find_weaknesses([]) == ()
-    assert ranked_by(()) == "turns"
+    assert ranked((), figures_of) == ()
