@@ -26,6 +26,7 @@ from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
 from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.sources.rows import with_frozen
 from pytest_dstfuzz.search.protocol import Search
 from pytest_dstfuzz.search.registry import as_search
 from pytest_dstfuzz.trackers.adapters import as_tracker
@@ -82,10 +83,11 @@ class Campaign:
         if isinstance(tracker, str):
             settings = settings.replace_options(model=tracker)
         self.settings = settings
-        self.data = with_slots(_dialogues(dialogues, settings), settings.data.slots)
+        given = with_slots(_dialogues(dialogues, settings), settings.data.slots)
+        self.data = with_frozen(given, settings.data.frozen)
         self._search = None if search is None else as_search(search, "Campaign(search=...)")
-        given = settings.variant.relation if relation is None else relation
-        self._relations = _relations(given, self.data)
+        named = settings.variant.relation if relation is None else relation
+        self._relations = _relations(named, self.data)
         self._lexicon = load_lexicon() if lexicon is None else lexicon
         # Refuses what the settings name and there is not.
         for one in self._relations:

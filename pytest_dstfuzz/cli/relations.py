@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.relations.relation import Relation
     from pytest_dstfuzz.report.page import TerminalPage
 
-_READ: Final = ("data", "split", "domains", "slots", "lock")
+_READ: Final = ("data", "split", "domains", "slots", "frozen", "lock")
 _EXAMPLES = """\
   dstfuzz relations                                      all of them
   dstfuzz relations drop                                 what one edits, expects and needs
@@ -46,9 +46,11 @@ def _show(given: Namespace) -> None:
         from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
         from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
         from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
+        from pytest_dstfuzz.relations.sources.rows import with_frozen  # noqa: PLC0415
 
         how = settings.data
         data = with_slots(load_dialogues(how.data, how.split), how.slots)
+        data = with_frozen(data, how.frozen)
         data = sample_set(data, None, settings.variant.seed, how.domains)
     if given.name is None:
         relations = tuple(relation_by_name(name) for name in RELATIONS.names if name != ALL)

@@ -86,6 +86,12 @@ _DATA = (
         "the slots of the bot, where data and ontology do not say them all: no others are asked "
         "for and compared (default: those of an ontology, else of the labels and of the answers)",
     ),
+    _read(
+        "frozen",
+        _PATH,
+        "file of turns in other words that a person has read, for --dst-relation=frozen: dstfuzz "
+        "freeze writes one",
+    ),
 )
 _VARIANT = (
     Option(

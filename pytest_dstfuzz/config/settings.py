@@ -63,6 +63,8 @@ class DataSettings:
     domains: tuple[str, ...] = ()
     #: The slots that are asked for and compared; empty = those of the data.
     slots: tuple[str, ...] = ()
+    #: File of turns in other words, for the relation ``frozen``.
+    frozen: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -201,6 +201,9 @@ class DialogueSet:
     #: Words by which people ask for what a yes/no slot stands for, besides its name:
     #: ``{"hotel-internet": ("wifi",)}``.
     flag_words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: Other words for utterances, of which a person says that the meaning stays, by `turn_keys`;
+    #: ``None`` = no file of them was given.
+    frozen: Mapping[str, tuple[str, ...]] | None = None
 
     @property
     def labelled(self) -> bool:

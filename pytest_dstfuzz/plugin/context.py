@@ -25,6 +25,7 @@ from pytest_dstfuzz.relations.applicable import why_hopeless
 from pytest_dstfuzz.relations.registry import ALL, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.scene import Scenes
+from pytest_dstfuzz.relations.sources.rows import with_frozen
 from pytest_dstfuzz.trackers.preflight import PREFLIGHT_CONTEXTS
 
 
@@ -52,7 +53,8 @@ class RunContext:
     def data(self) -> DialogueSet:
         """The dialogues of the session."""
         settings = self.settings.data
-        return with_slots(load_dialogues(settings.data, settings.split), settings.slots)
+        found = with_slots(load_dialogues(settings.data, settings.split), settings.slots)
+        return with_frozen(found, settings.frozen)
 
     @cached_property
     def lexicon(self) -> Lexicon:

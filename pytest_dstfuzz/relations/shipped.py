@@ -27,6 +27,7 @@ MODULES: Final = (
     "paraphrase.disfluency",
     "paraphrase.plug_in",
     "paraphrase.masked",
+    "sources.frozen",
     "rounds.duplicate",
     "rounds.shuffle",
     "rounds.drop",

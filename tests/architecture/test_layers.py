@@ -116,7 +116,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "hypothesis": ("strategies",),
     "matplotlib": (),
     "msgspec": (
-        *("json_data", "dialogue/readers", "dialogue/ontology"),
+        *("json_data", "dialogue/readers", "dialogue/ontology", "relations/sources/rows"),
         "trackers/web/contract",
     ),
 }

@@ -23,6 +23,7 @@ VALUES = {
     "turns": "3",
     "domains": "hotel",
     "slots": "hotel-area",
+    "frozen": "f.jsonl",
     "variants": "2",
     "variant": "1",
     "transformations": "2",

@@ -13,6 +13,7 @@ PAGES = Path(__file__).parents[2] / "docs" / "relations"
 NAMES = [
     *("drop", "duplicate", "restart", "shuffle"),
     *("disfluency", "masked-replacement", "plug-in", "speech"),
+    "frozen",
     *("grammar-errors", "neighbour-swap", "phrase-table", "stop-word-dropout"),
 ]
 HEADINGS = ["Edits", "Expects", "Does not apply", "Example", "Words"]
@@ -32,6 +33,10 @@ def test_a_page_says_what_a_relation_does(name: str) -> None:
 
 def test_each_module_of_these_rooms_is_listed() -> None:
     room = Path(__file__).parents[2] / "pytest_dstfuzz" / "relations"
-    ours = [p for part in ("rounds", "paraphrase") for p in sorted((room / part).glob("*.py"))]
+    ours = [
+        p
+        for part in ("rounds", "paraphrase", "sources")
+        for p in sorted((room / part).glob("*.py"))
+    ]
     written = [p for p in ours if "@register_relation" in p.read_text(encoding="utf-8")]
     assert {f"{path.parent.name}.{path.stem}" for path in written} <= set(MODULES)

@@ -89,18 +89,23 @@ class SpokenRound:
         return not domain or self.said.says(domain)
 
     def points(self, lexicon: Lexicon) -> bool:
-        """Say whether the user points to what was said before.
+        """Say whether the user points to what was said before, see `points_back`."""
+        return points_back(self.user, lexicon)
 
-        `there` in `is there` does not, nor does `that` in `one that has parking`.
-        """
-        words = [word.replace("’", "'").partition("'")[0] for word in word_list(self.user)]
-        for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
-            idle = (word == "there" and before in _ASKED_BY) or (
-                word == "that" and after in _RELATIVE and before not in {"", "and", "if"}
-            )
-            if word in lexicon.references and not idle:
-                return True
-        return False
+
+def points_back(user: str, lexicon: Lexicon) -> bool:
+    """Say whether what a user says points to what was said before.
+
+    `there` in `is there` does not, nor does `that` in `one that has parking`.
+    """
+    words = [word.replace("’", "'").partition("'")[0] for word in word_list(user)]
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
+        idle = (word == "there" and before in _ASKED_BY) or (
+            word == "that" and after in _RELATIVE and before not in {"", "and", "if"}
+        )
+        if word in lexicon.references and not idle:
+            return True
+    return False
 
 
 def _says(said: Mentions, change: SlotChange) -> bool:

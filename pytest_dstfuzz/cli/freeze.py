@@ -1,0 +1,88 @@
+"""``dstfuzz freeze``: turns in other words, written to a file that a person reads and commits."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pytest_dstfuzz.cli.command import Command, given_settings
+from pytest_dstfuzz.config import parsers
+from pytest_dstfuzz.config.command_line import Parser
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.relations.sources.freeze import CandidateSource
+
+_READ: Final = ("data", "split", "domains", "slots", "turns", "lock", "seed")
+_EXAMPLES = """\
+  dstfuzz freeze --data mine.jsonl --source phrase-table --output frozen.jsonl
+  (read the file: "verdict": "keeps" or "changes", and your name as "reviewer")
+  pytest --dst-model=trade --dst-data=mine.jsonl --dst-relation=frozen --dst-frozen=frozen.jsonl
+A file that is there gets more candidates; what it holds already stays as it is, verdicts too."""
+
+
+def _options(parser: Parser) -> None:
+    parser.shared(*_READ)
+    parser.option(
+        "--source",
+        required=True,
+        metavar="SOURCE",
+        help="who says the turns otherwise: a relation such as phrase-table or masked-replacement",
+    )
+    each = parsers.count(1, 100)
+    parser.value(
+        "--each", each.parse, each.metavar, default=3, help="candidates for a turn (default: 3)"
+    )
+    parser.option(
+        "--output", type=Path, required=True, metavar="FILE", help="JSON Lines, made or added to"
+    )
+
+
+def _freeze(given: Namespace) -> None:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.sampling import sample_turns  # noqa: PLC0415
+    from pytest_dstfuzz.relations.sources.freeze import candidate_rows  # noqa: PLC0415
+    from pytest_dstfuzz.relations.sources.rows import FrozenFile, read_frozen  # noqa: PLC0415
+
+    settings = given_settings(given, _READ)
+    how, seed = settings.data, settings.variant.seed
+    there = read_frozen(given.output) if given.output.exists() else FrozenFile()
+    source = _source(given)
+    data = with_slots(load_dialogues(how.data, how.split), how.slots)
+    sampled = sample_turns(data, how.turns, seed, how.domains)
+    turns = [(dialogue, index) for dialogue, last in sampled for index in range(last + 1)]
+    rows = list(
+        candidate_rows(source, data, turns, each=given.each, seed=seed, locks=settings.variant.lock)
+    )
+    file = there.joined(source.name, source.licence, rows)
+    file.write(given.output)
+    new = file.rows[len(there.rows) :]
+    broken = Counter(row.lock for row in new if row.lock)
+    told = ", ".join(f"{count:,} x {lock}" for lock, count in sorted(broken.items()))
+    print(
+        f"{len(new):,} new candidates of {source.name} for {len({row.key for row in new}):,} of "
+        f"{len(turns):,} turns; {broken.total():,} break a lock{f' ({told})' if told else ''}"
+    )
+    unread = sum(not row.verdict and not row.lock for row in file.rows)
+    print(f"{given.output}: {len(file.rows):,} candidates, {unread:,} to be read by a person")
+
+
+def _source(given: Namespace) -> CandidateSource:
+    from pytest_dstfuzz.relations.sources.freeze import relation_source  # noqa: PLC0415 - as above
+
+    return relation_source(given.source)
+
+
+COMMANDS = (
+    Command(
+        name="freeze",
+        summary="write turns in other words to a file, for a person to read and to commit",
+        kept="the file is as it was",
+        examples=_EXAMPLES,
+        options=_options,
+        work=_freeze,
+    ),
+)
