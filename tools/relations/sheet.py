@@ -15,7 +15,7 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
@@ -30,7 +30,7 @@ from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import relation_by_name
-from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.relation import Relation, begin, proposed
 from pytest_dstfuzz.relations.rewrite import Admissible, BySearch, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene, Scenes
 from pytest_dstfuzz.seeding import stream
@@ -96,9 +96,9 @@ class Drawn:
 
 def rewrites(relation: Relation, scene: Scene) -> Iterator[Rewrite]:
     """Yield the rewrites of a scene; none where the relation does not apply."""
-    begun = relation.begin(scene)
-    if isinstance(begun, Iterable) and not isinstance(begun, BySearch | Inapplicable):
-        yield from begun
+    begun = begin(relation, scene)
+    if not isinstance(begun, BySearch | Inapplicable):
+        yield from proposed(begun)
 
 
 def draw(relation: Relation, data: DialogueSet, wanted: int, seed: int) -> list[Drawn]:

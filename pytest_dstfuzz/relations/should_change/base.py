@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, zip_longest
 from typing import ClassVar, Literal
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable, Rewrite, Side
+from pytest_dstfuzz.relations.rewrite import (
+    Begun,
+    Inapplicable,
+    Rewrite,
+    Shown,
+    Side,
+    TurnRelation,
+)
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, sites_of
 from pytest_dstfuzz.relations.values import ValueTable
 
-#: Rewrites of one slot, or why there are none.
-Made = Sequence[Rewrite] | str
+#: Rewrites of one slot, at least one, or why there are none.
+Made = Iterable[Rewrite] | str
 
 
 class ShouldChange(Relation):
@@ -29,18 +37,52 @@ class ShouldChange(Relation):
 def from_sites(
     relation: ShouldChange, scene: Scene, make: Callable[[Scene, ValueSite], Made]
 ) -> Begun:
-    """Return the rewrites that ``make`` writes for the sites of a turn.
-
-    Where there are none, the turn is counted with the reason of the slot that got furthest.
-    """
+    """Return the rewrites that ``make`` writes for the sites of a turn."""
     sites = sites_of(scene)
     if not sites.found:
         return Inapplicable(sites.reason)
-    made = [make(scene, site) for site in sites.found]
-    rewrites = [rewrite for one in made if not isinstance(one, str) for rewrite in one]
-    if rewrites:
-        return rewrites
-    return Inapplicable(max((r for r in made if isinstance(r, str)), key=relation.reasons.index))
+    return in_turn(relation, scene, [make(scene, site) for site in sites.found])
+
+
+def in_turn(relation: ShouldChange, scene: Scene, made: Sequence[Made]) -> Begun:
+    """Return the rewrites of several slots: the first of each, in a drawn order, then the second.
+
+    Where there are none, the turn is counted with the reason of the slot that got furthest.
+    """
+    found = [iter(one) for one in made if not isinstance(one, str)]
+    if not found:
+        return Inapplicable(
+            max((r for r in made if isinstance(r, str)), key=relation.reasons.index)
+        )
+    rows = zip_longest(*[found[place] for place in scene.rng.permutation(len(found))])
+    return Lazily(one for row in rows for one in row if one is not None)
+
+
+def some(rewrites: Iterator[Rewrite]) -> Iterator[Rewrite] | None:
+    """Return rewrites of which the first is written already; ``None`` where there is none."""
+    first = next(rewrites, None)
+    return None if first is None else chain((first,), rewrites)
+
+
+class Lazily(TurnRelation):
+    """Rewrites of a turn that are written when they are asked for, each utterance once.
+
+    A campaign that takes two of a turn does not pay for the others.
+    """
+
+    def __init__(self, rewrites: Iterator[Rewrite]) -> None:
+        self._rewrites = rewrites
+        self._made: list[Rewrite] = []
+
+    def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite | None:  # noqa: ARG002 - does not look
+        """Return rewrite ``number``."""
+        while len(self._made) <= number:
+            written = next(self._rewrites, None)
+            if written is None:
+                return None
+            if all(written.seen != one.seen for one in self._made):
+                self._made.append(written)
+        return None if draw else self._made[number]
 
 
 def needs_values(relation: str, data: DialogueSet) -> str:

@@ -9,7 +9,7 @@ from pytest_dstfuzz.relations.kinds import SlotKind, alike, domain_of
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites, needs_values
+from pytest_dstfuzz.relations.should_change.base import Made, ShouldChange, from_sites, needs_values
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite
 from pytest_dstfuzz.relations.should_change.value_swap import (
     SPELLED_OTHERWISE,
@@ -44,7 +44,7 @@ class ConfusingEntity(ShouldChange):
         return from_sites(self, scene, _confused)
 
 
-def _confused(scene: Scene, site: ValueSite) -> list[Rewrite] | str:
+def _confused(scene: Scene, site: ValueSite) -> Made:
     if any(word.lower == "same" for word in scene.parts.words):
         return SAME
     table = scene.once(ValueTable.of)

@@ -12,7 +12,7 @@ from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange
+from pytest_dstfuzz.relations.should_change.base import Lazily, ShouldChange
 from pytest_dstfuzz.relations.should_change.sites import BY_SYSTEM, MISLABELLED, spoken
 from pytest_dstfuzz.relations.values import ValueTable
 
@@ -52,7 +52,7 @@ class RandomInput(ShouldChange):
         if label is not None and any(label.get(slot) != new for slot, _, new in changes):
             return Inapplicable(MISLABELLED)
         deltas = [Delta(slot, new, Admissible((old,))) for slot, old, new in changes]
-        return [_drawn(scene, deltas) for _ in range(_DRAWS)]
+        return Lazily(_drawn(scene, deltas) for _ in range(_DRAWS))
 
 
 def _elsewhere(scene: Scene, values: Sequence[str]) -> str:

@@ -6,9 +6,9 @@ from typing import Final
 
 from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.relations.registry import register_relation
-from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Rewrite
+from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites
+from pytest_dstfuzz.relations.should_change.base import Made, ShouldChange, from_sites
 from pytest_dstfuzz.relations.should_change.phrases import phrase_of
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite
 from pytest_dstfuzz.relations.values import ValueTable, article_before
@@ -35,7 +35,7 @@ class Removal(ShouldChange):
         return from_sites(self, scene, _removed)
 
 
-def _removed(scene: Scene, site: ValueSite) -> list[Rewrite] | str:
+def _removed(scene: Scene, site: ValueSite) -> Made:
     phrase = phrase_of(scene, site)
     if phrase is None:
         return NEEDED

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites, needs_values
+from pytest_dstfuzz.relations.should_change.base import (
+    Made,
+    ShouldChange,
+    from_sites,
+    needs_values,
+    some,
+)
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite
 from pytest_dstfuzz.relations.should_change.value_swap import (
     NO_OTHER,
@@ -16,6 +24,7 @@ from pytest_dstfuzz.relations.should_change.value_swap import (
     admitted,
     swapped,
     unsaid,
+    why_none,
 )
 
 TOO_LONG: Final = "a value of several words is not corrected in passing"
@@ -41,20 +50,17 @@ class Repair(ShouldChange):
         return from_sites(self, scene, _repaired)
 
 
-def _repaired(scene: Scene, site: ValueSite) -> list[Rewrite] | str:
+def _repaired(scene: Scene, site: ValueSite) -> Made:
     if site.mention.first != site.mention.last and site.kind != "time":
         return TOO_LONG
-    rewrites: list[Rewrite] = []
-    reason = NO_OTHER
+    return some(islice(_repairs(scene, site), _VALUES)) or why_none(scene, site)
+
+
+def _repairs(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
     for value in unsaid(scene, site.slot, site.value):
         edits = swapped(scene, site, value, "repair")
-        if edits is None:
-            reason = SPELLED_OTHERWISE
-        elif " " not in edits[0].after or site.kind == "time":
+        if edits and (" " not in edits[0].after or site.kind == "time"):
             new = edits[0].after
             delta = Delta(site.slot, site.value, admitted(scene, site.slot, value, new))
             added = Replacement(site.mention.end, site.mention.end, f", no, {new}", "repair")
-            rewrites.append(scene.rewrite([added], [delta]))
-        if len(rewrites) == _VALUES:
-            break
-    return rewrites or reason
+            yield scene.rewrite([added], [delta])

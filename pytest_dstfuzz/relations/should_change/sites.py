@@ -81,24 +81,24 @@ def sites_of(scene: Scene) -> Sites:
     """Return the sites of a turn, sorted by slot."""
     found: list[ValueSite] = []
     furthest = 0
-    for slot in scene.now:
+    for slot in scene.given:
         site = _site(scene, slot)
         if isinstance(site, ValueSite):
             found.append(site)
         else:
             furthest = max(furthest, REASONS.index(site))
+    if not furthest and not found and any(_mentions(scene, slot) for slot in scene.now):
+        # The turn says a value, and gives none of those that it says.
+        furthest = REASONS.index(NOT_NEW)
     return Sites(tuple(found), "" if found else REASONS[furthest])
 
 
 def _site(scene: Scene, slot: str) -> ValueSite | str:
-    """Return the site of a slot, or why it has none."""
+    """Return the site of a slot that the turn gives, or why it has none."""
     value = scene.now[slot]
-    user = spoken(scene.turn.user)
-    mentions = () if value in _UNSAID else user.mentions(value)
+    mentions = _mentions(scene, slot)
     if not mentions:
         return NO_MENTION
-    if slot not in scene.given:
-        return NOT_NEW
     mention = mentions[0]
     kind = scene.once(ValueTable.of).kinds.get(slot, "name")
     surface = scene.turn.user[mention.start : mention.end]
@@ -107,6 +107,11 @@ def _site(scene: Scene, slot: str) -> ValueSite | str:
         if holds(scene, site):
             return reason
     return site
+
+
+def _mentions(scene: Scene, slot: str) -> tuple[ValueMention, ...]:
+    value = scene.now[slot]
+    return () if value in _UNSAID else spoken(scene.turn.user).mentions(value)
 
 
 def _is_part(scene: Scene, site: ValueSite) -> bool:

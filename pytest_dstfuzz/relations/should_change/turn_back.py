@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, DialogueSet, Exchange
@@ -11,7 +12,13 @@ from pytest_dstfuzz.relations.kinds import domain_of, name_words
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Expected, Inapplicable, Move, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange, needs_values
+from pytest_dstfuzz.relations.should_change.base import (
+    Made,
+    ShouldChange,
+    in_turn,
+    needs_values,
+    some,
+)
 from pytest_dstfuzz.relations.should_change.sites import MISLABELLED
 from pytest_dstfuzz.relations.should_change.value_swap import NO_OTHER, admitted, unsaid
 from pytest_dstfuzz.relations.values import ValueTable
@@ -41,35 +48,26 @@ class TurnBack(ShouldChange):
 
     def begin(self, scene: Scene) -> Begun:
         """Return the rewrites of each slot that the turn gives, in both forms."""
-        furthest = -1
-        rewrites: list[Rewrite] = []
-        for slot in scene.given:
-            made = self._turned(scene, slot)
-            if isinstance(made, str):
-                furthest = max(furthest, self.reasons.index(made))
-            else:
-                rewrites += made
-        return rewrites or Inapplicable(self.reasons[max(furthest, 0)])
+        if not scene.given:
+            return Inapplicable(GIVES_NOTHING)
+        return in_turn(self, scene, [_turned(scene, slot) for slot in scene.given])
 
-    def _turned(self, scene: Scene, slot: str) -> list[Rewrite] | str:
-        old, label = scene.now[slot], scene.turn.state
-        kind = scene.once(ValueTable.of).kinds.get(slot, "yes-no")
-        if old == DONTCARE or kind == "yes-no":
-            return GIVES_NOTHING
-        if label is not None and label.get(slot) != old:
-            return MISLABELLED
-        if kind == "choice" and _is_named(scene, slot):
-            return IS_NAMED
-        name = slot_phrase(scene, slot)
-        if not name:
-            return NO_NAME
-        rewrites: list[Rewrite] = []
-        for value in unsaid(scene, slot, old):
-            delta = Delta(slot, old, admitted(scene, slot, value, value))
-            rewrites += _both_forms(scene, f"Actually, make the {name} {value}.", delta)
-            if len(rewrites) == 2 * _VALUES:
-                break
-        return rewrites or NO_OTHER
+
+def _turned(scene: Scene, slot: str) -> Made:
+    old, label = scene.now[slot], scene.turn.state
+    kind = scene.once(ValueTable.of).kinds.get(slot, "yes-no")
+    if old == DONTCARE or kind == "yes-no":
+        return GIVES_NOTHING
+    if label is not None and label.get(slot) != old:
+        return MISLABELLED
+    if kind == "choice" and _is_named(scene, slot):
+        return IS_NAMED
+    name = slot_phrase(scene, slot)
+    if not name:
+        return NO_NAME
+    values = islice(unsaid(scene, slot, old), _VALUES)
+    deltas = (Delta(slot, old, admitted(scene, slot, value, value)) for value in values)
+    return some(form for delta in deltas for form in _both_forms(scene, name, delta)) or NO_OTHER
 
 
 def _is_named(scene: Scene, slot: str) -> bool:
@@ -104,16 +102,19 @@ def slot_phrase(scene: Scene, slot: str) -> str:
 _BARE: Final = frozenset({"name", "type", "kind", "method"})
 
 
-def _both_forms(scene: Scene, sentence: str, delta: Delta) -> Iterator[Rewrite]:
+def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
+    sentence = f"Actually, make the {name} {delta.after.values[0]}."
     user = scene.turn.user
     joint = " " if _SPOKEN.search(user) else ". "
     end = len(user.rstrip())
     appended = [Replacement(end, end, joint + sentence, "same-turn")]
-    yield scene.rewrite(appended, [delta], about=f"{delta}: {sentence}")
-    yield Rewrite(
+    same_turn = scene.rewrite(appended, [delta], about=f"{delta}: {sentence}")
+    own_turn = Rewrite(
         seen=Context((*scene.context.exchanges, Exchange(ACKNOWLEDGED, sentence))),
         reference=scene.context,
         expected=Expected((delta,)),
         moves=(Move("add", scene.index + 1, scene.index),),
         about=f"{delta}: {sentence}",
     )
+    # Of campaigns that take one of a turn, half are to see each form.
+    yield from (same_turn, own_turn) if scene.rng.integers(2) else (own_turn, same_turn)

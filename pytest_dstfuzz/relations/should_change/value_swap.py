@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -11,7 +12,13 @@ from pytest_dstfuzz.relations.kinds import domain_of, moment_of
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange, from_sites, needs_values
+from pytest_dstfuzz.relations.should_change.base import (
+    Made,
+    ShouldChange,
+    from_sites,
+    needs_values,
+    some,
+)
 from pytest_dstfuzz.relations.should_change.sites import (
     REASONS,
     ValueSite,
@@ -110,18 +117,23 @@ class ValueSwap(ShouldChange):
 
     def begin(self, scene: Scene) -> Begun:
         """Return up to 8 rewrites for each slot that the turn gives."""
-        return from_sites(self, scene, self._swaps)
+        return from_sites(self, scene, _swaps)
 
-    def _swaps(self, scene: Scene, site: ValueSite) -> list[Rewrite] | str:
-        rewrites: list[Rewrite] = []
-        reason = NO_OTHER
-        for value in unsaid(scene, site.slot, site.value):
-            edits = swapped(scene, site, value, site.kind)
-            if edits is None:
-                reason = SPELLED_OTHERWISE
-                continue
+
+def _swaps(scene: Scene, site: ValueSite) -> Made:
+    return some(islice(_swapped(scene, site), _VALUES)) or why_none(scene, site)
+
+
+def _swapped(scene: Scene, site: ValueSite) -> Iterator[Rewrite]:
+    for value in unsaid(scene, site.slot, site.value):
+        edits = swapped(scene, site, value, site.kind)
+        if edits is not None:
             after = admitted(scene, site.slot, value, edits[0].after)
-            rewrites.append(scene.rewrite(edits, [Delta(site.slot, site.value, after)]))
-            if len(rewrites) == _VALUES:
-                break
-        return rewrites or reason
+            yield scene.rewrite(edits, [Delta(site.slot, site.value, after)])
+
+
+def why_none(scene: Scene, site: ValueSite) -> str:
+    """Return why no other value can be written where one is said."""
+    values = unsaid(scene, site.slot, site.value)
+    untaken = any(swapped(scene, site, value, site.kind) is None for value in values)
+    return SPELLED_OTHERWISE if untaken else NO_OTHER

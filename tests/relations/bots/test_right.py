@@ -12,6 +12,7 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.relation import begin, proposed
 from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable
 from pytest_dstfuzz.relations.scene import Scenes
 
@@ -46,12 +47,11 @@ def judged(domain: Domain, name: str, bot: Bot | None = None) -> tuple[Counter[s
     failing = []
     for dialogue in data.dialogues:
         for turn in dialogue.turns:
-            begun = relation.begin(scenes.labelled(name, dialogue, turn.index))
+            begun = begin(relation, scenes.labelled(name, dialogue, turn.index))
             if isinstance(begun, Inapplicable):
                 continue
             assert not isinstance(begun, BySearch)
-            assert not hasattr(begun, "propose")
-            for rewrite in begun:
+            for rewrite in proposed(begun):
                 before, found = (BeliefState(bot(c)) for c in (rewrite.reference, rewrite.seen))
                 verdict = rewrite.expected.judge(before, found)
                 outcomes[verdict.failure or verdict.kind] += 1

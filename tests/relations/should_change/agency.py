@@ -14,7 +14,8 @@ from pytest_dstfuzz.dialogue.dialogues import (
 )
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.relations.rewrite import Inapplicable, Rewrite
+from pytest_dstfuzz.relations.relation import begin, proposed
+from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene, Scenes
 from pytest_dstfuzz.relations.should_change.base import ShouldChange
 
@@ -67,11 +68,18 @@ def scene(*said: Said, label: Mapping[str, str] | None = None) -> Scene:
     return scenes.of("test", dialogue, len(said) - 1, [BeliefState(state) for _, _, state in said])
 
 
+def offered(relation: ShouldChange, *said: Said) -> list[Rewrite]:
+    """Return the rewrites of a scene."""
+    begun = begin(relation, scene(*said))
+    assert not isinstance(begun, BySearch)
+    return [] if isinstance(begun, Inapplicable) else proposed(begun)
+
+
 def rewrites(relation: ShouldChange, *said: Said) -> list[Rewrite]:
     """Return the rewrites of a scene, which must be there."""
-    begun = relation.begin(scene(*said))
-    assert isinstance(begun, list), begun
-    return begun
+    found = offered(relation, *said)
+    assert found
+    return found
 
 
 def reason(

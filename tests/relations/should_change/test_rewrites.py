@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from agency import Said, locks, reason, rewrites, scene
+from agency import Said, locks, offered, reason, rewrites, scene
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +16,10 @@ from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.relations.checked import unsound
 from pytest_dstfuzz.relations.registry import relation_by_name
+from pytest_dstfuzz.relations.rewrite import Rewrite
+from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.antonym import NO_RULE, Antonym
-from pytest_dstfuzz.relations.should_change.base import ShouldChange
+from pytest_dstfuzz.relations.should_change.base import Lazily, ShouldChange
 from pytest_dstfuzz.relations.should_change.confusing_entity import (
     NO_TWIN,
     SAME,
@@ -104,6 +107,25 @@ def test_a_value_is_swapped_in_its_form() -> None:
     names = said(ValueSwap(), TURNS[4])
     # The value holds the article that stands there already, and a third is longer by two words.
     assert set(names) == {"Does the River House have beds?", "Does the Green Man have beds?"}
+
+
+def test_only_what_is_asked_for_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    write = Scene.rewrite
+
+    def counted(*args: Any, **named: Any) -> Rewrite:
+        written.append(write(*args, **named))
+        return written[-1]
+
+    monkeypatch.setattr(Scene, "rewrite", counted)
+    begun = ValueSwap().begin(scene(TURNS[0]))
+    assert isinstance(begun, Lazily)
+    first, second = begun.propose(0, 0, ()), begun.propose(1, 0, ())
+    # Of six, the first of each slot.
+    assert written in ([first, second], [second, first])
+    assert begun.propose(0, 0, ()) is first
+    assert begun.propose(0, 1, ()) is None
+    assert len({one.about for one in written}) == len(written) == 2
 
 
 def test_plurals_and_clocks() -> None:
@@ -316,9 +338,9 @@ def test_rewrites_are_sound_and_the_same_again(relation: ShouldChange, numbers: 
         system, user, state = TURNS[number]
         states = states | dict(state)
         talk.append((system, user, states))
-    made = [relation.begin(scene(*talk)) for _ in range(2)]
+    made = [offered(relation, *talk) for _ in range(2)]
     assert made[0] == made[1]
-    for one in made[0] if isinstance(made[0], list) else ():
+    for one in made[0]:
         here = scene(*talk)
         assert not unsound(one, here)
         assert apply_edits(here.turn.user, one.edits) == (
