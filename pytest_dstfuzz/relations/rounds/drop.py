@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import combinations_with_replacement
+from collections.abc import Sequence
 from typing import Final
 
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.perturb.spelling import content
 from pytest_dstfuzz.perturb.words import listed, word_list
-from pytest_dstfuzz.relations.kinds import name_words
-from pytest_dstfuzz.relations.mentions import SpokenText
+from pytest_dstfuzz.relations.other_values import joined_values, says_more, spans
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import (
@@ -26,7 +22,7 @@ from pytest_dstfuzz.relations.rounds.moves import context_after
 from pytest_dstfuzz.relations.rounds.rounds import SpokenRound, rounds_of
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.sites import spoken
-from pytest_dstfuzz.relations.values import ValueTable, joined
+from pytest_dstfuzz.relations.values import joined
 
 _NONE: Final = "no round between the first and the last one changes the state"
 _LATER: Final = "a later round changes the same slots"
@@ -41,8 +37,6 @@ _POINTS: Final = "a later round points to what was said before"
 _DOMAINS: Final = "a later round would not say any more what its values are for"
 #: What was said before may be for another slot than it seemed to be.
 _CORRECTIONS: Final = listed("actually instead rather sorry wrong oops correction meant mistake")
-#: Longest value, in words, that is looked for.
-_LONGEST: Final = 5
 
 
 @register_relation
@@ -89,7 +83,7 @@ class Drop(Relation):
             (_LATER, any(not one.slots.isdisjoint(other.slots) for other in later)),
             (_LABELS, not _agrees(scene, one)),
             (_UNSAID, not one.given_by_user),
-            (_MORE, _says_more(scene, one)),
+            (_MORE, says_more(scene, one.user, one.changes)),
             (_STANDS, _stands_again(scene, rounds, one)),
             (_CORRECTS, not _CORRECTIONS.isdisjoint(word_list(one.user))),
             (_VALUES, any(other.hints_at(change) for other in others for change in one.changes)),
@@ -110,67 +104,18 @@ def _agrees(scene: Scene, one: SpokenRound) -> bool:
     return all(end.get(change.slot) == change.after for end in ends for change in one.delta)
 
 
-def _says_more(scene: Scene, one: SpokenRound) -> bool:
-    """Say whether the user says a value that the round does not give, or a word of one.
-
-    The label is poor there, or other slots would lose what they have, too.
-    """
-    table, user = scene.once(ValueTable.of), spoken(one.user)
-    own = {place for change in one.changes for place in _places(user, change.after)}
-    elsewhere = {slot: value for slot, value in scene.now.items() if slot not in one.slots}
-    known = scene.once(_all_values)
-    parts = {word for value in elsewhere.values() for word in content(value)} - table.titles
-    words = [word.lower for word in user.parts.words]
-    telling = [place for place, word in enumerate(words) if joined(word)]
-    for first, last in _spans(telling):
-        if own.issuperset(place for place in telling if first <= place <= last):
-            continue
-        text = " ".join(words[first : last + 1])
-        if not table.is_title(text) and joined(text) in known | parts:
-            return True
-    flags = [slot for slot, kind in table.kinds.items() if kind == "yes-no"]
-    said = one.words_of_user.says
-    return any(slot not in one.slots and all(map(said, name_words(slot))) for slot in flags)
-
-
-def _spans(places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last place of all that may be a value."""
-    for first, last in combinations_with_replacement(places, 2):
-        if last - first < _LONGEST:
-            yield first, last
-
-
-def _places(text: SpokenText, value: str | None) -> Iterator[int]:
-    """Yield the words that say a value."""
-    for mention in text.mentions(value or ""):
-        yield from range(mention.first, mention.last + 1)
-
-
 def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:
     """Say whether something else was said of the slots before: a request, or an offer."""
     if any(change.before is not None for change in one.delta):
         return True
-    values = scene.once(_joined_values)
+    values = scene.once(joined_values)
     wanted = frozenset[str]().union(*(values.get(slot, frozenset()) for slot in one.slots))
     for earlier in rounds[: one.index]:
         words = [word.lower for word in spoken(earlier.system).parts.words]
-        spans = _spans(range(len(words)))
-        if any(joined(" ".join(words[first : last + 1])) in wanted for first, last in spans):
+        places = spans(range(len(words)))
+        if any(joined(" ".join(words[first : last + 1])) in wanted for first, last in places):
             return True
     return False
-
-
-def _all_values(data: DialogueSet) -> frozenset[str]:
-    """Return the values of all slots, as `_joined_values` does."""
-    found = frozenset[str]().union(*_joined_values(data).values())
-    return found - {"yes", "no", ""}
-
-
-def _joined_values(data: DialogueSet) -> dict[str, frozenset[str]]:
-    """Return the values of each slot in the form in which they are compared."""
-    return {
-        slot: frozenset(map(joined, values)) for slot, values in ValueTable.of(data).values.items()
-    }
 
 
 def _continues(rounds: Sequence[SpokenRound], one: SpokenRound) -> bool:

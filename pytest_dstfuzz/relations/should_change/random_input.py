@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, diff_states
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, SlotChange, diff_states
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.relations.other_values import says_more
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
@@ -20,6 +21,7 @@ NOTHING_GIVEN: Final = "the turn changes nothing"
 NO_WORD: Final = "the turn has no word"
 TAKEN_AWAY: Final = "a slot loses its value at the turn"
 UNSAID: Final = "the turn gives a value that it does not say"
+MORE: Final = "the turn says a value that it does not give"
 EARLIER: Final = "an earlier round says a value that the turn gives"
 
 #: Rewrites of a turn.
@@ -35,7 +37,7 @@ class RandomInput(ShouldChange):
     name = "random-input"
     expects = "every slot that the turn gave is as it was before the turn"
     source = "correct forms of the misspellings in the lexicon"
-    reasons = (NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, BY_SYSTEM, EARLIER, MISLABELLED)
+    reasons = (NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, MORE, BY_SYSTEM, EARLIER, MISLABELLED)
 
     def begin(self, scene: Scene) -> Begun:
         """Return 4 draws of as many words as the turn has."""
@@ -46,7 +48,7 @@ class RandomInput(ShouldChange):
             return Inapplicable(NOTHING_GIVEN)
         if any(change.after is None for change in changes):
             return Inapplicable(TAKEN_AWAY)
-        if reason := _elsewhere(scene, [change.after or "" for change in changes]):
+        if reason := _elsewhere(scene, changes):
             return Inapplicable(reason)
         label = scene.turn.state
         if label is not None and any(label.get(slot) != new for slot, _, new in changes):
@@ -55,16 +57,20 @@ class RandomInput(ShouldChange):
         return Lazily(_drawn(scene, deltas) for _ in range(_DRAWS))
 
 
-def _elsewhere(scene: Scene, values: Sequence[str]) -> str:
+def _elsewhere(scene: Scene, changes: Sequence[SlotChange]) -> str:
     """Say why a value may come from elsewhere than what the user says in this turn.
 
     A reader would keep what an earlier round said: a place that was asked about, a type that was
     wished for before. And what nobody says at all is a poor label, or taken from an offer.
     """
+    values = [change.after or "" for change in changes]
     spelled = [value for value in values if value not in {DONTCARE, "yes", "no"}]
     *earlier, last = scene.context.exchanges
     if not all(spoken(last.user).mentions(value) for value in spelled):
         return UNSAID
+    unheard = "dontcare" in scene.guarded.reasons and DONTCARE not in values
+    if unheard or says_more(scene, last.user, changes):
+        return MORE
     if any(spoken(last.system).mentions(value) for value in spelled):
         return BY_SYSTEM
     texts = [text for one in earlier for text in (one.system, one.user)]

@@ -1,0 +1,73 @@
+"""Values that a text says beside those that it is known to give."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations_with_replacement
+from typing import Final
+
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, SlotChange
+from pytest_dstfuzz.perturb.spelling import Mentions, content
+from pytest_dstfuzz.relations.kinds import name_words
+from pytest_dstfuzz.relations.mentions import SpokenText
+from pytest_dstfuzz.relations.scene import Scene
+from pytest_dstfuzz.relations.should_change.sites import spoken
+from pytest_dstfuzz.relations.values import ValueTable, joined
+
+#: Longest value, in words, that is looked for.
+_LONGEST: Final = 5
+
+
+def says_more(scene: Scene, text: str, given: Collection[SlotChange]) -> bool:
+    """Say whether a text says a value that it is not known to give, or a word of one in the state.
+
+    The label is poor there, or other slots would lose what they have if it were not said.
+
+    Args:
+        scene: the state, and the values of the data.
+        text: what a user says.
+        given: what it is known to give.
+    """
+    table, user = scene.once(ValueTable.of), spoken(text)
+    own = {place for change in given for place in _places(user, change.after)}
+    slots = {change.slot for change in given}
+    elsewhere = {slot: value for slot, value in scene.now.items() if slot not in slots}
+    known = scene.once(_all_values)
+    parts = {word for value in elsewhere.values() for word in content(value)} - table.titles
+    words = [word.lower for word in user.parts.words]
+    telling = [place for place, word in enumerate(words) if joined(word)]
+    for first, last in spans(telling):
+        if own.issuperset(place for place in telling if first <= place <= last):
+            continue
+        found = " ".join(words[first : last + 1])
+        if not table.is_title(found) and joined(found) in known | parts:
+            return True
+    flags = [slot for slot, kind in table.kinds.items() if kind == "yes-no"]
+    said = Mentions([text])
+    return any(slot not in slots and all(map(said.says, name_words(slot))) for slot in flags)
+
+
+def spans(places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last place of all that may be a value."""
+    for first, last in combinations_with_replacement(places, 2):
+        if last - first < _LONGEST:
+            yield first, last
+
+
+def _places(text: SpokenText, value: str | None) -> Iterator[int]:
+    """Yield the words that say a value."""
+    for mention in text.mentions(value or ""):
+        yield from range(mention.first, mention.last + 1)
+
+
+def joined_values(data: DialogueSet) -> dict[str, frozenset[str]]:
+    """Return the values of each slot of a data set as `joined` writes them."""
+    return {
+        slot: frozenset(map(joined, values)) for slot, values in ValueTable.of(data).values.items()
+    }
+
+
+def _all_values(data: DialogueSet) -> frozenset[str]:
+    """Return the values of all slots, as `joined_values` does."""
+    found = frozenset[str]().union(*joined_values(data).values())
+    return found - {"yes", "no", ""}
