@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
 OPTIONS = ("--dst-model=mybot:fragile", "--dst-turns=12", "--dst-variants=3", "--dst-fail-on=gate")
+
+#: A suite whose tests run from the last to the first.
+REVERSED = """
+import pytest
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items):
+    items.reverse()
+"""
 
 
 def report(pytester: pytest.Pytester, *options: str) -> list[str]:
@@ -37,12 +49,34 @@ def test_nor_does_that_of_what_people_make_of_the_turns(suite: pytest.Pytester) 
 
 def test_a_report_does_not_depend_on_the_order(suite: pytest.Pytester) -> None:
     first = report(suite)
-    suite.makeconftest(
-        "import pytest\n"
-        "@pytest.hookimpl(trylast=True)\n"
-        "def pytest_collection_modifyitems(items): items.reverse()\n"
-    )
+    suite.makeconftest(REVERSED)
     assert report(suite) == first
+
+
+def test_nor_do_those_of_relations_with_edits_of_their_own(suite: pytest.Pytester) -> None:
+    travel = EXAMPLES / "travel_bot" / "conversations.jsonl"
+    suite.makepyfile(
+        test_mine="def test_state(dst_turn):\n    dst_turn.assert_holds()\n",
+        mybot=f"""
+        from pytest_dstfuzz import load_dialogues
+
+        TURNS = [turn for one in load_dialogues({str(travel)!r}).dialogues for turn in one.turns]
+        KNOWN = {{turn.user: turn.state for turn in TURNS}}
+
+        def fragile(context):
+            # What the labels say; of what they do not know, as after the turn before.
+            known = [KNOWN[text] for text in context.user_utterances if text in KNOWN]
+            return dict(known[-1]) if known else {{}}
+        """,
+    )
+    every = ("--dst-relation=all", f"--dst-data={travel}", "--dst-turns=8", "--dst-variants=2")
+    alone = report(suite, *every)
+    turns = [json.loads(line.rstrip(",")) for line in alone if '"dialogue_id"' in line]
+    broken = {turn["relation"] for turn in turns if turn["outcome"] == "violation"}
+    assert broken > {"metamorphic", "value-swap", "repair", "plug-in", "shuffle", "drop"}
+    assert report(suite, *every, "-n", "2") == alone
+    suite.makeconftest(REVERSED)
+    assert report(suite, *every) == alone
 
 
 def test_a_turn_does_not_depend_on_the_others(suite: pytest.Pytester) -> None:
