@@ -1,4 +1,4 @@
-"""The file of an audit, ``report.audit.json`` beside ``report.json``.
+"""The file of an audit, ``report.audit.json`` beside ``report.json``; see `audit_path`.
 
 One object: ``schema_version``, ``sample`` (how it was drawn, its ``fingerprint``, and
 ``key``: what each row is), ``judges`` (name -> id of a row -> ``keeps`` or ``changes``) and
@@ -7,6 +7,7 @@ One object: ``schema_version``, ``sample`` (how it was drawn, its ``fingerprint`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -20,7 +21,7 @@ from pytest_dstfuzz.audit.figures import (
     precision_lines,
 )
 from pytest_dstfuzz.audit.question import Verdict
-from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample, draw_sample
+from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample, draw_sample, of_relation
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_versioned, write_json
@@ -109,6 +110,19 @@ class Audit:
         for found in agreements(self.sample, done):
             lines += agreement_lines(found)
         return lines
+
+
+def audit_path(report: Path, turns: Sequence[TurnResult], relation: str) -> Path:
+    """Return the file of an audit of ``report``: where that has several relations, one for each.
+
+    Raises:
+        UserError: the report does not have the relation, or has several and none is named.
+    """
+    of_relation(turns, relation)
+    several = len({turn.relation for turn in turns}) > 1
+    # The relation of a suite may have any name.
+    name = re.sub(r"[^\w.-]", "_", relation)
+    return report.with_name(f"{report.stem}{f'.{name}' if several else ''}.audit.json")
 
 
 def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, Any]) -> Audit:

@@ -73,22 +73,22 @@ def _audit(given: Namespace) -> None:
     if not given.judge.strip():
         raise UserError("--judge needs a name (see dstfuzz audit --help)")
     # Imported late: help and mistakes in the command line should not wait for numpy.
-    from pytest_dstfuzz.audit.record import open_audit  # noqa: PLC0415
+    from pytest_dstfuzz.audit.record import audit_path, open_audit  # noqa: PLC0415
     from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet  # noqa: PLC0415
     from pytest_dstfuzz.files import check_apart  # noqa: PLC0415
     from pytest_dstfuzz.report.json_report import read_report, report_turns  # noqa: PLC0415
 
-    record = given.report.with_suffix(".audit.json")
-    written = {"--sheet": given.sheet, "--html": given.html, "--export": given.export}
-    check_apart(
-        {**written, "the file of the audit": record},
-        {"the report": given.report, "--judgements": given.judgements},
-    )
     draw = {name: value for name in _DRAW if (value := getattr(given, name)) is not None}
     report = read_report(given.report)
     if report["settings"].get("redact"):
         raise UserError(f"{given.report} was written with --dst-redact: there is nothing to read")
     turns = report_turns(report)
+    record = audit_path(given.report, turns, given.relation or "")
+    written = {"--sheet": given.sheet, "--html": given.html, "--export": given.export}
+    check_apart(
+        {**written, "the file of the audit": record},
+        {"the report": given.report, "--judgements": given.judgements},
+    )
     audit = open_audit(record, turns, draw)
     audit.save()
     sample = audit.sample
@@ -145,7 +145,8 @@ COMMANDS = (
   dstfuzz audit report.json --judge ben --sheet ben.csv  to fill in elsewhere
   dstfuzz audit report.json --judge ben --judgements ben.csv
   dstfuzz audit report.json --export judged.csv          for others to check, without what was said
-Verdicts and figures are written to report.audit.json, beside the report.""",
+Verdicts and figures are written to report.audit.json, beside the report; where that has several
+relations, to a file for each, such as report.value-swap.audit.json.""",
         _audit_options,
         _audit,
     ),

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_dstfuzz.audit.decoy_draw import ALL_KINDS
 from pytest_dstfuzz.audit.page import page_text
-from pytest_dstfuzz.audit.record import open_audit
+from pytest_dstfuzz.audit.record import audit_path, open_audit
 from pytest_dstfuzz.audit.sample import Draw, draw_sample
 from pytest_dstfuzz.audit.session import judge_rows
 from pytest_dstfuzz.audit.sheets import read_judgements, write_sheet
@@ -99,6 +99,23 @@ def test_a_sample_is_of_one_relation() -> None:
     assert all(row.stated for row in found.rows)
     with pytest.raises(UserError, match="value-swap"):
         draw_sample(SWAPS, Draw(relation="value-swop"))
+
+
+def test_each_relation_of_a_report_has_a_file_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    others = [replace(turn, relation=name) for turn in SWAPS for name in ("turn-back", "mine / x")]
+    assert audit_path(path, SWAPS, "").name == "report.audit.json"
+    assert audit_path(path, SWAPS, "value-swap").name == "report.audit.json"
+    both = [*SWAPS, *others]
+    assert audit_path(path, both, "turn-back").name == "report.turn-back.audit.json"
+    assert audit_path(path, both, "mine / x") == tmp_path / "report.mine___x.audit.json"
+    for name, message in (("", "several relations"), ("turn-bak", "turn-back")):
+        with pytest.raises(UserError, match=message):
+            audit_path(path, both, name)
+    for name in ("value-swap", "turn-back", "value-swap"):
+        audit = open_audit(audit_path(path, both, name), both, {"relation": name})
+        audit.say("anna", {audit.sample.order("anna")[0].id: "right"})
+        assert len(audit.verdicts("anna")) == 1
 
 
 def test_judges_are_asked_whether_it_is_right(tmp_path: Path) -> None:
