@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_dstfuzz.cli.command import Command, given_settings
 from pytest_dstfuzz.config import parsers
 from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.errors import UserError
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.relations.sources.freeze import CandidateSource
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _READ: Final = ("data", "split", "domains", "slots", "turns", "lock", "seed")
 _EXAMPLES = """\
   dstfuzz freeze --data mine.jsonl --source phrase-table --output frozen.jsonl
+  dstfuzz freeze --data mine.jsonl --source retrieval --pool multiwoz21 --output frozen.jsonl
   (read the file: "verdict": "keeps" or "changes", and your name as "reviewer")
   pytest --dst-model=trade --dst-data=mine.jsonl --dst-relation=frozen --dst-frozen=frozen.jsonl
 A file that is there gets more candidates; what it holds already stays as it is, verdicts too."""
@@ -29,6 +31,18 @@ def _options(parser: Parser) -> None:
         required=True,
         metavar="SOURCE",
         help="who says the turns otherwise: a relation such as phrase-table or masked-replacement",
+    )
+    parser.option(
+        "--pool",
+        metavar="PATH",
+        help="other data with labels, such as a training split, for --source retrieval",
+    )
+    parser.value(
+        "--pool-split",
+        parsers.canonical_split,
+        "SPLIT",
+        default="train",
+        help="of it (default: train)",
     )
     each = parsers.count(1, 100)
     parser.value(
@@ -71,9 +85,17 @@ def _freeze(given: Namespace) -> None:
 
 
 def _source(given: Namespace) -> CandidateSource:
-    from pytest_dstfuzz.relations.sources.freeze import relation_source  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415 - as above
+    from pytest_dstfuzz.relations.sources.freeze import (  # noqa: PLC0415 - as above
+        pool_source,
+        relation_source,
+    )
 
-    return relation_source(given.source)
+    if given.pool is None:
+        return relation_source(given.source)
+    if given.source != "retrieval":
+        raise UserError(f"--pool is for --source retrieval, not for {given.source!r}")
+    return pool_source(load_dialogues(given.pool, given.pool_split))
 
 
 COMMANDS = (

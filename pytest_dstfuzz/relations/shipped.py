@@ -27,6 +27,7 @@ MODULES: Final = (
     "paraphrase.disfluency",
     "paraphrase.plug_in",
     "paraphrase.masked",
+    "sources.retrieval",
     "sources.frozen",
     "rounds.duplicate",
     "rounds.shuffle",

@@ -14,7 +14,7 @@ NAMES = [
     *("drop", "duplicate", "restart", "shuffle"),
     *("disfluency", "masked-replacement", "plug-in", "speech"),
     "frozen",
-    *("grammar-errors", "neighbour-swap", "phrase-table", "stop-word-dropout"),
+    *("grammar-errors", "neighbour-swap", "phrase-table", "retrieval", "stop-word-dropout"),
 ]
 HEADINGS = ["Edits", "Expects", "Does not apply", "Example", "Words"]
 

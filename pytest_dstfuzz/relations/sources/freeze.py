@@ -16,6 +16,12 @@ from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable
 from pytest_dstfuzz.relations.scene import Scene, Scenes
 from pytest_dstfuzz.relations.sources.frozen import Frozen
 from pytest_dstfuzz.relations.sources.locks import broken_lock
+from pytest_dstfuzz.relations.sources.retrieval import (
+    MOST_RETRIEVED,
+    Retrieval,
+    said_by_others,
+    templates,
+)
 from pytest_dstfuzz.relations.sources.rows import FrozenRow
 
 
@@ -53,6 +59,18 @@ def relation_source(name: str) -> CandidateSource:
                 yield [rewrite.seen.user for rewrite in proposed(begun)]
 
     return CandidateSource(name, relation.source or "none", words)
+
+
+def pool_source(pool: DialogueSet) -> CandidateSource:
+    """Return the source that is other data with labels: what people there say in a like place."""
+    others = templates(pool)
+
+    def words(scenes: Sequence[Scene]) -> Iterator[Sequence[str]]:
+        for scene in scenes:
+            yield list(islice(said_by_others(scene, others), MOST_RETRIEVED))
+
+    licence = f"the utterances of {pool.name} (split {pool.split}), under its licence"
+    return CandidateSource(Retrieval.name, licence, words)
 
 
 def _says_otherwise(relation: Relation) -> bool:

@@ -16,7 +16,7 @@ from pytest_dstfuzz.relations.scene import Scene, Scenes
 
 NAMES = [
     *("neighbour-swap", "stop-word-dropout", "grammar-errors", "phrase-table", "speech"),
-    *("disfluency", "masked-replacement", "plug-in"),
+    *("disfluency", "masked-replacement", "plug-in", "retrieval"),
     *("duplicate", "shuffle", "drop", "restart"),
 ]
 
