@@ -63,7 +63,7 @@ def judge_attempt(
     if isinstance(answer, TrackerFailure):
         return JudgedVariant(_result(attempt, "error", answer.reason))
     verdict = turn.verdict(attempt, clean, answer.state)
-    changes = tuple(changed_slot(change, before, expected) for change in verdict.changes)
+    changes = tuple(_changed_slot(change, before, expected) for change in verdict.changes)
     outcome = "improved" if verdict.kind == "improved" else "held"
     if verdict.kind == "violation":
         outcome = "carried" if all(change.carried for change in changes) else "violation"
@@ -84,7 +84,7 @@ def judge_attempt(
     return JudgedVariant(result, probe)
 
 
-def changed_slot(
+def _changed_slot(
     change: SlotChange, carried: Collection[SlotChange], expected: Expected
 ) -> ChangedSlot:
     """Return a slot that is not as expected, with what was to become of it."""
@@ -96,7 +96,7 @@ def changed_slot(
 def seen(
     turn: TurnAttempts, attempt: Attempt, judged: JudgedVariant, answers: Mapping[Context, Answer]
 ) -> Feedback:
-    """Return what a search is told about an attempt."""
+    """Return what a search, or a relation that learns, is told about an attempt."""
     answer = answers.get(attempt.context) if turn.asks(attempt) else None
     clean = answers.get(turn.reference(attempt)) if turn.rules.own_edits else turn.clean
     if not isinstance(answer, Prediction) or not isinstance(clean, Prediction):

@@ -22,7 +22,7 @@ from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: Why dialogues are not begun once more with a tracker that need not repeat itself.
-VARIES: Final = "the tracker need not give the same answer twice"
+_VARIES: Final = "the tracker need not give the same answer twice"
 
 
 def begin_own(
@@ -56,13 +56,16 @@ class _Listed(TurnRelation):
 def _in_order(
     rules: CampaignSpec, turn: TurnAttempts, rewrites: Sequence[Rewrite]
 ) -> _Listed | Inapplicable:
-    """Return rewrites in the order in which they are tried, each once."""
+    """Return rewrites in the order in which they are tried, each once.
+
+    Of those that ask the same the first one stays: its moves or edits tell it.
+    """
     different = {rewrite.seen: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
     found = [different[seen] for seen in reversed(different)]
     if rules.votes > 1:
         found = [rewrite for rewrite in found if not isinstance(rewrite.seen, Again)]
         if not found:
-            return Inapplicable(VARIES)
+            return Inapplicable(_VARIES)
     seed, name = rules.settings.seed, rules.relation.name
     rng = stream(seed, "rewrites", name, turn.dialogue.id, turn.turn.index)
     return _Listed([found[place] for place in rng.permutation(len(found))])
@@ -96,8 +99,10 @@ def attempt_own(turn: TurnAttempts, number: int) -> Attempt | None:
 def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | None:
     """Return a rewrite, also as a proposal, and how many it took; ``None`` = there are no more."""
     begun = turn.begun
-    if len(turn.seen) < number or begun is None or isinstance(begun, tuple | list):
-        return None  # Nothing is proposed: the relation says nothing about the turn.
+    if begun is None or isinstance(begun, tuple | list):
+        return None  # The relation says nothing about the turn.
+    if len(turn.seen) < number:
+        return None  # It had no more before.
     shown = [_shown(one) for one in turn.seen]
     found = None
     for draw in range(turn.rules.settings.redraws + 1):
@@ -105,7 +110,7 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
         if proposed is None:
             break
         rewrite = _as_asked(proposed)
-        variant = variant_of(rewrite)
+        variant = _variant_of(rewrite)
         found = rewrite, Proposal(variant, NO_ACTION, rewrite=rewrite), draw + 1
         if variant.valid and rewrite.seen not in turn.numbers:
             turn.numbers[rewrite.seen] = number
@@ -124,11 +129,11 @@ def _as_asked(rewrite: Rewrite) -> Rewrite:
 
 def _shown(feedback: Feedback) -> Shown:
     rewrite = feedback.proposal.rewrite
-    assert rewrite is not None  # noqa: S101 - it is one of this room's
+    assert rewrite is not None  # noqa: S101 - the relation makes all proposals of the turn
     return Shown(rewrite, feedback.answered, feedback.broken, feedback.impurity)
 
 
-def variant_of(rewrite: Rewrite) -> Variant:
+def _variant_of(rewrite: Rewrite) -> Variant:
     """Return what a rewrite makes of the newest utterance, with the edit rates."""
     clean, text = rewrite.reference.user, rewrite.seen.user
     status: Status = "vacuous" if rewrite.seen == rewrite.reference else "valid"

@@ -153,7 +153,7 @@ def shrink(
         {
             item.result.index: _as_made(item.result)
             for item in items
-            if not comes_apart(turns[place].attempts[item.result.index])
+            if not _comes_apart(turns[place].attempts[item.result.index])
         }
         for place, items in enumerate(broken)
     ]
@@ -180,7 +180,7 @@ def shrink(
     ]
 
 
-def comes_apart(attempt: Attempt) -> bool:
+def _comes_apart(attempt: Attempt) -> bool:
     """Say whether some of the edits of an attempt may be left out.
 
     Not where a relation made them that expects what all of them together say, nor where rounds

@@ -151,8 +151,8 @@ def unsound(rewrite: Rewrite, scene: Scene) -> str:
     last = len(rewrite.reference.exchanges) - 1
     if last > scene.index or rewrite.reference != scene.dialogue.context(last):
         return "its reference is no clean context of the dialogue up to the turn"
-    if rewrite.separable and rewrite.expected.deltas:
-        return "it is separable, which only one that expects the state to stay may be"
+    if rewrite.separable and (rewrite.expected.deltas or rewrite.reference != scene.context):
+        return "it is separable, which only one that expects the state of the turn to stay may be"
     return _wrong_edits(rewrite, scene) or _wrong_deltas(rewrite, scene, scene.state(last))
 
 
@@ -164,8 +164,12 @@ def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
         text = apply_edits(scene.turn.user, rewrite.edits)
     except ValueError as error:
         return f"its edits do not fit the utterance of the turn: {error}"
-    led = text == rewrite.seen.user
-    return "" if led else "its edits do not lead from the utterance to the one that is seen"
+    if text != rewrite.seen.user:
+        return "its edits do not lead from the utterance to the one that is seen"
+    alike = rewrite.moves or rewrite.seen == scene.dialogue.context(
+        scene.index, {scene.index: text}
+    )
+    return "" if alike else "it has no moves, and other words than those of the turn are changed"
 
 
 def _wrong_deltas(rewrite: Rewrite, scene: Scene, state: BeliefState) -> str:

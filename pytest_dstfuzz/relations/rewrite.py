@@ -151,8 +151,8 @@ class Rewrite:
     moves: tuple[Move, ...] = ()
     #: For people: ``restaurant-area: north -> south``, ``round 3 said twice``.
     about: str = ""
-    #: Whether any part of its edits or moves is a rewrite of the relation too, so that it may be
-    #: made smaller; only where the state is to stay.
+    #: Whether any part of its edits is a rewrite of the relation too, so that it may be made
+    #: smaller; only where the state of the turn is to stay. Rounds that moved stay so.
     separable: bool = False
 
 

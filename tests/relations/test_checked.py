@@ -1,0 +1,98 @@
+"""What somebody else's relation returns is checked: each mistake is one message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from scenes import labelled_talk, scene_of
+
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.relations.checked import unsound
+from pytest_dstfuzz.relations.registry import as_relation
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.rewrite import (
+    Admissible,
+    Begun,
+    Delta,
+    Expected,
+    Inapplicable,
+    Move,
+    Rewrite,
+)
+from pytest_dstfuzz.relations.scene import Replacement, Scene
+
+TALK = labelled_talk(
+    ("a hotel please", {}),
+    ("in the north please", {"hotel-area": "north"}),
+    ontology=None,
+)
+SCENE = scene_of(TALK, 1)
+SOUTH = Admissible(("south",))
+SOUND = SCENE.rewrite([Replacement(7, 12, "south", "word")], [Delta("hotel-area", "north", SOUTH)])
+FIRST = SCENE.dialogue.context(0)
+
+
+def other_rounds(context: Context) -> Context:
+    """Return a context in which the first round is another one."""
+    return Context((("", "something else"), *context.exchanges[1:]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda one: replace(one, reference=other_rounds(one.reference)), "no clean context"),
+        (lambda one: replace(one, separable=True), "expects the state of the turn to stay"),
+        (
+            lambda one: replace(one, separable=True, reference=FIRST, expected=Expected()),
+            "expects the state of the turn to stay",
+        ),
+        (lambda one: replace(one, edits=()), "neither edits nor moves"),
+        (lambda one: replace(one, edits=(Edit("toy", "x", 90, 91, "a", "b"),)), "do not fit"),
+        (lambda one: replace(one, seen=SCENE.context), "do not lead from the utterance"),
+        (lambda one: replace(one, seen=other_rounds(one.seen)), "other words than those of the"),
+        (
+            lambda one: replace(one, expected=Expected((Delta("hotel-area", "west", SOUTH),))),
+            "hotel-area is west before, and it is north",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_rewrite_is_named(
+    change: Callable[[Rewrite], Rewrite], message: str
+) -> None:
+    assert unsound(SOUND, SCENE) == ""
+    assert message in unsound(change(SOUND), SCENE)
+
+
+def test_rounds_that_moved_may_be_others() -> None:
+    moved = replace(SOUND, seen=other_rounds(SOUND.seen), moves=(Move("repeat", 0),))
+    assert unsound(moved, SCENE) == ""
+
+
+@pytest.mark.parametrize(
+    ("begun", "message"),
+    [
+        ([replace(SOUND, edits=())], "begin() of the relation 'toy' returned"),
+        (["south"], "each of them must be a Rewrite"),
+        ("south", "it must return rewrites, BySearch or Inapplicable"),
+        (3, "it must return rewrites, BySearch or Inapplicable"),
+        (Inapplicable("why not"), "its reasons are because, or so"),
+    ],
+)
+def test_what_begin_returns_is_checked(begun: Begun, message: str) -> None:
+    class Toy(Relation):
+        name = "toy"
+        expects = "the area follows"
+        edits = "own"
+        side = "should-change"
+        reasons = ("because", "or so")
+
+        def begin(self, scene: Scene) -> Begun:  # noqa: ARG002 - the same everywhere
+            return begun
+
+    with pytest.raises(UserError) as caught:
+        list(as_relation(Toy, "conftest.py").begin(SCENE))  # type: ignore[arg-type]  # rewrites
+    assert message in str(caught.value)
