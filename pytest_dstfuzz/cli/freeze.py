@@ -30,7 +30,8 @@ def _options(parser: Parser) -> None:
         "--source",
         required=True,
         metavar="SOURCE",
-        help="who says the turns otherwise: a relation such as phrase-table or masked-replacement",
+        help="who says the turns otherwise: a relation such as phrase-table, masked-replacement or "
+        "retrieval; t5:MODEL, or marian:THERE,BACK, two translators (needs the extra 'simpletod')",
     )
     parser.option(
         "--pool",
@@ -90,12 +91,17 @@ def _source(given: Namespace) -> CandidateSource:
         pool_source,
         relation_source,
     )
+    from pytest_dstfuzz.relations.sources.generative import (  # noqa: PLC0415 - as above
+        generative_source,
+    )
 
-    if given.pool is None:
-        return relation_source(given.source)
-    if given.source != "retrieval":
-        raise UserError(f"--pool is for --source retrieval, not for {given.source!r}")
-    return pool_source(load_dialogues(given.pool, given.pool_split))
+    if given.pool is not None:
+        if given.source != "retrieval":
+            raise UserError(f"--pool is for --source retrieval, not for {given.source!r}")
+        return pool_source(load_dialogues(given.pool, given.pool_split))
+    if ":" in given.source:
+        return generative_source(given.source)
+    return relation_source(given.source)
 
 
 COMMANDS = (

@@ -93,7 +93,9 @@ FENCES: dict[str, tuple[str, ...]] = {
     "pytest": ("plugin",),
     "_pytest": (),
     "xdist": (),
-    "torch": (*NEURAL, "perturb/lexicon/word_sources", "training"),
+    "torch": (
+        *(*NEURAL, "perturb/lexicon/word_sources", "training", "relations/sources/generative"),
+    ),
     "safetensors": (*NEURAL, "agents/weights"),
     "transformers": (
         *("perturb/lexicon/word_sources", "trackers/simpletod", "relations/sources/generative"),
