@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from pytest_dstfuzz.perturb.words import listed, word_list
+from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.other_values import joined_values, says_more, spans
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
@@ -19,7 +19,7 @@ from pytest_dstfuzz.relations.rewrite import (
     Rewrite,
 )
 from pytest_dstfuzz.relations.rounds.moves import context_after
-from pytest_dstfuzz.relations.rounds.rounds import SpokenRound, rounds_of
+from pytest_dstfuzz.relations.rounds.rounds import CORRECTIONS, SpokenRound, rounds_of
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.sites import spoken
 from pytest_dstfuzz.relations.values import joined
@@ -32,11 +32,10 @@ _MORE: Final = "the user says more values in the round than it gives"
 _STANDS: Final = "what was said before the round stands again without it"
 _CORRECTS: Final = "the user corrects something in the round"
 _VALUES: Final = "another round says what the round gives"
+_TAKEN_BACK: Final = "a later turn says another value of the slot, or corrects something"
 _NEEDED: Final = "the round says what a later round gives"
 _POINTS: Final = "a later round points to what was said before"
 _DOMAINS: Final = "a later round would not say any more what its values are for"
-#: What was said before may be for another slot than it seemed to be.
-_CORRECTIONS: Final = listed("actually instead rather sorry wrong oops correction meant mistake")
 
 
 @register_relation
@@ -60,6 +59,7 @@ class Drop(Relation):
         _STANDS,
         _CORRECTS,
         _VALUES,
+        _TAKEN_BACK,
         _NEEDED,
         _POINTS,
         _DOMAINS,
@@ -85,8 +85,9 @@ class Drop(Relation):
             (_UNSAID, not one.given_by_user),
             (_MORE, says_more(scene, one.user, one.changes)),
             (_STANDS, _stands_again(scene, rounds, one)),
-            (_CORRECTS, not _CORRECTIONS.isdisjoint(word_list(one.user))),
+            (_CORRECTS, not CORRECTIONS.isdisjoint(word_list(one.user))),
             (_VALUES, any(other.hints_at(change) for other in others for change in one.changes)),
+            (_TAKEN_BACK, any(other.takes_back(scene, one) for other in later)),
             (_NEEDED, any(one.hints_at(change) for other in later for change in other.changes)),
             # What a round that changes nothing points to does not matter.
             (_POINTS, any(other.changes and other.points(scene.lexicon) for other in later)),

@@ -10,12 +10,15 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.spelling import Mentions, content, spelled
 from pytest_dstfuzz.perturb.words import listed, word_list
 from pytest_dstfuzz.relations.kinds import domain_of, name_words
+from pytest_dstfuzz.relations.other_values import says_other
 from pytest_dstfuzz.relations.scene import Scene
 
 #: Letters that a longer form of a value begins with.
 _STEM: Final = 6
 #: Values that nobody says: the name of the slot has to stand for them.
 _UNSAID: Final = frozenset({"yes", "no"})
+#: Words of a correction. What was said before may be for another slot than it seemed to be.
+CORRECTIONS: Final = listed("actually instead rather sorry wrong oops correction meant mistake")
 #: What `there` and `that` follow, and what follows them, where they point to nothing said before:
 #: `is there a hotel that has parking`.
 _ASKED_BY: Final = listed("is are was were if do does")
@@ -83,6 +86,17 @@ class SpokenRound:
     def changes(self) -> tuple[SlotChange, ...]:
         """What it changed, by the states and by the labels."""
         return tuple(dict.fromkeys((*self.delta, *(self.labelled or ()))))
+
+    def takes_back(self, scene: Scene, other: SpokenRound) -> bool:
+        """Say whether the user may give a slot of another round another value here.
+
+        Whatever the states say: a tracker that misses a correction has none of it in them. What
+        the round gives by its labels is no such value.
+        """
+        given = self.labelled or ()
+        if not given and not CORRECTIONS.isdisjoint(word_list(self.user)):
+            return True
+        return any(says_other(scene, self.user, change, given) for change in other.changes)
 
     def names(self, domain: str) -> bool:
         """Say whether one of the two says the word for a domain; that of none is said."""

@@ -17,6 +17,7 @@ _FEW: Final = "no two rounds beside each other change the state, the first round
 _SLOTS: Final = "rounds beside each other change the same slots"
 _UNSAID: Final = "a round does not say all that it changes"
 _VALUES: Final = "a round says what another one gives"
+_TAKEN_BACK: Final = "a round says another value of a slot that another one gives"
 _POINTS: Final = "a round points to what was said before"
 _DOMAINS: Final = "a round would not say any more what its values are for"
 #: Orders of more than two rounds that are drawn, besides those in which one round is moved.
@@ -34,7 +35,7 @@ class Shuffle(Relation):
     expects = "the state at the end stays as it is"
     edits = "own"
     unit = "dialogue"
-    reasons = (_FEW, _SLOTS, _UNSAID, _VALUES, _POINTS, _DOMAINS)
+    reasons = (_FEW, _SLOTS, _UNSAID, _VALUES, _TAKEN_BACK, _POINTS, _DOMAINS)
 
     def begin(self, scene: Scene) -> Begun:
         """Return the dialogue with one round moved forward, and in a few orders drawn at random."""
@@ -51,6 +52,7 @@ class _Bonds:
     """What holds the rounds of a dialogue in their order."""
 
     def __init__(self, scene: Scene, rounds: Sequence[SpokenRound]) -> None:
+        self._scene = scene
         self._rounds = rounds
         self._points = [one.points(scene.lexicon) for one in rounds]
 
@@ -64,6 +66,8 @@ class _Bonds:
             return _UNSAID
         if any(map(one.hints_at, other.changes)) or any(map(other.hints_at, one.changes)):
             return _VALUES
+        if one.takes_back(self._scene, other) or other.takes_back(self._scene, one):
+            return _TAKEN_BACK
         return _POINTS if self._points[one.index] or self._points[other.index] else ""
 
     def orders(self, scene: Scene) -> Iterator[tuple[int, ...]]:
