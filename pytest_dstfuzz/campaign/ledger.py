@@ -39,6 +39,11 @@ class Counts:
         return self.held + broken + self.improved + self.errors
 
     @property
+    def answered(self) -> int:
+        """Variants that were run and got an answer: the tracker did not fail on them."""
+        return self.valid - self.errors
+
+    @property
     def generated(self) -> int:
         """All variants."""
         return self.vacuous + self.duplicate + self.vetoed + self.over_rate + self.valid
@@ -50,8 +55,8 @@ class Counts:
 
     @property
     def failure_rate(self) -> float | None:
-        """Violations / valid; ``None`` without a valid variant."""
-        return ratio(self.violations, self.valid)
+        """Violations / valid; ``None`` where no valid variant was answered."""
+        return ratio(self.violations, self.valid) if self.answered else None
 
     @property
     def yield_rate(self) -> float | None:

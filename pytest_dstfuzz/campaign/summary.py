@@ -37,7 +37,8 @@ class Summary(Counts):
     #: Turns with a result, those that the budget left out apart.
     turns: int
     #: 95 % interval over dialogues; ``None`` with valid variants of fewer than
-    #: `intervals.FEWEST_DIALOGUES`, as too few say too little about others.
+    #: `intervals.FEWEST_DIALOGUES`, as too few say too little about others, and where no valid
+    #: variant was answered.
     failure_rate_interval: tuple[float, float] | None
     #: Contexts that the tracker was asked for.
     calls: int
@@ -54,7 +55,7 @@ class Summary(Counts):
     clean_answered: int
     clean_empty: int
     #: Violations / valid, over the turns whose answer is not empty: most variants of the others
-    #: have nothing that they could change. ``None`` without a valid variant.
+    #: have nothing that they could change. ``None`` where no valid variant was answered.
     failure_rate_not_empty: float | None
     #: Turns with a label, and those of them whose clean answer is the label. A turn at which the
     #: tracker failed is wrong, as in `trackers.evaluate`. Labels and answers went through the
@@ -72,8 +73,8 @@ class Summary(Counts):
 
     @property
     def turn_failure_rate(self) -> float | None:
-        """Turns broken / turns tested; ``None`` without any that was tested."""
-        return ratio(self.turns_broken, self.turns_tested)
+        """Turns broken / turns tested; ``None`` where no variant of any was answered."""
+        return ratio(self.turns_broken, self.turns_tested) if self.answered else None
 
     @property
     def clean_empty_share(self) -> float | None:
@@ -104,7 +105,9 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
     known = [turn for turn in ran if turn.clean_state is not None]
     labelled = [turn for turn in ran if turn.label is not None]
     telling = count(variant for turn in known if turn.clean_state for variant in turn.variants)
-    counts = [(turn, count(turn.variants)) for turn in turns]
+    # Where the tracker failed on all variants, there is nothing that a rate could be of.
+    rated = turns if Counts(**counted).answered else []
+    counts = [(turn, count(turn.variants)) for turn in rated]
     return Summary(
         **counted,
         turns=len(ran),
@@ -114,7 +117,7 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
         turns_broken=sum(bool(turn.violations) for turn in turns),
         turns_tested=sum(turn.tested for turn in turns),
         dialogues_tested=len({turn.dialogue_id for turn in turns if turn.tested}),
-        turn_failure_rate_interval=_interval((t, bool(t.violations), t.tested) for t in turns),
+        turn_failure_rate_interval=_interval((t, bool(t.violations), t.tested) for t in rated),
         clean_answered=len(known),
         clean_empty=sum(not turn.clean_state for turn in known),
         failure_rate_not_empty=telling.failure_rate,

@@ -103,7 +103,7 @@ def _judge_rates(every: Sequence[Tested], gates: Gates) -> Iterator[LimitFinding
     for one in every:
         limit = one.limit(whole, one.own.max_failure_rate)
         judged = judged or limit is not None
-        if limit is None or (limit[0] is None and one.summary.failure_rate is None):
+        if limit is None or (limit[0] is None and not one.summary.valid):
             continue
         rate, interval = one.summary.failure_rate, one.summary.failure_rate_interval
         yield judge_rate(*limit, rate, interval, interval_name(one.summary.dialogues_tested))

@@ -133,11 +133,11 @@ def judge_rate(
     interval: Sequence[float] | None = None,
     name: str = "95 % interval",
 ) -> LimitFinding:
-    """Judge a failure rate (none without a valid variant) by its limit; parts have no interval."""
+    """Judge a failure rate (none without an answer) by its limit; parts have no interval."""
     gate: Gate = "max-failure-rate"
     if rate is None:
         return LimitFinding(
-            part, gate, limit, "inconclusive", f"no valid variant{_of(part)} was tested"
+            part, gate, limit, "inconclusive", f"no valid variant{_of(part)} was answered"
         )
     failed = over(rate, limit)
     bounds = None if interval is None else (interval[0], interval[1])

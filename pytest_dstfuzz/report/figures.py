@@ -118,7 +118,8 @@ def _rates(
     for name, dialogues in found.items():
         parts = [Counts(**counts) for counts in dialogues.values()]
         valid = [(part.valid, part.generated) for part in parts]
-        failed = [(part.violations, part.valid) for part in parts]
+        total = sum(parts, Counts())
+        failed = [(part.violations, part.valid) for part in parts if total.answered]
         intervals = (ratio_interval(valid), ratio_interval(failed))
-        rows.append(RateRow(name, sum(parts, Counts()), *intervals))
+        rows.append(RateRow(name, total, *intervals))
     return rows

@@ -19,7 +19,6 @@ from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.printable import printable
-from pytest_dstfuzz.relations.rewrite import Failure
 from pytest_dstfuzz.report.chances import EXPECTED, user_turns
 from pytest_dstfuzz.report.edits import (
     MARGIN,
@@ -34,6 +33,7 @@ from pytest_dstfuzz.report.explain import change_lines
 from pytest_dstfuzz.report.figures import by_transformation
 from pytest_dstfuzz.report.page import encodable
 from pytest_dstfuzz.report.rounds import move_texts
+from pytest_dstfuzz.report.sections import outcome_columns
 from pytest_dstfuzz.report.tally import (
     changed_answers,
     expected_text,
@@ -219,22 +219,21 @@ def _relations(view: View) -> Iterator[str]:
         those = [one for one in view.sections if one.follows == follows]
         if not those or not view.by_relation:
             continue
-        kinds: tuple[Failure, ...] = ("stuck", "partial", "other") if follows else ("changed",)
+        columns = outcome_columns(those, follows=follows)
         yield f"### {title}"
         yield ""
         yield from _table(
-            ("relation", "applicable", "rewrites", "held", *kinds, "failure rate", "95 % interval"),
+            ("relation", "applicable", "rewrites", *columns, "failure rate", "95 % interval"),
             [
                 (
                     one.name,
                     f"{one.applicable:,} of {len(one.results):,} {one.unit}s",
                     f"{one.summary.valid:,}",
-                    f"{one.summary.held:,}",
-                    *(f"{one.failures[kind]:,}" for kind in kinds),
+                    *(f"{number:,}" for number in outcomes),
                     percent(one.summary.failure_rate),
                     between(one.summary.failure_rate_interval),
                 )
-                for one in those
+                for one, *outcomes in zip(those, *columns.values(), strict=True)
             ],
         )
 

@@ -91,18 +91,24 @@ class Section:
         return {kind: found[kind] for kind in FAILURES}
 
     @property
+    def unjudged(self) -> bool:
+        """Whether rewrites were run and the tracker failed on each of them."""
+        return bool(self.summary.valid) and not self.summary.answered
+
+    @property
     def over_stability(self) -> float | None:
         """Share of the rewrites that were run at which the state stayed.
 
-        ``None`` where none was run, and where the state is to stay.
+        ``None`` where none was answered, and where the state is to stay.
         """
-        return ratio(self.failures["stuck"], self.summary.valid) if self.follows else None
+        told = self.follows and self.summary.answered
+        return ratio(self.failures["stuck"], self.summary.valid) if told else None
 
     @cached_property
     def over_stability_interval(self) -> tuple[float, float] | None:
         """Its 95 % interval over dialogues; ``None`` where there are too few, as in `Summary`."""
         sums: dict[str, tuple[int, int]] = {}
-        for turn in self.results if self.follows else ():
+        for turn in self.results if self.over_stability is not None else ():
             stuck, run = sums.get(turn.dialogue_id, (0, 0))
             stuck += sum(variant.failure == "stuck" for variant in turn.violations)
             run += sum(variant.valid for variant in turn.variants)
@@ -148,6 +154,19 @@ def sections_of(
         for name in dict.fromkeys([*asked, *sorted(found)])
         if (turns := found[name])
     )
+
+
+def outcome_columns(sections: Sequence[Section], *, follows: bool) -> dict[str, list[int]]:
+    """Return the columns of a table of relations of one side: what came of their rewrites.
+
+    Errors have one where the tracker failed: what got no answer did not hold.
+    """
+    kinds: tuple[Failure, ...] = ("stuck", "partial", "other") if follows else ("changed",)
+    columns = {"held": [one.summary.held for one in sections]}
+    columns |= {kind: [one.failures[kind] for one in sections] for kind in kinds}
+    if any(errors := [one.summary.errors for one in sections]):
+        columns["errors"] = errors
+    return columns
 
 
 def first_of(results: Sequence[TurnResult], named: str) -> Sequence[TurnResult]:

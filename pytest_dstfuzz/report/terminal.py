@@ -83,6 +83,8 @@ def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its
 
 def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
     """Return a 95 % interval over so many dialogues as text, or why there is none."""
+    if interval is None and dialogues >= FEWEST_DIALOGUES:
+        return "no interval: no variant was answered"
     if interval is None:
         few = counted(dialogues, "dialogue")
         return f"no interval: {few}, and it takes {FEWEST_DIALOGUES}"
@@ -212,7 +214,7 @@ def show_figures(
         label("failure rate"),
         f"{percent(summary.failure_rate)} of the valid variants{alike} "
         f"({interval_text(summary.failure_rate_interval, summary.dialogues_tested)})",
-        "bad" if summary.violations else "good",
+        "bad" if summary.violations or summary.errors else "good",
     )
     show_user_turns(page, summary, verbose=verbose)
     _clean_answers(page, summary)

@@ -14,10 +14,9 @@ from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.relations.rewrite import Failure
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage
-from pytest_dstfuzz.report.sections import Section, sections_of
+from pytest_dstfuzz.report.sections import Section, outcome_columns, sections_of
 from pytest_dstfuzz.report.terminal import (
     between,
     how_text,
@@ -86,24 +85,21 @@ def show_sides(page: TerminalPage, sections: Sequence[Section]) -> None:
     follow = [one for one in sections if one.follows]
     page.gap()
     page.line("over-sensitive: the state should not change, and does", "heading")
-    _side(page, ["relation", "applicable", "run", "held", "changed"], stay, ("changed",))
+    _side(page, stay, follows=False)
     page.gap()
     page.line("over-stable: the state should change, and does not, or not as it should", "heading")
-    kinds: tuple[Failure, ...] = ("stuck", "partial", "other")
-    _side(page, ["relation", "applicable", "run", "held", *kinds], follow, kinds)
+    _side(page, follow, follows=True)
 
 
-def _side(
-    page: TerminalPage, head: list[str], sections: Sequence[Section], kinds: Sequence[Failure]
-) -> None:
+def _side(page: TerminalPage, sections: Sequence[Section], *, follows: bool) -> None:
     """Add the figures of the relations of one side; the interval only where there is room."""
     if not sections:
         page.line("  not tested: no relation of this side was named (--dst-relation)", "dim")
         return
-    rows = [[*head, "rate", "95 % interval"]]
-    for one in sections:
-        failures = (one.failures[kind] for kind in kinds)
-        counts = (one.applicable, one.summary.valid, one.summary.held, *failures)
+    columns = outcome_columns(sections, follows=follows)
+    rows = [["relation", "applicable", "run", *columns, "rate", "95 % interval"]]
+    for one, *outcomes in zip(sections, *columns.values(), strict=True):
+        counts = (one.applicable, one.summary.valid, *outcomes)
         rate, bounds = one.summary.failure_rate, one.summary.failure_rate_interval
         rows.append([one.name, *(f"{count:,}" for count in counts), percent(rate), between(bounds)])
     wide = page.width >= _WIDE
@@ -160,6 +156,10 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     if left := ", ".join(f"{count:,} {name}" for name, count in unrun if count):
         page.field(label(""), f"not run: {left}")
     if not summary.valid:
+        return
+    if one.unjudged:
+        text = "n/a: the tracker failed on every rewrite, so nothing could be judged"
+        page.field(label("failure rate"), text, "bad")
         return
     bad: Style = "bad" if summary.violations else "good"
     if one.follows:

@@ -133,8 +133,25 @@ class View:
     @cached_property
     def verdict(self) -> Headline:
         """The verdict of the gate where there was one, and else what was found."""
-        gate, summary = self.gate, self.summary
-        more = []
+        summary, more = self.summary, self._caveats()
+        if self.gate is not None:
+            return _judged(self.gate, more)
+        if len(self.sections) > 1:
+            return self._of_relations(more)
+        if not summary.valid:
+            return Headline("warning", "Nothing was tested", ("No valid variant was run.", *more))
+        if not summary.answered:
+            return Headline("bad", "Could not be judged", tuple(more))
+        bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
+        rate = f"The failure rate is {percent(summary.failure_rate)} ({bounds})."
+        if summary.violations:
+            headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"
+            return Headline("bad", headline, (rate, *more))
+        return Headline("warning" if summary.errors else "good", "No violation", (rate, *more))
+
+    def _caveats(self) -> list[str]:
+        """Say what the figures are to be read with: an early end, noise, errors."""
+        summary, more = self.summary, []
         if ended := self.report["data"].get("ended"):
             more.append(_sentence(f"the run ended early: {ended}"))
         if summary.noise is not None:
@@ -142,21 +159,12 @@ class View:
             more.append(_sentence(noise_text(summary.noise, summary.violations)))
         if summary.repeats is not None and (text := repeats_text(summary.repeats)):
             more.append(_sentence(text))
-        if summary.errors:
-            failed = f"{summary.errors:,} of {summary.valid:,} variants"
-            more.append(f"The tracker failed on {failed}.")
-        if gate is not None:
-            return _judged(gate, more)
-        if len(self.sections) > 1:
-            return self._of_relations(more)
-        if not summary.valid:
-            return Headline("warning", "Nothing was tested", ("No valid variant was run.", *more))
-        bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
-        rate = f"The failure rate is {percent(summary.failure_rate)} ({bounds})."
-        if summary.violations:
-            headline = f"{summary.turns_broken:,} of {summary.turns_tested:,} turns broken"
-            return Headline("bad", headline, (rate, *more))
-        return Headline("warning" if summary.errors else "good", "No violation", (rate, *more))
+        for one in self.sections:
+            if one.summary.errors:
+                failed = f"{one.summary.errors:,} of {one.summary.valid:,} variants"
+                under = f" under {one.name}" if len(self.sections) > 1 else ""
+                more.append(f"The tracker failed on {failed}{under}.")
+        return more
 
     def _of_relations(self, more: Sequence[str]) -> Headline:
         """Say of each relation what was found, the side of each with it."""
@@ -167,14 +175,21 @@ class View:
             count = f"{one.summary.violations:,} of {one.summary.valid:,}"
             rate = percent(one.summary.failure_rate)
             reasons.append(f"{one.name} (the state {what}): failure rate {rate} ({count}).")
+        if unjudged := [one.name for one in self.sections if one.unjudged]:
+            reasons.append(f"Could not be judged: {', '.join(unjudged)}.")
         if untested := [one.name for one in self.sections if not one.summary.valid]:
             reasons.append(f"Untested: {', '.join(untested)}.")
         if broken:
             headline = f"{len(broken)} of {len(self.sections)} relations are broken"
             return Headline("bad", headline, (*reasons, *more))
         nothing = len(untested) == len(self.sections)
+        if unjudged:
+            which = f"{len(unjudged)} of {len(self.sections)} relations"
+            return Headline("bad", f"Could not be judged: {which}", (*reasons, *more))
         headline = "Nothing was tested" if nothing else "No violation"
-        return Headline("warning" if nothing else "good", headline, (*reasons, *more))
+        errors = any(one.summary.errors for one in self.sections)
+        kind: Kind = "warning" if nothing or errors else "good"
+        return Headline(kind, headline, (*reasons, *more))
 
     @property
     def findings(self) -> Sequence[Mapping[str, Any]]:

@@ -79,11 +79,60 @@ def test_the_two_sides_stand_side_by_side(mixed: list[TurnResult]) -> None:
     ]
     assert [line.split()[0] for line in text[stable + 1 : stable + 3]] == ["relation", "value-swap"]
     assert row(text, "value-swap")[:8] == ["6", "11", "5", "5", "0", "1", "54.55", "%"]
-    assert row(text, "duplicate")[:6] == ["2", "2", "1", "1", "50.00", "%"]
+    # The tracker failed under metamorphic, so that errors have a column on that side.
+    assert row(text, "duplicate")[:7] == ["2", "2", "1", "1", "0", "50.00", "%"]
     assert "value-swap (should change): the slot takes the new value" in text
     assert "inapplicable  2 x the slot had the value before" in text
     assert "rewrites      11 = 5 held + 5 stuck + 1 other" in text
     assert any(line.startswith("over-stable   45.45 % of the rewrites left the") for line in text)
+
+
+@pytest.fixture
+def failed() -> list[TurnResult]:
+    """Eight turns of value-swap at which the tracker failed on each rewrite."""
+    why = "ValueError: not"
+    broken = replace(swap(0), outcome="error", reason=why, failure=None, changed_slots=())
+    return [turn(broken, dialogue=f"d{number}", outcome="error") for number in range(8)]
+
+
+def test_what_got_no_answer_has_no_rate_and_did_not_hold(failed: list[TurnResult]) -> None:
+    settings = Settings.of(model="bot", relation="value-swap")
+    text = lines(failed, settings, width=110)
+    assert text[text.index("value-swap (should change): the slot takes the new value") :][:5] == [
+        "value-swap (should change): the slot takes the new value",
+        "applicable    8 of 8 turns; tested in 8 dialogues",
+        "rewrites      8 = 0 held + 8 errors",
+        "failure rate  n/a: the tracker failed on every rewrite, so nothing could be judged",
+        "",
+    ]
+    assert row(text, "value-swap") == ["8", "8", "0", "0", "0", "0", "8", "n/a", "n/a"]
+    assert lines(failed, settings, verbosity=-1) == [
+        "dstfuzz: value-swap: 0 violations in 0 of 8 turns; failure rate n/a, stuck n/a; 8 errors"
+    ]
+    summary = summarise(failed)
+    assert summary.failure_rate_interval is summary.turn_failure_rate_interval is None
+    report = build_report(failed, summary, settings, INFO)
+    assert report["relations"][0]["over_stability_interval"] is None
+    page, short = html_text(report), markdown_text(report)
+    assert "| relation | applicable | rewrites | held | stuck | partial | other | errors |" in short
+    assert "| value-swap | 8 of 8 turns | 8 | 0 | 0 | 0 | 0 | 8 | n/a | n/a |" in short
+    for shown in (page, short):
+        assert "Could not be judged" in shown
+        assert "The tracker failed on 8 of 8 variants" in shown
+        assert "No violation" not in shown
+    assert '<th scope="col" class="number">errors</th>' in page
+
+
+def test_the_headline_names_each_relation_under_which_the_tracker_failed(
+    failed: list[TurnResult],
+) -> None:
+    held = turn(twice(0), relation="duplicate", side="should-not-change")
+    settings = Settings.of(model="bot", relation="duplicate,value-swap")
+    short = markdown_text(build_report([held, *failed], summarise([held]), settings, INFO))
+    assert "Could not be judged&#58; 1 of 2 relations" in short.splitlines()[0]
+    assert "The run&#58; Could not be judged" not in short
+    assert "Could not be judged&#58; value-swap." in short
+    assert "The tracker failed on 8 of 8 variants under value-swap." in short
 
 
 def test_nothing_adds_up_both_sides(mixed: list[TurnResult]) -> None:

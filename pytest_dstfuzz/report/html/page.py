@@ -34,7 +34,7 @@ from pytest_dstfuzz.report.figures import (
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
-from pytest_dstfuzz.report.sections import Section
+from pytest_dstfuzz.report.sections import Section, outcome_columns
 from pytest_dstfuzz.report.tally import (
     causes,
     causes_text,
@@ -96,6 +96,7 @@ def _environment() -> Environment:
         changed_answers=changed_answers,
         chance=_chance,
         few_dialogues=FEW_DIALOGUES,
+        outcome_columns=outcome_columns,
         fewest_dialogues=FEWEST_DIALOGUES,
         expected_text=expected_text,
         counted=lambda part, whole: f"{part:,} of {whole:,}",
@@ -134,9 +135,9 @@ def _figures(view: View) -> dict[str, Any]:
     }
 
 
-def heat_level(rate: float) -> int:
-    """Return the shade of a failure rate: 0 where nothing failed, up to 5."""
-    return sum(rate > shade for shade in _SHADES)
+def heat_level(rate: float | None) -> int:
+    """Return the shade of a failure rate: 0 where nothing failed or was answered, up to 5."""
+    return 0 if rate is None else sum(rate > shade for shade in _SHADES)
 
 
 def _said(card: Card) -> list[tuple[str, list[str | Span]]]:
