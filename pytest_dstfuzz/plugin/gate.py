@@ -29,6 +29,7 @@ from pytest_dstfuzz.gate.limits import Gates, check_names, check_relations
 from pytest_dstfuzz.gate.verdict import FAILED, INFRASTRUCTURE, Judgement, LimitFinding, Verdict
 from pytest_dstfuzz.perturb.support import NoiseInUse
 from pytest_dstfuzz.plugin.options import gates_of
+from pytest_dstfuzz.plugin.relations import PARTED
 from pytest_dstfuzz.plugin.result_collector import ResultCollector
 from pytest_dstfuzz.printable import listed
 from pytest_dstfuzz.relations.registry import ALL, RELATIONS
@@ -146,8 +147,9 @@ class SessionGate:
     ) -> GateDecision:
         """Judge a session, and write its baseline where that is asked for."""
         settings, how = self._settings, self._settings.variant
+        named = record.named(settings)
         identity = campaign_identity(
-            record.named(settings),
+            named,
             data,
             lexicon=info.lexicon,
             policy=info.policy,
@@ -162,7 +164,7 @@ class SessionGate:
             missing=record.missing,
             ended=info.ended,
             hidden=settings.output.redact,
-            relations=tuple(name.strip() for name in settings.variant.relation.split(",")),
+            relations=tuple(named.variant.relation.split(PARTED)),
             own_edits=frozenset(
                 name for name, facts in record.relations.items() if facts.edits == "own"
             ),

@@ -56,6 +56,17 @@ def test_a_right_bot_passes_both(desk: pytest.Pytester) -> None:
     desk.runpytest_inprocess(RIGHT, BOTH, "--dst-variants=2").assert_outcomes(passed=16)
 
 
+def test_the_first_relation_of_all_is_the_first_of_the_gate(desk: pytest.Pytester) -> None:
+    options = ("--dst-relation=all", "--dst-variants=1", "--dst-turns=2")
+    desk.runpytest_inprocess(
+        NEVER, *options, "--dst-max-failure-rate=100%", "--dst-report=report.json"
+    )
+    report = json.loads((desk.path / "report.json").read_text(encoding="utf-8"))
+    rates = [one for one in report["gate"]["findings"] if one["gate"] == "max-failure-rate"]
+    assert rates[0]["part"] == {"kind": "relation", "name": "metamorphic"}
+    assert len(rates) > 1
+
+
 def test_the_other_assertion_is_a_mistake_that_names_the_right_one(desk: pytest.Pytester) -> None:
     desk.makepyfile(test_own="def test_it(dst_turn):\n    dst_turn.assert_unchanged()\n")
     run = desk.runpytest_inprocess(RIGHT, "--dst-relation=value-swap")
