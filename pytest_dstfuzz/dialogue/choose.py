@@ -15,11 +15,13 @@ from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
 from pytest_dstfuzz.errors import DataError
 
 #: Layouts, the preferred first where a source holds several of one split.
-LAYOUTS: Final = ("original", "sharded", "trade", "jsonl")
+LAYOUTS: Final = ("original", "sharded", "trade", "sgd", "jsonl")
 
 #: Enough for the first dialogue of every published file.
 _HEAD: Final = 1 << 16
 _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_ALIASES)})(?:[^a-z]|$)")
+#: Services of SGD are numbered, those of MultiWOZ 2.2 are its domains.
+_SGD_SERVICE: Final = re.compile(r'"services?"\s*:\s*\[?\s*"[A-Za-z]+_\d+"')
 _LIST_NAME = re.compile(r"(train|val|test)_?list_?file", re.IGNORECASE)
 
 
@@ -43,7 +45,7 @@ def classify(file: SourceFile) -> str | None:
 
     Ontologies look like nothing in particular, so they go by name too: JSON called
     ``<stem>.ontology.json`` or ``ontology*.json`` (MultiWOZ: ``ontology-modified.json``).
-    One of ``original``, ``sharded``, ``trade`` (JSON), ``trade-tsv``, ``jsonl``,
+    One of ``original``, ``sharded``, ``trade`` (JSON), ``trade-tsv``, ``sgd``, ``jsonl``,
     ``ontology``, ``schema``, ``list`` (of dialogue ids), or ``None``.
     """
     if listed_split(file):
@@ -66,7 +68,8 @@ def _of_array(head: str) -> str | None:
     if '"dialogue_idx"' in head:
         return "trade"
     if '"dialogue_id"' in head:
-        return "sharded" if '"turns"' in head else None
+        dialogues = "sgd" if _SGD_SERVICE.search(head) else "sharded"
+        return dialogues if '"turns"' in head else None
     return "schema" if '"service_name"' in head else None
 
 
@@ -94,7 +97,7 @@ _EXTRAS: Final = ("list", "ontology", "schema")
 
 _EXPECTED: Final = (
     "expected MultiWOZ's data.json, the sharded files of 2.2, TRADE's TSV or *_dials.json, "
-    "or JSON Lines with one dialogue a line"
+    "SGD's dialogues_*.json, or JSON Lines with one dialogue a line"
 )
 
 

@@ -190,7 +190,7 @@ class DialogueSet:
     ontology: Ontology | None = None
     #: Name of the value normalisation that was applied (``multiwoz`` or ``plain``).
     normalisation: str = "plain"
-    #: Layout that was found: ``original``, ``sharded``, ``trade``, ``jsonl``.
+    #: Layout that was found: ``original``, ``sharded``, ``trade``, ``sgd``, ``jsonl``.
     layout: str = "jsonl"
     #: Sentences for the user about choices made while reading; printed once.
     notes: tuple[str, ...] = ()

@@ -13,12 +13,19 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue import multiwoz
-from pytest_dstfuzz.dialogue.choose import LAYOUTS, Catalogue, SplitFiles, catalogue, choose
+from pytest_dstfuzz.dialogue.choose import (
+    LAYOUTS,
+    Catalogue,
+    SplitFiles,
+    catalogue,
+    choose,
+    split_of,
+)
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.fetch import DATASETS, fetched
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, labels_note, read_ontology
-from pytest_dstfuzz.dialogue.readers import jsonl, trade
+from pytest_dstfuzz.dialogue.readers import jsonl, sgd, trade
 from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import DataError, nearest, unknown_name
@@ -88,9 +95,14 @@ def _name_of(path: Path) -> str:
 _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = {
     "original": published.read_original,
     "sharded": published.read_sharded,
+    "sgd": sgd.read_sgd,
     "trade": trade.read_json,
     "trade-tsv": trade.read_tsv,
 }
+
+
+#: Layouts of data that are not MultiWOZ.
+_PLAIN: Final = ("jsonl", "sgd")
 
 
 @gc_paused()
@@ -109,12 +121,12 @@ def load_dialogues(
         source: ``sample`` (shipped), the path of a folder, a file or a zip, or a named
             data set that was fetched (``multiwoz21``).
         split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
-        layout: read this layout (``original``, ``sharded``, ``trade``, ``jsonl``);
+        layout: read this layout (``original``, ``sharded``, ``trade``, ``sgd``, ``jsonl``);
             by default the first of them that holds the split.
         ontology: JSON file ``slot -> list of values``; by default the one found with
             the data, else the values of the labels.
         normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines
-            and ``multiwoz`` for the other layouts.
+            and SGD, and ``multiwoz`` for the other layouts.
         name: name of the set in test ids; by default made from the source.
 
     Raises:
@@ -129,12 +141,12 @@ def load_dialogues(
     location = locate(source)
     files = catalogue(location.path, location.lists)
     choice = choose(files, wanted, layout)
-    rules = normalisation or ("plain" if choice.layout == "jsonl" else "multiwoz")
+    rules = normalisation or ("plain" if choice.layout in _PLAIN else "multiwoz")
     told: list[str] = []
     dialogues = _read(choice, rules, told.append)
     if not dialogues:
         raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
-    known, notes = _ontology(files, choice, ontology, rules)
+    known, notes = _ontology(files, choice, ontology, rules, wanted)
     found = DialogueSet(
         name=name or location.name,
         split=wanted,
@@ -144,7 +156,7 @@ def load_dialogues(
         layout=choice.layout,
         notes=(*choice.notes, *notes, *told),
         cue_words=multiwoz.CUE_WORDS if rules == "multiwoz" else (),
-        slot_phrases=multiwoz.SLOT_PHRASES if rules == "multiwoz" else {},
+        slot_phrases=_phrases(files, choice, wanted, rules),
         flag_words=multiwoz.FLAG_WORDS if rules == "multiwoz" else {},
     )
     return replace(found, notes=(*found.notes, *labels_note(found)))
@@ -185,7 +197,7 @@ def _read(choice: SplitFiles, rules: str, tell: Callable[[str], None]) -> tuple[
 
 
 def _ontology(
-    files: Catalogue, choice: SplitFiles, given: str | Path | None, rules: str
+    files: Catalogue, choice: SplitFiles, given: str | Path | None, rules: str, split: str
 ) -> tuple[Ontology | None, tuple[str, ...]]:
     """Return the ontology that was given, or that lies with the data, if any; and notes.
 
@@ -196,7 +208,8 @@ def _ontology(
     if given is not None:
         path = Path(given)
         return read_ontology(SourceFile(path.name, path), rules), ()
-    candidates = [file for _, file in (*files.of("ontology"), *files.of("schema"))]
+    schemas = _schemas(files, split)
+    candidates = [*(file for _, file in files.of("ontology")), *schemas]
     stems = {file.stem for _, file in choice.files}
     own = [file for file in candidates if file.stem in stems]
     notes: list[str] = []
@@ -208,6 +221,20 @@ def _ontology(
                 raise
             notes.append(f"Not taken as the ontology: {error}.")
     return None, tuple(notes)
+
+
+def _schemas(files: Catalogue, split: str) -> list[SourceFile]:
+    """Return the schemas that lie with the data, those of the split first."""
+    found = [file for _, file in files.of("schema")]
+    return sorted(found, key=lambda file: split_of(file) != split)
+
+
+def _phrases(files: Catalogue, choice: SplitFiles, split: str, rules: str) -> Mapping[str, str]:
+    """Return what people call the slots, where the data or its schema says so."""
+    if rules == "multiwoz":
+        return multiwoz.SLOT_PHRASES
+    schemas = _schemas(files, split) if choice.layout == "sgd" else []
+    return sgd.schema_phrases(schemas[0], rules) if schemas else {}
 
 
 def _is_general(file: SourceFile) -> bool:

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from pytest_dstfuzz.dialogue import multiwoz
 from pytest_dstfuzz.dialogue.dialogues import (
     DONTCARE,
@@ -18,6 +16,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Turn,
 )
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
+from pytest_dstfuzz.dialogue.readers.sgd import schema_values
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
 from pytest_dstfuzz.errors import UserError, unknown_name
 
@@ -25,10 +24,10 @@ _Pairs = Iterable[tuple[str, object]]
 
 
 def read_ontology(file: SourceFile, normalisation: str) -> Ontology:
-    """Read ``slot -> list of values``, or the ``schema.json`` of MultiWOZ 2.2."""
+    """Read ``slot -> list of values``, or the ``schema.json`` of MultiWOZ 2.2 or SGD."""
     parsed = file.json()
-    pairs = _of_schema if isinstance(parsed, list) else _of_object
-    return _collect(pairs(parsed, file.place), normalisation, file.place)
+    pairs = _of_schema(file) if isinstance(parsed, list) else _of_object(parsed, file.place)
+    return _collect(pairs, normalisation, file.place)
 
 
 def complete_ontology(
@@ -67,21 +66,11 @@ def _of_object(parsed: object, place: str) -> Iterator[tuple[str, object]]:
             yield slot, value
 
 
-class _Slot(msgspec.Struct):
-    name: str
-    possible_values: list[Any] = []
-
-
-class _Service(msgspec.Struct):
-    slots: list[_Slot]
-
-
-def _of_schema(parsed: object, place: str) -> Iterator[tuple[str, object]]:
-    for service in checked(list[_Service], parsed, place):
-        for slot in service.slots:
-            yield slot.name, ""
-            for value in slot.possible_values:
-                yield slot.name, value
+def _of_schema(file: SourceFile) -> Iterator[tuple[str, object]]:
+    for name, values in schema_values(file):
+        yield name, ""
+        for value in values:
+            yield name, value
 
 
 def _collect(pairs: _Pairs, normalisation: str, place: str) -> Ontology:

@@ -118,7 +118,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "hypothesis": ("strategies",),
     "matplotlib": (),
     "msgspec": (
-        *("json_data", "dialogue/readers", "dialogue/ontology", "relations/sources/rows"),
+        *("json_data", "dialogue/readers", "relations/sources/rows"),
         "trackers/web/contract",
     ),
 }
