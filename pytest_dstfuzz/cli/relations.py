@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.errors import UserError
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -24,6 +25,11 @@ _EXAMPLES = """\
   dstfuzz relations value-swap --data multiwoz21         and why not of the others
 No tracker is asked: with --data the labels stand for its answers. What a relation says of the
 answers of a tracker, a run with --dst-relation shows."""
+
+_OWN: Final = (
+    "This command reads no conftest.py: of a relation that yours registers, "
+    "pytest_dstfuzz.testing.check_relation() says to how many turns it applies."
+)
 
 
 def _options(parser: Parser) -> None:
@@ -55,7 +61,12 @@ def _show(given: Namespace) -> None:
     if given.name is None:
         relations = tuple(relation_by_name(name) for name in RELATIONS.names if name != ALL)
     else:
-        relations = relations_named(given.name)
+        try:
+            relations = relations_named(given.name)
+        except UserError as error:
+            if {name.strip() for name in given.name.split(",")}.issubset(RELATIONS.names):
+                raise
+            raise UserError(f"{error} {_OWN}") from None
     counts = [_counts(one, data, settings.variant.lock) for one in relations] if data else []
     page = terminal_page()
     if given.name is None:
@@ -65,7 +76,7 @@ def _show(given: Namespace) -> None:
             _one(page, relation, counts[number] if counts else None)
     if data:
         page.gap()
-        page.line(_counted(data, counts))
+        page.field("", _counted(data))
     print_page(page)
 
 
@@ -106,7 +117,9 @@ def _figures(found: Counter[str] | str) -> list[str]:
     if isinstance(found, str):
         return ["-", "-", "-"]
     total = found.total()
-    return [f"{found['']:,}", f"{total:,}", percent(found[""] / total, 1) if total else "-"]
+    if not total:
+        return ["-", "-", "-"]
+    return [f"{found['']:,}", f"{total:,}", percent(found[""] / total, 1)]
 
 
 def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | None) -> None:
@@ -126,6 +139,8 @@ def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | Non
         page.line("  does not apply where")
         for reason in relation.reasons:
             page.field("    - ", reason)
+    elif not found:
+        page.field("  applies  ", f"to nobody knows how many {relation.unit}s: they have no labels")
     else:
         applicable, total, share = _figures(found)
         page.field("  applies  ", f"to {applicable} of {total} {relation.unit}s ({share})")
@@ -145,12 +160,15 @@ def _reasons(page: TerminalPage, relation: Relation, found: Counter[str]) -> Non
         page.table(rows)
 
 
-def _counted(data: DialogueSet, counts: Sequence[Counter[str] | str]) -> str:
-    labelled = any(not isinstance(found, str) and found.total() for found in counts)
+def _counted(data: DialogueSet) -> str:
     named = f"{data.name} (split {data.split})"
-    if labelled:
+    if any(all(turn.state is not None for turn in one.turns) for one in data.dialogues):
         return f"Counted over {named}, the labels taken for the tracker's answers."
-    return f"{named} has no dialogue with a label at each turn: nothing was counted."
+    return (
+        f"{named} has no dialogue with a label at each turn: nothing was counted. Without labels "
+        "only a run can tell, of a tracker's answers: pytest --dst-model=ADDRESS --dst-relation=all"
+        " --dst-max-turns=20 --dst-fail-on=gate"
+    )
 
 
 COMMANDS = (

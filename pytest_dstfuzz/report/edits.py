@@ -79,7 +79,8 @@ def mark_edits(
 ) -> str:
     """Return ``source`` with its edits marked.
 
-    Unchanged text farther than ``margin`` characters from an edit is left out.
+    Unchanged text farther than ``margin`` characters from an edit is left out; where there is no
+    edit, that farther from both ends.
     """
     spans = diff_spans(source, edits)
     last = len(spans) - 1
@@ -90,7 +91,9 @@ def mark_edits(
         else:
             text = span.before
             if margin is not None:
-                text = _shortened(text, margin if index else 0, margin if index < last else 0)
+                alone = not last
+                left, right = alone or index > 0, alone or index < last
+                text = _shortened(text, margin * left, margin * right)
             parts.append(visible(text))
     return "".join(parts)
 

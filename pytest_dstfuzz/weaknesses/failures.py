@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.relations.mentions import SpokenText
 
 #: Of a relation of others that the state did not follow.
 IGNORED: Final = "change-ignored"
@@ -48,7 +49,10 @@ def failure_of(
     if turn.side != "should-change":
         told = (_MOVED.get(move.kind, "") for move in variant.moves)
         name = next(filter(None, told), "")
-        return (name, 0 if changes else -1) if name else ("", -1)
+        if name:
+            return name, 0 if changes else -1
+        taken = _taken_back(variant, changes)
+        return ("correction-ignored" if taken >= 0 else "", taken)
     missed = [number for number, one in enumerate(changes) if one.expected is not None]
     first = next(iter(missed), -1)
     if variant.failure == "partial":
@@ -56,6 +60,21 @@ def failure_of(
     if variant.failure == "other" and (found := _instead(variant, changes, missed)) is not None:
         return found
     return _IGNORED.get(turn.relation, IGNORED), first
+
+
+def _taken_back(variant: VariantResult, changes: Sequence[ChangedSlot]) -> int:
+    """Return the change to a value that the user takes back in the same breath; -1 = none is.
+
+    The relation `disfluency` puts such a slip before the value that counts: `sunday, no, friday`.
+    """
+    slips = [
+        SpokenText.of(edit.after)
+        for edit in variant.plain.edits
+        if (edit.transformation, edit.operator) == ("disfluency", "repair")
+    ]
+    changed = enumerate(change.after for change in changes)
+    told = (n for n, value in changed if value and any(slip.mentions(value) for slip in slips))
+    return next(told, -1)
 
 
 def _instead(

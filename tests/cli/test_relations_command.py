@@ -54,10 +54,33 @@ def test_data_without_labels_count_nothing(tmp_path: Path, capsys: pytest.Captur
     turns = [{"system": "", "user": "a pizza"}]
     (tmp_path / "own.jsonl").write_text(json.dumps({"dialogue_id": "a", "turns": turns}) + "\n")
     said = run(f"drop --data {tmp_path / 'own.jsonl'}", capsys)
-    assert "to 0 of 0 dialogues" in said
-    assert "no dialogue with a label at each turn: nothing was counted" in said
+    said = " ".join(said.split())
+    assert "applies to nobody knows how many dialogues: they have no labels" in said
+    assert "no dialogue with a label at each turn: nothing was counted. Without labels only" in said
+    rows = run(f"--data {tmp_path / 'own.jsonl'}", capsys).splitlines()
+    assert next(row.split()[-3:] for row in rows if row.split()[:1] == ["drop"]) == ["-", "-", "-"]
     said = " ".join(run(f"value-swap --data {tmp_path / 'own.jsonl'}", capsys).split())
     assert "applies to no turn of the data: value-swap needs other values" in said
+
+
+def test_labelled_data_of_which_a_relation_says_nothing_are_not_called_unlabelled(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    turn = {"system": "", "user": "an olive pizza", "state": {"pizza-topping": "olive"}}
+    (tmp_path / "own.jsonl").write_text(json.dumps({"dialogue_id": "a", "turns": [turn]}) + "\n")
+    said = run(f"role-swap --data {tmp_path / 'own.jsonl'}", capsys)
+    assert "applies   to no turn of the data" in said
+    assert "no dialogue with a label" not in said
+    assert "the labels taken for the tracker's answers." in said
+
+
+def test_a_relation_of_a_conftest_is_known_to_be_out_of_reach(capsys: pytest.CaptureFixture[str]):
+    assert cli.main(["relations", "more-people"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "unknown relation 'more-people'" in said
+    assert "This command reads no conftest.py" in said
+    assert cli.main(["relations", "drop,drop"]) == 2
+    assert "conftest.py" not in capsys.readouterr().err
 
 
 def test_an_unknown_name_is_one_message(capsys: pytest.CaptureFixture[str]):

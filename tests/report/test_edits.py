@@ -150,3 +150,9 @@ def test_the_legend_names_what_came_in() -> None:
         "🙂 <U+1F642> SLIGHTLY SMILING FACE",
     )
     assert legend([edit("é", 0, 1, "éé")]) == ()
+
+
+def test_a_text_without_an_edit_keeps_both_ends():
+    text = "Actually expensive please, it is our anniversary"
+    assert mark_edits(text, (), margin=40) == text
+    assert mark_edits(text, (), margin=8) == "Actually ... (32 characters) ... iversary"

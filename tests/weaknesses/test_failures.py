@@ -75,6 +75,26 @@ def test_a_state_that_stays_goes_by_what_was_ignored(relation: str, expected: st
 
 
 @pytest.mark.parametrize(
+    ("operator", "state", "expected"),
+    [
+        ("disfluency/repair", {**CLEAN, "train-day": "sunday"}, "correction-ignored"),
+        # Copied, and said by nobody as a value that is taken back.
+        ("disfluency/filler", {**CLEAN, "train-day": "sunday"}, "slip-copied"),
+        ("disfluency/repair", {**CLEAN, "train-day": "monday"}, "choice-changed"),
+    ],
+)
+def test_a_value_that_is_taken_back_at_once_is_no_slip(
+    operator: str, state: Mapping[str, str], expected: str
+) -> None:
+    one = broken(state, "disfluency", ())
+    slip = (edit(TEXT, operator, "friday", "sunday, no, friday"),)
+    said = replace(one.variants[0], text=TEXT.replace("friday", slip[0].after), edits=slip)
+    one = replace(one, variants=(said,))
+    assert mechanism(one) == expected
+    assert read(one, said).slot == "train-day"
+
+
+@pytest.mark.parametrize(
     ("state", "expected", "slot"),
     [
         ({**CLEAN, "train-day": "monday"}, "wrong-value", "train-day"),
