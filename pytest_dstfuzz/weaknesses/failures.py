@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.relations.mentions import SpokenText
+from pytest_dstfuzz.perturb.spelling import Mentions
 
 #: Of a relation of others that the state did not follow.
 IGNORED: Final = "change-ignored"
@@ -68,12 +68,12 @@ def _taken_back(variant: VariantResult, changes: Sequence[ChangedSlot]) -> int:
     The relation `disfluency` puts such a slip before the value that counts: `sunday, no, friday`.
     """
     slips = [
-        SpokenText.of(edit.after)
+        Mentions([edit.after])
         for edit in variant.plain.edits
         if (edit.transformation, edit.operator) == ("disfluency", "repair")
     ]
     changed = enumerate(change.after for change in changes)
-    told = (n for n, value in changed if value and any(slip.mentions(value) for slip in slips))
+    told = (n for n, value in changed if value and any(slip.says(value) for slip in slips))
     return next(told, -1)
 
 

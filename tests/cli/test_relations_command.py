@@ -69,7 +69,7 @@ def test_labelled_data_of_which_a_relation_says_nothing_are_not_called_unlabelle
     turn = {"system": "", "user": "an olive pizza", "state": {"pizza-topping": "olive"}}
     (tmp_path / "own.jsonl").write_text(json.dumps({"dialogue_id": "a", "turns": [turn]}) + "\n")
     said = run(f"role-swap --data {tmp_path / 'own.jsonl'}", capsys)
-    assert "applies   to no turn of the data" in said
+    assert "applies  to no turn of the data" in said
     assert "no dialogue with a label" not in said
     assert "the labels taken for the tracker's answers." in said
 
