@@ -20,6 +20,7 @@ ASSERTIONS: Final[dict[Side, str]] = {
     "should-not-change": "assert_unchanged",
     "should-change": "assert_changes",
 }
+#: What stands between the names of relations in a setting.
 PARTED: Final = ","
 
 
