@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from domains import Domain
 
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.relations.kinds import domain_of, end_of
+from pytest_dstfuzz.relations.mentions import SpokenText
 
 State = dict[str, str]
 Bot = Callable[[Context], State]
@@ -60,6 +61,66 @@ def keeps_ends(domain: Domain) -> Bot:
         return state
 
     return answer
+
+
+def doubles_duplicates(domain: Domain) -> Bot:
+    """Return a tracker that counts twice what the user says twice in the same words."""
+    numbers = [slot for slot, kind in domain.bot.kinds.items() if kind == "number"]
+
+    def answer(context: Context) -> State:
+        state = domain.bot(context)
+        said = context.user_utterances
+        twice = [SpokenText.of(text) for text in dict.fromkeys(said) if said.count(text) > 1]
+        for slot in numbers:
+            if slot in state and any(text.mentions(state[slot]) for text in twice):
+                state[slot] = str(2 * int(state[slot]))
+        return state
+
+    return answer
+
+
+#: What is heard only when the other is known: the day of a journey, and the crust of a pizza.
+WAITS = {"train-day": "train-destination", "order-crust": "order-size"}
+
+
+def heeds_order(domain: Domain) -> Bot:
+    """Return a tracker that does not hear a slot as long as another one is empty."""
+
+    def answer(context: Context) -> State:
+        heard: State = {}
+        before: State = {}
+        for end in range(1, len(context.exchanges) + 1):
+            now = domain.bot(Context(context.exchanges[:end]))
+            for slot in [slot for slot in heard if slot not in now]:
+                del heard[slot]
+            for slot, value in now.items():
+                if before.get(slot) != value and WAITS.get(slot, slot) in now:
+                    heard[slot] = value
+            before = now
+        return heard
+
+    return answer
+
+
+def keeps_drops(domain: Domain) -> Bot:
+    """Return a tracker that fills what is missing from its answer in the clean dialogue.
+
+    It knows a dialogue by its greeting, and where it is there by the newest exchange.
+    """
+    known: dict[tuple[str, Exchange], State] = {}
+    for dialogue in domain.data.dialogues:
+        for turn in dialogue.turns:
+            context = dialogue.context(turn.index)
+            known.setdefault(_place(context), domain.bot(context))
+
+    def answer(context: Context) -> State:
+        return known.get(_place(context), {}) | domain.bot(context)
+
+    return answer
+
+
+def _place(context: Context) -> tuple[str, Exchange]:
+    return context.exchanges[0].system, context.exchanges[-1]
 
 
 def _systems(context: Context) -> frozenset[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.perturb.words import listed
 from pytest_dstfuzz.relations.kinds import (
     SlotKind,
@@ -62,17 +62,23 @@ class RightBot:
         self.values = values
         self.topics = topics
         self.kinds: dict[str, SlotKind] = {s: kind_of(s, found) for s, found in values.items()}
+        self._known: dict[tuple[Exchange, ...], tuple[dict[str, str], str]] = {(): ({}, "")}
         self.longest = max(len(v.split()) for found in values.values() for v in found)
 
     def __call__(self, context: Context) -> dict[str, str]:
         """Return the state after the newest utterance of the user."""
-        state: dict[str, str] = {}
-        topic = ""
-        for system, user in context.exchanges:
+        return dict(self.after(context.exchanges)[0])
+
+    def after(self, exchanges: tuple[Exchange, ...]) -> tuple[dict[str, str], str]:
+        """Return state and topic after some exchanges: what was answered once is known."""
+        if exchanges not in self._known:
+            (system, user), (state, topic) = exchanges[-1], self.after(exchanges[:-1])
+            state = dict(state)
             asked = WORD.findall(system.lower())
             topic = self.topic_of(asked, topic)
             topic = self.read(WORD.findall(user.lower().replace("’", "'")), asked, topic, state)
-        return state
+            self._known[exchanges] = state, topic
+        return self._known[exchanges]
 
     def topic_of(self, words: list[str], topic: str) -> str:
         """Return the domain that is last said in some words."""
