@@ -131,7 +131,11 @@ def names(value: str) -> tuple[str, ...]:
 
 def relations(value: str) -> str:
     """Take names of relations with commas between them; the result has no blanks."""
-    found = names(value)
+    found = tuple(part.strip() for part in value.split(",") if part.strip())
+    if not found:
+        raise ValueError("names nothing: leave the option out for 'metamorphic'")
+    if len(found) > 1 and "all" in found:
+        raise ValueError("names others beside 'all', which stands alone")
     if twice := [name for place, name in enumerate(found) if name in found[:place]]:
         raise ValueError(f"names {twice[0]!r} twice")
     return ",".join(found)

@@ -14,7 +14,7 @@ from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.limits import Gates, Kind
-from pytest_dstfuzz.gate.tested import Tested, main_of, tested, unnamed
+from pytest_dstfuzz.gate.tested import Tested, idle, main_of, tested, unjudged, unnamed
 from pytest_dstfuzz.gate.verdict import (
     Judgement,
     LimitFinding,
@@ -42,14 +42,22 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
     short = cut_short(results, missing, session.ended) if gated else ""
     if baseline is not None and short and not found and not enough(results, missing):
         found, short = [short], ""
-    rates = (*judge_answers(session.groups), *_judge_figures(session, gates))
+    every = tested(session, gates)
+    figures = _judge_figures(session, gates, every)
+    left_out = unjudged(every, gates, compared=baseline is not None)
+    if baseline is None and gates.given and every and not (figures or found):
+        figures = [idle(gates, every)]
+    if len(left_out) == len(every):  # A finding says so.
+        left_out = ()
+    rates = (*judge_answers(session.groups), *figures)
     if found or baseline is None:
-        return Judgement(troubles=tuple(found), findings=rates, cut_short=short)
+        return Judgement(tuple(found), rates, cut_short=short, not_judged=left_out)
     # Loads scipy, which a gate without a baseline does without.
     from pytest_dstfuzz.gate.comparison import compare  # noqa: PLC0415 - needs scipy
 
     compared = compare(baseline, session, gates)
-    return replace(compared, findings=(*compared.findings, *rates), cut_short=short)
+    every_finding = (*compared.findings, *rates)
+    return replace(compared, findings=every_finding, cut_short=short, not_judged=left_out)
 
 
 def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
@@ -63,9 +71,9 @@ def judge_answers(groups: Groups) -> tuple[LimitFinding, ...]:
     )
 
 
-def _judge_figures(session: Session, gates: Gates) -> list[LimitFinding]:
+def _judge_figures(session: Session, gates: Gates, every: Sequence[Tested]) -> list[LimitFinding]:
     """Judge the figures of each relation of the session, and the failure rates of its parts."""
-    every, found = tested(session, gates), []
+    found: list[LimitFinding] = []
     # Clean answers are the same under each relation, but some ask about few of the turns.
     widest = max(every, key=lambda one: len(one.results), default=None)
     summary = session.summary if widest is None else widest.summary

@@ -69,6 +69,16 @@ def tested(session: Session, gates: Gates) -> list[Tested]:
     ]
 
 
+def own_tables(names: Sequence[str]) -> str:
+    """Say in which tables relations have limits of their own.
+
+    >>> own_tables(["negation"])
+    'in [tool.dstfuzz.gates.relation.negation]'
+    """
+    such = "such as " if len(names) > 1 else ""
+    return f"{such}in [tool.dstfuzz.gates.relation.{names[0]}]"
+
+
 def main_of(found: Sequence[Tested]) -> Tested | None:
     """Return the relation of which limits of domains, slots and transformations are.
 
@@ -77,11 +87,39 @@ def main_of(found: Sequence[Tested]) -> Tested | None:
     return next((one for one in found if not one.must_change), next(iter(found), None))
 
 
+def unjudged(every: Sequence[Tested], gates: Gates, *, compared: bool) -> tuple[str, ...]:
+    """Return the names of the relations that none of the limits is about; none without a limit.
+
+    ``compared`` = with a baseline, against which one under which nothing may change is judged.
+    """
+    if not (gates.of_violations or compared):
+        return ()
+    main, rise = main_of(every), gates.whole.max_expected_failures
+    of_parts = any(part.kind != "relation" for part in gates.parts)
+    return tuple(
+        one.name
+        for one in every
+        if one.limit(gates.whole.max_failure_rate, one.own.max_failure_rate) is None
+        and not (compared and (one.own.max_regression is not None or not one.must_change))
+        and not (one is main and of_parts)
+        and not (rise is not None and not one.own_edits)
+    )
+
+
+def idle(gates: Gates, found: Sequence[Tested]) -> LimitFinding:
+    """Say that there are limits, and that none of them is about what was tested."""
+    of = listed([str(part) for part in gates.parts], _MOST_NAMES)
+    names = listed([one.name for one in found], _MOST_NAMES)
+    reason = f"no limit judged anything: there are limits of {of}, none of {names}"
+    return LimitFinding(None, "max-failure-rate", None, "inconclusive", reason)
+
+
 def unnamed(gate: Gate, limit: float, found: Sequence[Tested]) -> LimitFinding:
     """Say that a limit was given for the session, and that it holds for none of its relations."""
-    names = listed([one.name for one in found], _MOST_NAMES)
+    names = [one.name for one in found]
+    each = names[0] if len(names) == 1 else f"each of {listed(names, _MOST_NAMES)}"
     reason = (
         f"{gate} of the session is a limit of relations under which nothing may change: give "
-        f"{names} one of its own, in [tool.dstfuzz.gates.relation.{found[0].name}]"
+        f"{each} one of its own, {own_tables(names)}"
     )
     return LimitFinding(None, gate, limit, "inconclusive", reason)

@@ -90,6 +90,8 @@ class Judgement:
     comparison: Mapping[str, Any] | None = None
     #: Why what was tested is not all that was to be tested; ``""`` where it is.
     cut_short: str = ""
+    #: Names of the relations that were tested and that no limit is about.
+    not_judged: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -121,6 +123,7 @@ class Judgement:
             "verdict": self.verdict,
             "troubles": [*self.troubles, *filter(None, [self.cut_short])],
             "not_compared": list(self.not_compared),
+            "not_judged": list(self.not_judged),
             "findings": [finding.to_json() for finding in self.findings],
             "comparison": None if self.comparison is None else dict(self.comparison),
         }

@@ -22,7 +22,7 @@ from pytest_dstfuzz.perturb.locks import Locks
 from pytest_dstfuzz.plugin.options import given_options, read_settings
 from pytest_dstfuzz.plugin.relations import each_of
 from pytest_dstfuzz.relations.applicable import why_hopeless
-from pytest_dstfuzz.relations.registry import ALL, relations_named
+from pytest_dstfuzz.relations.registry import ALL, REPEATS, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.scene import Scenes
 from pytest_dstfuzz.relations.sources.rows import with_frozen
@@ -106,12 +106,14 @@ class RunContext:
 
     @property
     def left_out(self) -> str:
-        """Say which of all relations that ship can say nothing about the data, ``""`` of none."""
+        """Say which of the relations that ship ``all`` does not run, and why; ``""`` elsewhere."""
         if self.settings.variant.relation != ALL or self.mistake is not None:
             return ""
         used = self.relations(self.settings)
         names = [one.name for one in relations_named(ALL) if one not in used]
-        return f"relations that apply to no turn of the data: {', '.join(names)}" if names else ""
+        text = f"all leaves out {REPEATS}: it repeats metamorphic where the clean answer is right"
+        apart = ", ".join(names)
+        return f"{text}; relations that apply to no turn of the data: {apart}" if names else text
 
     def hopeless(self, relation: Relation) -> str:
         """Say why a relation can say nothing about the data; ``""`` where it can."""

@@ -36,7 +36,13 @@ from pytest_dstfuzz.relations.registry import ALL, RELATIONS
 from pytest_dstfuzz.report.edits import visible
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine
-from pytest_dstfuzz.report.tally import changed_answers, expected_text, moved_dialogues
+from pytest_dstfuzz.report.tally import (
+    changed_answers,
+    expected_text,
+    moved_dialogues,
+    relation_lines,
+    unlimited_text,
+)
 from pytest_dstfuzz.report.weaknesses import moved_weaknesses
 from pytest_dstfuzz.search.registry import search_by_name
 
@@ -228,6 +234,8 @@ class SessionGate:
             yield StyledLine(f"{what} compared with the baseline: {reason}", self._unsure)
         if judgement.not_compared:
             yield StyledLine("a new baseline is written with --dst-update-baseline", "dim")
+        if names := judgement.not_judged:
+            yield StyledLine(f"not judged: {unlimited_text(names)}", "warning")
         for finding in judgement.findings:
             if finding not in clean and (line := self._finding(finding)):
                 yield line
@@ -297,6 +305,7 @@ def _variants(figures: Mapping[str, Any]) -> Iterator[str]:
             f"{new:,} violation{' is' if new == 1 else 's are'} new, {gone:,} "
             f"{'is' if gone == 1 else 'are'} gone"
         )
+    yield from relation_lines(figures)
     if figures["share"] is not None and figures["share"] < 1:
         share = percent(figures["share"])
         yield f"{share} of the variants are the same and were answered in both"

@@ -19,8 +19,10 @@ from pytest_dstfuzz.relations.shipped import MODULES
 #: A package brings a relation by an entry point of this group that names an object, or a class
 #: that is made without arguments.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.relations"
-#: Stands for all that ship and can say something about the data.
+#: Stands for all that ship and can say something about the data, but for `REPEATS`.
 ALL: Final = "all"
+#: Makes the variants of ``metamorphic`` again, where the clean answer is right.
+REPEATS: Final = "gold"
 _HOMES: Final = tuple(f"{__package__}.{name}" for name in MODULES)
 _shipped: dict[str, object] = {}
 _Given = TypeVar("_Given")
@@ -72,7 +74,8 @@ def relation_by_name(name: str) -> Relation:
 def relations_named(text: str, data: DialogueSet | None = None) -> tuple[Relation, ...]:
     """Return the relations of a list of names, parted by commas, in their order.
 
-    ``all`` = those that ship; with ``data``, those of them that can say something about it.
+    ``all`` = those that ship but ``gold``, which repeats ``metamorphic``; with ``data``, those of
+    them that can say something about it.
 
     Raises:
         UserError: there is no such relation, the nearest name is said; one is named twice; or
@@ -80,8 +83,10 @@ def relations_named(text: str, data: DialogueSet | None = None) -> tuple[Relatio
     """
     names = [name.strip() for name in text.split(",")]
     if names == [ALL]:
-        shipped = [relation_by_name(name) for name in RELATIONS.shipped]
+        shipped = [relation_by_name(name) for name in RELATIONS.shipped if name != REPEATS]
         return tuple(one for one in shipped if data is None or not one.impossible(data))
+    if ALL in names:
+        raise UserError(f"{ALL!r} stands alone, not beside others as in {text!r}")
     if "" in names:
         raise UserError(f"{text!r} is no list of relations: write names with commas between them")
     if twice := next((name for name in names if names.count(name) > 1), None):

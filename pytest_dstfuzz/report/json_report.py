@@ -30,9 +30,12 @@ SCHEMA_VERSION = 1
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
-#: Shares of all that people type, which may be small; from their sums figures are reckoned again.
-_SHARES = ("weight", "distorted", "locked")
-_DIGITS = 6
+#: Shares of all that people type, which may be small, by how many leading digits they keep; from
+#: some of them figures are reckoned again, and pages are to show what the terminal does.
+_DIGITS = {
+    **dict.fromkeys(("weight", "distorted", "locked", "failing_mass", "per_1000_at_least"), 6),
+    "log_probability": 9,
+}
 #: Settings that may differ without a difference in results.
 _PLACES = names_of("place")
 #: Fields of `RunInfo` that are of the data and not of the run.
@@ -204,8 +207,8 @@ def _rounded(value: Any) -> Any:
         return round(value, _DECIMALS) + 0.0
     if isinstance(value, dict):
         return {
-            name: float(f"{item:.{_DIGITS}g}")
-            if name in _SHARES and isinstance(item, float)
+            name: float(f"{item:.{_DIGITS[name]}g}")
+            if name in _DIGITS and isinstance(item, float)
             else _rounded(item)
             for name, item in value.items()
         }

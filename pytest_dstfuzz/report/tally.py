@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.config.rates import per_1000, rise_per_1000
+from pytest_dstfuzz.config.rates import per_1000, percent, rise_per_1000
+from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.explain import simplicity
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
@@ -129,6 +130,27 @@ def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]
         "relations that are gone": comparison.get("only_baseline_relations", []),
     }
     return [(text, names) for text, names in found.items() if names]
+
+
+def unlimited_text(names: Sequence[str]) -> str:
+    """Say which relations were tested and have no limit.
+
+    >>> unlimited_text(["negation"])
+    'negation (no limit of its own, in [tool.dstfuzz.gates.relation.negation])'
+    """
+    own = "its own" if len(names) == 1 else "their own, such as"
+    return f"{', '.join(names)} (no limit of {own}, in [tool.dstfuzz.gates.relation.{names[0]}])"
+
+
+def relation_lines(comparison: Mapping[str, Any]) -> list[str]:
+    """Return how the failure rate of each relation moved, where several were compared."""
+    found = comparison.get("relations", {})
+    return [
+        f"  {name}: {percent(one['before'])} in the baseline, {percent(one['after'])} now, on "
+        f"{counted(one['variants'], 'variant')}: {one['new']:,} new, {one['gone']:,} gone"
+        for name, one in found.items()
+        if len(found) > 1
+    ]
 
 
 def changed_answers(comparison: Mapping[str, Any]) -> list[tuple[str, str]]:

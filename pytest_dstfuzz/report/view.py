@@ -17,7 +17,7 @@ from pytest_dstfuzz.report.cards import Cards
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
 from pytest_dstfuzz.report.sections import RelationFacts, Section, sections_of
-from pytest_dstfuzz.report.tally import noise_text, repeats_text, wobble_text
+from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
@@ -230,6 +230,8 @@ def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:
     if gate["verdict"] == "regression" and gate["comparison"] is None:
         # There is no earlier build that this one could have fallen behind.
         headline = "Failed: outside the limits"
+    if names := [str(name) for name in gate.get("not_judged", ())]:  # Reports of before: none.
+        why.insert(0, f"not judged: {unlimited_text(names)}")
     reasons = [_sentence(str(reason)) for reason in why]
     if (rest := len(reasons) - _MOST_REASONS) > 0:
         reasons[_MOST_REASONS:] = [f"And {rest} more; see the limits."]

@@ -233,3 +233,5 @@ def test_all_stands_for_those_that_can_say_something() -> None:
     names = list(Campaign(track, DATA, SETTINGS, relation="all").summaries())
     assert names[0] == "metamorphic"
     assert "gold" not in names
+    with pytest.raises(UserError, match="'all' stands alone"):
+        Campaign(track, DATA, SETTINGS, relation="all,value-swap")

@@ -27,7 +27,7 @@ from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.tally import moved_dialogues
+from pytest_dstfuzz.report.tally import moved_dialogues, relation_lines
 
 Groups = Mapping[str, Sequence[TurnResult]]
 SWAP = Part("relation", "value-swap")
@@ -83,8 +83,34 @@ def test_a_relation_may_have_a_limit_of_its_own_and_one_that_expects_change_has_
         ("relation duplicate", "pass", 0.3),
         ("relation value-swap", "regression", 0.5),
     ]
-    # Those of relations that the session does not test are none of its limits.
-    assert judged(run(plain="hhhh"), Gates(parts=own)).findings == ()
+
+
+def test_limits_of_what_is_not_tested_judge_nothing_and_say_so() -> None:
+    own = Gates(parts={SWAP: Limits(max_failure_rate=0.5)})
+    (found,) = judged(run(plain="hhhv"), own).findings
+    why = "no limit judged anything: there are limits of relation value-swap, none of metamorphic"
+    assert (found.verdict, found.reason) == ("inconclusive", why)
+    assert judged(run(plain="hhhv"), own).verdict == "inconclusive"
+
+
+def test_relations_without_a_limit_are_named_and_the_verdict_stays() -> None:
+    groups, limit = run(plain="hhhh", swap="vvvv"), Gates(Limits(max_failure_rate=0.1))
+    found = judged(groups, limit)
+    assert (found.verdict, found.not_judged) == ("pass", ("value-swap",))
+    assert found.to_json()["not_judged"] == ["value-swap"]
+    compared = judged(groups, old=run(plain="hhhh", swap="hhhh"))
+    assert (compared.verdict, compared.not_judged) == ("pass", ("value-swap",))
+    moved = relation_lines(compared.comparison or {})
+    assert moved == [
+        "  metamorphic: 0.00 % in the baseline, 0.00 % now, on 160 variants: 0 new, 0 gone",
+        "  value-swap: 0.00 % in the baseline, 100.00 % now, on 160 variants: 160 new, 0 gone",
+    ]
+    own = Gates(Limits(max_failure_rate=0.1), {SWAP: Limits(1.0)})
+    assert judged(groups, own).not_judged == ()
+    assert judged(groups, Gates(parts={SWAP: Limits(1.0)})).not_judged == ("metamorphic",)
+    # A limit of the accuracy alone is about none of them: violations fail their tests.
+    assert judged(groups, Gates(Limits(min_accuracy=0.0))).not_judged == ()
+    assert judged(groups).not_judged == ()
 
 
 def test_a_limit_that_holds_for_nothing_says_so() -> None:

@@ -15,7 +15,7 @@ import pytest
 from pytest_dstfuzz import Campaign, Context, Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import load_dialogues
-from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name
+from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name, relations_named
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable
 from pytest_dstfuzz.relations.scene import Replacement, Scene
@@ -28,6 +28,14 @@ SAMPLE = load_dialogues("sample")
 def test_no_two_have_one_name() -> None:
     assert len(set(NAMES)) == len(NAMES)
     assert NAMES[:2] == ("metamorphic", "gold")
+
+
+def test_all_makes_no_variant_twice() -> None:
+    """Where the clean answer is right, gold makes those of metamorphic again."""
+    names = [one.name for one in relations_named("all", SAMPLE)]
+    assert names[0] == "metamorphic"
+    assert "gold" not in names
+    assert [one.name for one in relations_named("metamorphic,gold")] == ["metamorphic", "gold"]
 
 
 @pytest.mark.parametrize("name", NAMES)

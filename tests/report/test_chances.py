@@ -114,6 +114,11 @@ def test_a_bound_that_is_small_is_one_of_many(found: list[TurnResult]) -> None:
     assert shown is not None
     # exp(15) * 20 / 2, to two digits.
     assert shown.value == "at least 1 of 33,000,000 user turns"
+    # A page, which reckons it again from the file, says what the terminal does.
+    report = json.loads(json.dumps(build_report(rare, summarise(rare), NATURAL, INFO)))
+    assert f"| expected failures | {shown.value} |" in markdown_text(report)
+    (first, *_) = report["weaknesses"]
+    assert 0 < first["failing_mass"] < 1e-4
 
 
 def test_a_search_without_a_density_has_a_lower_bound(found: list[TurnResult]) -> None:
