@@ -44,7 +44,7 @@ from pytest_dstfuzz.selection import select
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 with needs_extra("pytest_dstfuzz.strategies", "hypothesis", "hypothesis"):
-    from hypothesis import assume
+    from hypothesis import assume, currently_in_test_context, event, reject
     from hypothesis import settings as hypothesis_settings
     from hypothesis import strategies as st
 
@@ -145,6 +145,9 @@ def rewrites(
     with, and ``expected.judge(answer to the reference, answer)`` says what came of it. Shrinks
     towards the first rewrite.
 
+    Made inside of a test, of a dialogue that is drawn, it rejects what the relation says nothing
+    about, as ``assume`` does; the statistics of hypothesis have the reasons.
+
     Args:
         dialogue: where the turn is.
         turn_index: which turn; ``None`` = the last, the only one for relations on dialogues.
@@ -157,7 +160,8 @@ def rewrites(
 
     Raises:
         UserError: there is no such turn or relation; when the first example is drawn, the relation
-            says nothing about the turn, and why, or it leaves the edits to a search.
+            leaves the edits to a search, or, of a turn that was chosen outside of a test, it says
+            nothing about that, and why.
     """
     index = _index(dialogue, turn_index)
     found = (
@@ -167,19 +171,25 @@ def rewrites(
     )
     known = data or replace(_NO_DATA, dialogues=(dialogue,))
     answers = [turn.state for turn in dialogue.turns] if states is None else list(states)
+    # A turn that is drawn may be another the next time; one that is written down never is.
+    drawn = currently_in_test_context()
 
     def made() -> st.SearchStrategy[Rewrite]:
         words = lexicon or load_lexicon()
         scenes = Scenes(known, words, Locks(words, known.ontology, known.cue_words), seed=0)
-        return _rewrites(found, scenes.of(found.name, dialogue, index, answers[: index + 1]))
+        scene = scenes.of(found.name, dialogue, index, answers[: index + 1])
+        return _rewrites(found, scene, drawn=drawn)
 
     return st.deferred(made)
 
 
-def _rewrites(relation: Relation, scene: Scene) -> st.SearchStrategy[Rewrite]:
+def _rewrites(relation: Relation, scene: Scene, *, drawn: bool) -> st.SearchStrategy[Rewrite]:
     begun = begin(relation, scene)
     at = f"turn {scene.index} of dialogue {scene.dialogue.id!r}"
     if isinstance(begun, Inapplicable):
+        if drawn:
+            event(f"{relation.name} says nothing: {begun.reason}")
+            reject()
         raise UserError(f"the relation {relation.name!r} says nothing about {at}: {begun.reason}")
     if isinstance(begun, BySearch):
         raise UserError(

@@ -18,17 +18,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.laws import RelationCheck, check_laws
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
+from pytest_dstfuzz.relations.rewrite import Delta, Expected
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.conformance import Conformance, Finding
 from pytest_dstfuzz.trackers.conformance import check_tracker as _check
+from pytest_dstfuzz.trackers.validation import check_predictions
 
-__all__ = ["Conformance", "Finding", "RelationCheck", "check_relation", "check_tracker"]
+__all__ = [
+    "Conformance",
+    "Finding",
+    "RelationCheck",
+    "assert_follows",
+    "check_relation",
+    "check_tracker",
+]
 
 
 def check_tracker(
@@ -88,6 +97,45 @@ def check_relation(
         else as_relation(relation, "check_relation()")
     )
     return check_laws(found, _data(dialogues), load_lexicon(), seed)
+
+
+def assert_follows(
+    tracker: object,
+    clean: Context,
+    seen: Context,
+    *expected: Delta,
+    slots: Iterable[str] | None = None,
+    normalisation: str = "plain",
+) -> None:
+    """Ask a tracker for two contexts, and check what became of the slots between the answers.
+
+    Tests that ``dstfuzz promote`` writes call it.
+
+    Args:
+        tracker: as `check_tracker` takes it.
+        clean: the dialogue as it is.
+        seen: the same with an edit, or with rounds moved.
+        expected: what is to become of slots, in any order; all others are to stay.
+        slots: the only ones that count; ``None`` = all.
+        normalisation: what slots and values are brought to before they are compared.
+
+    Raises:
+        AssertionError: a slot is not as expected; it says of each what it became and should have.
+        TrackerError: the tracker answers something that is no state.
+        UserError: ``tracker`` is no tracker.
+    """
+    __tracebackhide__ = True
+    made = as_tracker(tracker, normalisation=normalisation)
+    before, after = check_predictions(made.predict([clean, seen]), 2, normalisation)
+    wanted = Expected(tuple(sorted(expected, key=lambda delta: delta.slot)))
+    counted = None if slots is None else frozenset(slots)
+    told = [
+        wanted.told(miss)
+        for miss in wanted.judge(before.state, after.state).changes
+        if counted is None or miss.slot in counted
+    ]
+    if told:
+        raise AssertionError("\n".join(["the state is not as expected:", *told]))
 
 
 def _data(dialogues: DialogueSet | Iterable[Dialogue] | str | Path) -> DialogueSet:

@@ -199,7 +199,7 @@ def _weaknesses(corpora: Mapping[Path, Corpus]) -> dict[str, list[Path]]:
 def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
     if whole:
         page.gap()
-    page.field(f"{entry.id}  {entry.status:<8}  ", f"{entry.turn}  {', '.join(entry.edits)}")
+    page.field(f"{entry.id}  {entry.status:<8}  ", f"{entry.turn}  {entry.done}")
     for change in entry.changed:
         page.field(" " * 22, entry.text_of(change))
     if entry.reason:

@@ -258,7 +258,8 @@ class DstRegression:
         show = masked_text if self._settings.output.redact else str
         lines = [f"regression {self.entry.id} is still there, at turn {self.entry.turn}", ""]
         lines += [f"  {f'{who}:':<8} {show(text)}" for who, text in self.entry.told]
-        lines += ["", f"  edits:   {', '.join(self.entry.edits)}"]
+        what = "edits" if self.entry.edits else "by"
+        lines += ["", f"  {f'{what}:':<8} {self.entry.done}"]
         lines += [f"  changed: {self._shown(change)}" for change in self.changes]
         if self.entry.status == "accepted":
             why = show(self.entry.reason)

@@ -12,35 +12,23 @@ from pytest_dstfuzz.regressions.regression import Regression
 from pytest_dstfuzz.relations.rewrite import Delta
 
 _IMPORTS = (
-    "from pytest_dstfuzz.dialogue.dialogues import Context, Exchange",
-    "from pytest_dstfuzz.trackers.adapters import as_tracker",
-    "from pytest_dstfuzz.trackers.validation import check_predictions",
+    "from pytest_dstfuzz import Context, Exchange",
+    "from pytest_dstfuzz.testing import assert_follows",
 )
+_EXPECTED_IMPORT = "from pytest_dstfuzz import Admissible, Delta"
 _TEST = '''\
 def {name}(dst_model):
     """{summary}"""
     clean = {clean}
     seen = {seen}
     slots = {slots}
-    tracker = as_tracker(dst_model, normalisation="{rules}")
-    before, after = check_predictions(tracker.predict([clean, seen]), 2, "{rules}")
-    assert [after.state.get(slot) for slot in slots] == [before.state.get(slot) for slot in slots]
-'''
-_EXPECTED_IMPORT = "from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected"
-_EXPECTED_TEST = '''\
-def {name}(dst_model):
-    """{summary}"""
-    clean = {clean}
-    seen = {seen}
-    slots = {slots}
-    expected = Expected(
-        (
-{expected}        )
+    assert_follows(
+        dst_model,
+        clean,
+        seen,
+{expected}        slots=slots,
+        normalisation="{rules}",
     )
-    tracker = as_tracker(dst_model, normalisation="{rules}")
-    before, after = check_predictions(tracker.predict([clean, seen]), 2, "{rules}")
-    misses = expected.judge(before.state, after.state).changes
-    assert [miss for miss in misses if miss.slot in slots] == []
 '''
 
 
@@ -73,7 +61,7 @@ def promoted_all(regressions: Iterable[Regression], existing: str = "") -> str:
 
 def _test(regression: Regression, name: str) -> str:
     changes = "; ".join(map(regression.text_of, regression.changed))
-    what = ", ".join(regression.edits) or regression.relation
+    what = regression.done
     summary = f"Turn {regression.turn}: {what} changed {changes}."
     slots = [change.slot for change in regression.changed]
     expected = ""
@@ -81,7 +69,7 @@ def _test(regression: Regression, name: str) -> str:
         summary = f"Turn {regression.turn}: after {what} {changes}."
         slots = sorted({*slots, *(delta.slot for delta in regression.expected)})
         expected = "".join(map(_delta, regression.expected))
-    return (_EXPECTED_TEST if expected else _TEST).format(
+    return _TEST.format(
         name=name,
         summary=" ".join(printable(summary).replace("\\", "\\\\").replace('"', "'").split()),
         clean=_context(regression.clean),
@@ -110,7 +98,7 @@ def _delta(delta: Delta) -> str:
     """Return what is to become of a slot as code."""
     but = ", anything_but=True" if delta.after.anything_but else ""
     after = f"Admissible({delta.after.values!r}{but})"
-    return f"            Delta({delta.slot!r}, {delta.before!r}, {after}),\n"
+    return f"        Delta({delta.slot!r}, {delta.before!r}, {after}),\n"
 
 
 def _context(context: Context) -> str:

@@ -147,16 +147,12 @@ class Regression:
 
     def text_of(self, change: SlotChange, show: Callable[[str], str] = str) -> str:
         """Say what became of a slot, and what should have; values as ``show`` makes them."""
+        return Expected(self.expected).told(change, show)
 
-        def shown(value: str | None) -> str:
-            return show(value) if value else "none"
-
-        text = f"{change.slot}: {shown(change.before)} -> {shown(change.after)}"
-        for delta in self.expected:
-            if delta.slot == change.slot:
-                wanted = " or ".join(map(shown, delta.after.values))
-                text += f", expected {'anything but ' if delta.after.anything_but else ''}{wanted}"
-        return text
+    @property
+    def done(self) -> str:
+        """What was done to the dialogue: its edits, or the relation that moved or added rounds."""
+        return ", ".join(self.edits) or self.relation
 
     def replayed(
         self, answers: Mapping[Context, Answer], relation: Relation | None = None

@@ -120,6 +120,26 @@ class Expected:
             failure = "partial"
         return Verdict("violation", tuple(misses), failure)
 
+    def told(self, change: SlotChange, show: Callable[[str], str] = str) -> str:
+        """Say what became of a slot, and what should have; values as ``show`` makes them.
+
+        >>> follow = Expected((Delta("area", "north", Admissible(("south",))),))
+        >>> follow.told(SlotChange("area", "north", "north"))
+        'area stayed north, expected south'
+        """
+
+        def shown(value: str | None) -> str:
+            return show(value) if value else "none"
+
+        text = f"{change.slot}: {shown(change.before)} -> {shown(change.after)}"
+        if change.before == change.after:
+            text = f"{change.slot} stayed {shown(change.before)}"
+        delta = self.of(change.slot)
+        if delta is None:
+            return text
+        wanted = " or ".join(map(shown, delta.after.values))
+        return f"{text}, expected {'anything but ' if delta.after.anything_but else ''}{wanted}"
+
 
 UNCHANGED: Final = Expected()
 

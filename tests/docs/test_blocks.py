@@ -137,6 +137,7 @@ def test_python_is_typed(tmp_path: Path) -> None:
         ("guides/python.md", "--dst-model=batched:Tracker"),
         ("guides/python.md", "--dst-model=stateful:Tracker --dst-fail-on=gate"),
         ("guides/hypothesis.md", "test_with_hypothesis.py"),
+        ("guides/hypothesis.md", "test_relations_with_hypothesis.py"),
     ],
 )
 def test_what_a_guide_shows_runs_in_pytest(page: str, options: str, my_bot: Path) -> None:

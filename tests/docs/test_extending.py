@@ -41,6 +41,13 @@ def test_the_package_is_described_as_it_is() -> None:
     assert sorted(path.stem for path in PACKAGE.glob("*.py")) == sorted(EXAMPLES)
 
 
+def test_the_test_of_a_relation_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    shown: dict[str, Any] = {}
+    exec(SHOWN["test_my_relation.py"].text, shown)  # noqa: S102 - the page's own code
+    shown["test_my_relation_is_sound"]()
+
+
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a fresh environment in which the built package is installed."""

@@ -127,8 +127,8 @@ def test_another_slot_that_moves_now_does_not_break_it() -> None:
 def test_what_is_expected_is_told_and_kept_in_the_line() -> None:
     one = stuck()
     (change,) = one.changed
-    assert one.text_of(change) == "train-day: friday -> friday, expected sunday"
-    assert one.text_of(change, lambda _: "x") == "train-day: x -> x, expected x"
+    assert one.text_of(change) == "train-day stayed friday, expected sunday"
+    assert one.text_of(change, lambda _: "x") == "train-day stayed x, expected x"
     line = one.to_json()
     assert line["expected"] == [
         {
@@ -192,6 +192,20 @@ def test_the_same_words_asked_again_are_not_remembered() -> None:
     assert is_kept(variant(CLEAN))
 
 
+def test_what_was_done_is_told_where_nothing_was_edited() -> None:
+    assert moved("move", TWO, ONE, THREE).done == "shuffle"
+    assert stuck().done == "value-swap/value"
+
+
+def test_a_promoted_test_needs_public_names_alone() -> None:
+    imports = [line for line in promoted(stuck()).splitlines() if line.startswith("from ")]
+    assert imports == [
+        "from pytest_dstfuzz import Admissible, Delta",
+        "from pytest_dstfuzz import Context, Exchange",
+        "from pytest_dstfuzz.testing import assert_follows",
+    ]
+
+
 def test_a_promoted_test_asks_for_the_change() -> None:
     text = promoted(stuck())
     space: dict[str, Callable[[object], None]] = {}
@@ -203,9 +217,6 @@ def test_a_promoted_test_asks_for_the_change() -> None:
         return {"train-day": context.user.split()[-1]}
 
     test(follows)
-    assert (
-        '"""Turn t0: after value-swap/value train-day: friday -> friday, expected sunday."""'
-        in text
-    )
-    with pytest.raises(AssertionError):  # pytest would say more: this is no file of its own
+    assert '"""Turn t0: after value-swap/value train-day stayed friday, expected sunday."""' in text
+    with pytest.raises(AssertionError, match="train-day stayed friday, expected sunday"):
         test(lambda context: CLEAN)  # noqa: ARG005 - it looks at nothing

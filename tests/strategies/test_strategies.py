@@ -6,9 +6,10 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
-from hypothesis import Phase, find, given, settings
+from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
@@ -281,3 +282,21 @@ def test_rewrites_say_why_there_are_none() -> None:
         rewrites(bare, relation="value-swop")
     with pytest.raises(UserError, match="there is no turn 3"):
         rewrites(bare, 3, relation="value-swap")
+
+
+def test_rewrites_reject_turns_that_are_drawn_and_have_none() -> None:
+    """Of a few dialogues of one turn, some say no value: they are passed over."""
+    begun = [replace(one, turns=one.turns[:1]) for one in SAMPLE.dialogues[:30]]
+    data = replace(SAMPLE, dialogues=tuple(begun))
+    found: list[Rewrite] = []
+
+    @settings(suppress_health_check=list(HealthCheck), deadline=None)
+    @given(st.data())
+    def collect(drawn: st.DataObject) -> None:
+        dialogue = drawn.draw(dialogues(data))
+        found.append(drawn.draw(rewrites(dialogue, relation="value-swap", data=SAMPLE)))
+
+    collect()
+    assert found
+    with pytest.raises(UserError, match="leaves the edits to a search"):
+        find(dialogues(data).flatmap(lambda one: rewrites(one, relation="gold")), bool)
