@@ -10,11 +10,13 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Final, Generic, TypeVar
 
 from pytest_dstfuzz.errors import DstFuzzError, UserError, message_of, unknown_name
 
 T = TypeVar("T")
+_PACKAGE: Final = Path(__file__).parent
 
 
 class Registry(Generic[T]):
@@ -129,7 +131,10 @@ def blamed(who: str) -> Iterator[None]:
     except DstFuzzError:
         raise
     except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
+        frames = traceback.extract_tb(error.__traceback__)
+        # What they handed to this package is wrong in their line, not in the one that found it.
+        theirs = [one for one in frames if not Path(one.filename).is_relative_to(_PACKAGE)]
+        frame = (theirs or frames)[-1]
         kind = type(error).__name__
         raise UserError(
             f"{who} raised {kind}: {message_of(error)} ({frame.filename}:{frame.lineno})"

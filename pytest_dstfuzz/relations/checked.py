@@ -56,6 +56,9 @@ class CheckedRelation(Relation):
                     f"{' or '.join(map(repr, choices))}"
                 )
             setattr(self, said, found)
+        if getattr(relation, "side", "") == "should-change" and self.expects == super().expects:
+            # What the base class says is for the other side.
+            self.expects = "the state changes as each rewrite says"
         self.reasons = tuple(map(str, getattr(relation, "reasons", (self.inapplicable,))))
 
     def impossible(self, data: DialogueSet) -> str:

@@ -100,4 +100,5 @@ def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
         verb = "is not followed" if follow else "changes the belief state"
     else:
         verb = "are not followed" if follow else "change the belief state"
-    return printable(f"{broken} of {tested} rewrites {verb}")
+    noun = "rewrite" if tested == 1 else "rewrites"
+    return printable(f"{broken} of {tested} {noun} {verb}")

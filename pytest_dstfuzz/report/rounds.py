@@ -27,7 +27,8 @@ def shown_rounds(variant: VariantResult) -> list[ShownRound]:
 
 
 def move_texts(variant: VariantResult) -> Iterator[str]:
-    """Say what was done to rounds, counted from 1 as people count."""
+    """Say what was done to rounds, counted from 1 as people count; of added ones, what is said."""
+    new = (one.user for one in shown_rounds(variant) if one.mark == "added")
     for move in variant.moves:
         one, other = f"round {move.turn + 1}", f"round {(move.to or 0) + 1}"
         if move.kind == "repeat":
@@ -37,7 +38,8 @@ def move_texts(variant: VariantResult) -> Iterator[str]:
         elif move.kind == "drop":
             yield f"{one} is left out"
         elif move.kind == "add":
-            yield "a round is added"
+            said = next(new, "")
+            yield f"a round is added: {said}" if said else "a round is added"
         else:
             yield "the same dialogue is asked once more"
 

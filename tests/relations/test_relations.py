@@ -6,7 +6,16 @@ import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, DialogueSet, SlotChange, Turn
 from pytest_dstfuzz.errors import UserError
-from pytest_dstfuzz.relations.registry import RELATIONS, relation_by_name, relation_for
+from pytest_dstfuzz.relations.registry import (
+    RELATIONS,
+    as_relation,
+    relation_by_name,
+    relation_for,
+)
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.rewrite import Rewrite
+from pytest_dstfuzz.relations.scene import Replacement, Scene
+from tests.relations.scenes import labelled_talk, scene_of
 
 NORTH, SOUTH, EMPTY = BeliefState({"a": "north"}), BeliefState({"a": "south"}), BeliefState()
 CHANGE = (SlotChange("a", "north", "south"),)
@@ -56,3 +65,26 @@ def test_gold_needs_a_label_somewhere() -> None:
         relation_for("gold", DialogueSet("bot", "test", (bare,)))
     assert relation_for("gold", DialogueSet("bot", "test", (bare, labelled))).name == "gold"
     assert relation_for("metamorphic", DialogueSet("bot", "test", (bare,))).name == "metamorphic"
+
+
+class Beyond(Relation):
+    """Of somebody else: it edits what is not there."""
+
+    name = "beyond"
+    edits = "own"
+    side = "should-change"
+
+    def begin(self, scene: Scene) -> list[Rewrite]:
+        """Return an edit behind the end."""
+        return [scene.rewrite([Replacement(0, 999, "", "any")])]
+
+
+def test_a_mistake_of_a_relation_is_told_with_its_own_line() -> None:
+    own = as_relation(Beyond, "here")
+    scene = scene_of(labelled_talk(("a cheap hotel", {"hotel-price": "cheap"})))
+    with pytest.raises(UserError, match=r"outside of the utterance \(.*test_relations\.py:\d+\)"):
+        own.begin(scene)
+
+
+def test_one_of_the_other_side_that_says_nothing_does_not_expect_the_state_to_stay() -> None:
+    assert as_relation(Beyond, "here").expects == "the state changes as each rewrite says"

@@ -254,9 +254,7 @@ def test_a_bystander_that_moved_is_marked(mixed: list[TurnResult]) -> None:
 
 def test_rounds_that_moved_are_shown(mixed: list[TurnResult]) -> None:
     text = explain(mixed[1], Settings.of(relation="duplicate"), command=None).splitlines()
-    assert (
-        text[0] == "1 of 1 rewrites changes the belief state at turn 0 of dialogue d1 (duplicate)"
-    )
+    assert text[0] == "1 of 1 rewrite changes the belief state at turn 0 of dialogue d1 (duplicate)"
     place = text.index("    the tracker saw")
     assert text[place - 1 : place + 3] == [
         "  Variant 0: round 0 said twice",

@@ -181,6 +181,8 @@ def test_rounds_are_marked_where_they_moved(
     one = replace(variant({}, None), moves=moves, exchanges=rounds)
     assert [each.mark for each in shown_rounds(one)] == marks
     assert len(list(move_texts(one))) == 1
+    new = [f"a round is added: {each.user}" for each in shown_rounds(one) if each.mark == "added"]
+    assert not new or list(move_texts(one)) == new
 
 
 @pytest.mark.parametrize("nasty", NASTY)
