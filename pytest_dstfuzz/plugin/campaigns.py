@@ -103,6 +103,8 @@ class SessionCampaigns:
         self._engines: dict[CampaignKey, CampaignEngine] = {}
         #: How many results the selected tests ask for.
         self.planned = 0
+        #: Names of the relations that their settings ask for, in the order of the tests.
+        self.relations: list[str] = []
 
     def plan(self, items: Sequence[pytest.Item]) -> None:
         """Note which turns will be asked for, so that a campaign can look ahead."""
@@ -115,6 +117,9 @@ class SessionCampaigns:
             last[param.dialogue.id] = (param.dialogue, max(index, param.turn_index))
         asked = {(param.settings, origin, param.turn_id) for param, origin in self._params}
         self.planned = len(asked)
+        self.relations = list(
+            dict.fromkeys(one.settings.variant.relation for one, _ in self._params)
+        )
 
     def predictor(self, model: object, item: pytest.Item) -> Predictor:
         """Return the way to ask the tracker of a test."""

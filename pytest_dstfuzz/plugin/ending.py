@@ -115,7 +115,10 @@ class SessionEnd:
             if self._collector.missing:
                 why = f" ({self._ended})" if self._ended else ""
                 text = f"dstfuzz: {self._collector.missing:,} selected turns have no result{why}"
+                text += self._unseen_relations()
                 terminalreporter.write_line(printable(text), yellow=True)
+            if hint := self._shorter(terminalreporter):
+                terminalreporter.write_line(f"dstfuzz: {hint}", light=True)
         for line in self._last_lines:
             markup = {**_MARKUP[line.style], "bold": line.style == "bad"}
             terminalreporter.write_line(printable(f"dstfuzz: {line.text}"), **markup)
@@ -128,6 +131,25 @@ class SessionEnd:
             new, self._context.settings, _encoding(), self._collector.places
         ):
             terminalreporter.write_line(command)
+
+    def _shorter(self, reporter: pytest.TerminalReporter) -> str:
+        """Say how to see less where many tests were shown in full, ``""`` elsewhere."""
+        shown = reporter.config.option.tbstyle not in ("no", "line")
+        broken = sum(bool(result.violations) for result in self._results)
+        failed = self._context.settings.gate.fail_on == "violation"
+        if not (shown and failed) or min(broken, len(reporter.stats.get("failed", ()))) < _MANY:
+            return ""
+        return "to see these figures without each failure above them: --tb=no"
+
+    def _unseen_relations(self) -> str:
+        """Name the relations of which the session has no result at all, ``""`` where it is one."""
+        asked = self._campaigns.relations
+        unseen = [name for name in asked if name not in self._collector.relations]
+        if len(asked) == 1 or not unseen:
+            return ""
+        return (
+            f"; none under {', '.join(unseen)}: relations run in the order in which they are named"
+        )
 
     # -- steps of the end -------------------------------------------------------------
 
@@ -305,6 +327,8 @@ def _encoding() -> str:
 
 #: What a worker tells of its end: how many results its selected tests ask for.
 _PLANNED = "dstfuzz_planned"
+#: Failed tests that are a lot to read.
+_MANY = 10
 #: Columns beyond which a line is hard to read.
 _WIDEST = 120
 #: How a line is coloured, where the terminal has colours.

@@ -69,7 +69,8 @@ def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its
     page = TerminalPage(width, encoding)
     if verbosity < 0:
         style: Style = "bad" if summary.violations or summary.errors else "good"
-        return [StyledLine(_verdict(summary, results, found), style)]
+        why = f" ({info.ended})" if info.ended else ""
+        return [StyledLine(f"{_verdict(summary, results, found)}{why}", style)]
     show_weaknesses(page, found, verbose=verbosity > 0)
     page.gap()
     show_run(page, settings, info, [how_text(settings.variant, results)])
@@ -347,22 +348,34 @@ def show_left_out(
     page: TerminalPage, results: Sequence[TurnResult], info: RunInfo, *, verbose: bool
 ) -> None:
     """Add what was not tested, and why answers failed."""
-    skipped = [result for result in results if result.outcome == "skipped"]
-    reasons = failures(results)
-    if skipped or info.ended or reasons:
+    unrun, reasons = left_out_texts(results, info), failures(results)
+    if unrun or reasons:
         page.gap()
-    if skipped:
-        reason = info.ended or next((turn.reason for turn in skipped if turn.reason), "")
-        dialogues = len({result.dialogue_id for result in skipped})
-        text = f"{len(skipped):,} turns of {dialogues:,} dialogues"
-        page.field(label("not tested"), f"{text}{': ' if reason else ''}{reason}", "warning")
-    elif info.ended:
-        page.field(label("ended early"), info.ended, "warning")
+    for text in unrun:
+        name, _, said = text.partition(": ")
+        page.field(label(name), said, "warning")
     most = None if verbose else _MOST_REASONS
     for reason, times in list(reasons.items())[:most]:
         page.field(label("error"), f"{times:,} x {shorten(reason)}", "bad")
     if most is not None and len(reasons) > most:
         page.field(label("error"), f"... and {len(reasons) - most} other reasons", "bad")
+
+
+def left_out_texts(results: Sequence[TurnResult], info: RunInfo) -> list[str]:
+    """Say what was not tested and why; of several relations, under which, and in which order."""
+    skipped = [result for result in results if result.outcome == "skipped"]
+    if not skipped:
+        return [f"ended early: {info.ended}"] if info.ended else []
+    reason = info.ended or next((turn.reason for turn in skipped if turn.reason), "")
+    dialogues = counted(len({result.dialogue_id for result in skipped}), "dialogue")
+    text = f"not tested: {counted(len(skipped), 'turn')} of {dialogues}"
+    text += f": {reason}" if reason else ""
+    if len({result.relation for result in results}) == 1:
+        return [text]
+    by_relation = Counter(result.relation for result in skipped)
+    some = ", ".join(f"{name} {number:,}" for name, number in by_relation.most_common())
+    order = "relations run in the order in which they are named, so name first what matters most"
+    return [text, f"not tested: by relation {some}; {order}"]
 
 
 def _counted(counts: Mapping[str, int], most: int | None = None) -> str:

@@ -22,6 +22,7 @@ from pytest_dstfuzz.report.terminal import (
     how_text,
     interval_text,
     label,
+    left_out_texts,
     show_figures,
     show_left_out,
     show_plainest,
@@ -59,7 +60,10 @@ def report_lines(  # noqa: PLR0913 - as `terminal_lines`
         given = (summary, results, settings, info)
         return terminal_lines(*given, **how, command=command, weaknesses=weaknesses)
     if verbosity < 0:
-        return [_in_a_line(one) for one in sections]
+        ended = [
+            StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(results, info)
+        ]
+        return [*map(_in_a_line, sections), *ended]
     page = TerminalPage(width, encoding)
     verbose = verbosity > 0
     show_weaknesses(page, weaknesses, verbose=verbose)
@@ -137,6 +141,8 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     asked = one.applicable + sum(one.inapplicable.values())
     dialogues = counted(summary.dialogues_tested, "dialogue")
     some = f"{one.applicable:,} of {counted(asked, noun)}"
+    if skipped := sum(turn.outcome == "skipped" for turn in one.results):
+        some += f" (not tested: {counted(skipped, noun)})"
     untested = one.applicable - summary.turns_tested
     none = f"; {untested:,} without a rewrite that could be run" if untested else ""
     style: Style = "plain" if one.applicable else "warning"
@@ -186,4 +192,6 @@ def _in_a_line(one: Section) -> StyledLine:
         text += f", stuck {percent(one.over_stability)}"
     if summary.errors:
         text += f"; {counted(summary.errors, 'error')}"
+    if skipped := sum(turn.outcome == "skipped" for turn in one.results):
+        text += f"; {counted(skipped, one.unit)} not tested"
     return StyledLine(text, "bad" if summary.violations or summary.errors else "good")

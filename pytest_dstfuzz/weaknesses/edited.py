@@ -18,6 +18,19 @@ class Edited(NamedTuple):
     edits: tuple[Edit, ...]
 
     @property
+    def reached(self) -> tuple[str, ...]:
+        """The clean words, in lower case, that the edits reach into; none where they only add."""
+        words = take_apart(self.clean).words
+        spans = list(source_spans(self.edits))
+        found = (
+            word.lower
+            for start, end in spans
+            for word in words
+            if start < word.end and word.start < end
+        )
+        return tuple(dict.fromkeys(found))
+
+    @property
     def words(self) -> tuple[str, ...]:
         """The clean words, in lower case, that the edits reach into, or the nearest ones."""
         words = take_apart(self.clean).words

@@ -50,7 +50,8 @@ def read(turn: TurnResult, variant: VariantResult) -> Reading:
     name, number = failure_of(turn, variant, changes)
     if name:
         slot = changes[number].slot if number >= 0 else ""
-        return Reading(Key(name), blamed(turn, variant).words, slot)
+        # What stands beside a sentence that the user adds has nothing to do with it.
+        return Reading(Key(name), blamed(turn, variant).reached, slot)
     return read_scene(BrokenScene.of(turn, variant))
 
 

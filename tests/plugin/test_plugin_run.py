@@ -271,3 +271,26 @@ def test_maxfail_keeps_what_was_done(bot: pytest.Pytester) -> None:
     assert result.ret == 1
     report = json.loads((bot.path / "out.json").read_text(encoding="utf-8"))
     assert len(report["turns"]) == 2
+
+
+def test_an_interrupt_names_the_relations_that_were_not_run(bot: pytest.Pytester) -> None:
+    result = bot.runpytest_inprocess(
+        "--dst-model=mybot:Interrupting",
+        "--dst-turns=20",
+        "--dst-batch-size=4",
+        "--dst-relation=metamorphic,value-swap,negation",
+        no_reraise_ctrlc=True,
+    )
+    unseen = "none under value-swap, negation: relations run in the order in which they are named"
+    result.stdout.fnmatch_lines(
+        [f"dstfuzz: * selected turns have no result (interrupted); {unseen}"]
+    )
+
+
+def test_many_failures_can_be_left_out(bot: pytest.Pytester) -> None:
+    """Where each is shown in full, the summary stands below all of them."""
+    run = ("--dst-model=mybot:fragile", "--dst-turns=12", "--dst-variants=1")
+    hint = "dstfuzz: to see these figures without each failure above them: --tb=no"
+    bot.runpytest_inprocess(*run).stdout.fnmatch_lines([hint])
+    for quiet in ("--tb=no", "--dst-fail-on=gate"):
+        bot.runpytest_inprocess(*run, quiet).stdout.no_fnmatch_line(hint)

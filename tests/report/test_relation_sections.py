@@ -12,6 +12,7 @@ import pytest
 from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
@@ -133,6 +134,50 @@ def test_the_headline_names_each_relation_under_which_the_tracker_failed(
     assert "The run&#58; Could not be judged" not in short
     assert "Could not be judged&#58; value-swap." in short
     assert "The tracker failed on 8 of 8 variants under value-swap." in short
+
+
+def test_what_a_budget_left_out_is_said_by_relation(mixed: list[TurnResult]) -> None:
+    why = "the budget of 8 seconds is used up"
+    skipped = [turn(dialogue=f"e{n}", outcome="skipped", reason=why) for n in (0, 1)]
+    for number, one in enumerate(skipped):
+        skipped[number] = replace(one, clean_state=None)
+    info = replace(INFO, ended=why)
+    quiet, text = (
+        [
+            line.text
+            for line in report_lines(
+                *(sections_of(mixed, "metamorphic")[0].summary, [*mixed, *skipped], SETTINGS, info),
+                weaknesses=(),
+                width=300,
+                verbosity=verbosity,
+            )
+        ]
+        for verbosity in (-1, 0)
+    )
+    assert quiet[1].endswith("stuck 45.45 %; 2 turns not tested")
+    assert quiet[-2:] == [
+        f"dstfuzz: not tested: 2 turns of 2 dialogues: {why}",
+        (
+            "dstfuzz: not tested: by relation value-swap 2; relations run in the order in which "
+            "they are named, so name first what matters most"
+        ),
+    ]
+    assert f"not tested    2 turns of 2 dialogues: {why}" in text
+    assert any(line.startswith("not tested    by relation value-swap 2; ") for line in text)
+    assert any("6 of 8 turns (not tested: 2 turns); tested in" in line for line in text)
+    # One searched relation has it in its line.
+    settings = Settings.of(model="bot")
+    plain = [one for one in mixed if one.relation == "metamorphic"]
+    given = (summarise(plain), plain, settings, info)
+    (line,) = report_lines(*given, weaknesses=(), verbosity=-1)
+    assert line.text.endswith(f" ({why})")
+
+
+def test_words_beside_what_the_user_adds_are_no_words_of_a_weakness() -> None:
+    added = replace(swap(0), edits=(Edit("turn-back", "same-turn", 28, 28, "", ". Actually, ely"),))
+    added = replace(added, text="a train to norwich on friday. Actually, ely")
+    assert find_weaknesses([turn(added)])[0].words == ()
+    assert find_weaknesses([turn(swap(0))])[0].words == ("norwich",)
 
 
 def test_nothing_adds_up_both_sides(mixed: list[TurnResult]) -> None:

@@ -91,9 +91,9 @@ def test_what_the_budget_left_out(broken: TurnResult) -> None:
     assert "turns         1 of 3, in 1 dialogues: 1 violation" in text
     assert "not tested    2 turns of 2 dialogues: 3 calls" in text
     text = shown([replace(skipped, reason="")], replace(INFO, ended="time is up"))
-    assert "1 turns of 1 dialogues: time is up" in text
+    assert "1 turn of 1 dialogue: time is up" in text
     assert "turns         0 of 1, in 0 dialogues\n" in text
-    assert "not tested    1 turns of 1 dialogues\n" in shown([replace(skipped, reason="")]) + "\n"
+    assert "not tested    1 turn of 1 dialogue\n" in shown([replace(skipped, reason="")]) + "\n"
 
 
 @pytest.mark.parametrize(

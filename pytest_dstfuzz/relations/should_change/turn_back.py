@@ -89,6 +89,8 @@ def slot_phrase(scene: Scene, slot: str) -> str:
         if not all(scene.lexicon.is_word(word) for word in words):
             return ""
         phrase = " ".join(words)
+        if scene.once(ValueTable.of).kinds.get(slot) == "number" and words[-1] in _COUNTED:
+            phrase = f"number of {phrase}"
     domain = domain_of(slot)
     domains = {domain_of(other) for other in (*scene.before, *scene.now)}
     if not domain or (len(domains) == 1 and phrase not in _BARE):
@@ -98,6 +100,8 @@ def slot_phrase(scene: Scene, slot: str) -> str:
     return f"{phrase} for the {domain}" if " of " in phrase else f"{domain} {phrase}"
 
 
+#: What there is a number of, where a slot is called by it: nobody makes the people 5.
+_COUNTED: Final = frozenset({"people", "persons", "guests", "adults", "children", "nights", "days"})
 #: Names of slots that say nothing without their domain.
 _BARE: Final = frozenset({"name", "type", "kind", "method"})
 

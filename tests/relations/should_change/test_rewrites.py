@@ -171,6 +171,12 @@ def test_turn_back_in_both_forms() -> None:
     assert reason(TurnBack(), ("", "With parking", {"hotel-parking": "yes"})) == GIVES_NOTHING
 
 
+def test_turn_back_says_a_number_as_people_do() -> None:
+    found = rewrites(TurnBack(), ("", "A room for 4 people", {"hotel-people": "4"}))
+    assert found
+    assert all("Actually, make the number of people " in one.seen.user for one in found)
+
+
 @pytest.mark.parametrize(
     ("user", "slot", "value", "left"),
     [
