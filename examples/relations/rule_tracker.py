@@ -6,6 +6,7 @@ labelled dialogues. It names no slot and no domain, so that any labelled data wi
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -127,6 +128,14 @@ class RuleTracker:
                 topic = self._read(state, round_.system, round_.user, topic)
             answers.append(Prediction(BeliefState(state)))
         return answers
+
+
+class CountedRules(RuleTracker):
+    """For commands that read no conftest.py: ``rule_tracker:CountedRules``."""
+
+    def __init__(self) -> None:
+        """Count in the data that the environment variable ``RULES_DATA`` names."""
+        super().__init__(os.environ["RULES_DATA"])
 
 
 def _around(said: Words, start: int, end: int) -> Words:
