@@ -44,7 +44,10 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
         one.name: changes(baseline.campaign, session.campaign, own_edits=one.own_edits)
         for one in asked
     }
-    main = main_of([one for one in asked if not other_ways[one.name]] or asked)
+    alike = [one for one in asked if not other_ways[one.name]]
+    # One whose variants are others than before says nothing of the rest.
+    told = [x for x in alike if not _not_comparable(pairing.of(x.name), _search_of(x, session))]
+    main = main_of(told or alike or asked)
     first = pairing.of("" if main is None else main.name)
     drift = clean_drift(pairing.clean, pairing.silenced)
     figures = {
@@ -55,8 +58,8 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     }
     findings = []
     # Answers that were normalised in another way do not compare.
-    alike = baseline.campaign.get(NORMALISATION) == session.campaign.get(NORMALISATION)
-    if alike and (drift.turns or drift.silenced):
+    normalised = baseline.campaign.get(NORMALISATION) == session.campaign.get(NORMALISATION)
+    if normalised and (drift.turns or drift.silenced):
         most, noise = gates.whole.max_clean_drift, session.summary.noise
         limit = DEFAULT_MAX_DRIFT if most is None else most
         chance = 0.0 if noise is None else noise.disagreement

@@ -47,7 +47,7 @@ def judge(session: Session, gates: Gates, baseline: Baseline | None = None) -> J
     left_out = unjudged(every, gates, compared=baseline is not None)
     if baseline is None and gates.given and every and not (figures or found):
         figures = [idle(gates, every)]
-    if len(left_out) == len(every):  # A finding says so.
+    if baseline is None and len(left_out) == len(every):  # A finding says so.
         left_out = ()
     rates = (*judge_answers(session.groups), *figures)
     if found or baseline is None:
@@ -129,12 +129,13 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
     run = [result for result in results if result.outcome != "skipped"]
     if not any(result.tested for result in run):
         found.append("no valid variant was made of any turn, so nothing was tested")
-    # By relation: those that say nothing of most turns would hide the failures of others.
+    # By relation, and without turns that it says nothing of: they would hide the failures.
     for name in dict.fromkeys(result.relation for result in run):
-        own = [result for result in run if result.relation == name]
+        every = [result for result in run if result.relation == name]
+        own = [result for result in every if result.outcome != "inapplicable"]
         errors, most = sum(result.outcome == "error" for result in own), percent(MOST_ERRORS, 0)
         if errors > MOST_ERRORS * len(own):
-            under = "" if len(own) == len(run) else f" (relation {name})"
+            under = "" if len(every) == len(run) else f" (relation {name})"
             found.append(
                 f"the tracker failed on {errors} of {len(own)} turns{under}, more than {most}"
             )

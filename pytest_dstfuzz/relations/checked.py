@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, cast, get_args
 
@@ -44,6 +45,11 @@ class CheckedRelation(Relation):
     def __init__(self, relation: Any, where: str) -> None:
         self.wrapped = relation
         self.name = str(relation.name)
+        if re.search(r"[\s,'\"]", self.name):
+            raise UserError(
+                f"{where}: the name {self.name!r} has a blank, a comma or a quote: a list of "
+                "relations, and the groups of a baseline, need one without"
+            )
         for said in ("inapplicable", "expects", "source"):
             setattr(self, said, str(getattr(relation, said, getattr(super(), said))))
         for said in ("adaptive", "needs_labels"):

@@ -11,7 +11,7 @@ import re
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, overload
 
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.relations.rewrite import Admissible
 
@@ -64,7 +64,11 @@ def _masked(part: Any) -> Any:
         return part
     values = {item.name: getattr(part, item.name) for item in fields(part)}
     masks = {name: _mask if name in _SAID else _masked for name in values}
-    return replace(part, **{name: masks[name](value) for name, value in values.items()})
+    masked = replace(part, **{name: masks[name](value) for name, value in values.items()})
+    if isinstance(part, ChangedSlot) and part.expected and part.after and part.before != part.after:
+        # What is not as it was must not look as if it had stayed.
+        return replace(masked, after=_SEEN.sub("z", part.after))
+    return masked
 
 
 def _masked_values(part: Admissible) -> Admissible:

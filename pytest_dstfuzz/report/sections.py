@@ -164,6 +164,9 @@ def outcome_columns(sections: Sequence[Section], *, follows: bool) -> dict[str, 
     kinds: tuple[Failure, ...] = ("stuck", "partial", "other") if follows else ("changed",)
     columns = {"held": [one.summary.held for one in sections]}
     columns |= {kind: [one.failures[kind] for one in sections] for kind in kinds}
+    if follows and any(changed := [one.failures["changed"] for one in sections]):
+        # Of relations that judge by themselves and do not say how it failed.
+        columns["changed"] = changed
     if any(errors := [one.summary.errors for one in sections]):
         columns["errors"] = errors
     return columns

@@ -167,11 +167,13 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
         text = "n/a: the tracker failed on every rewrite, so nothing could be judged"
         page.field(label("failure rate"), text, "bad")
         return
-    bad: Style = "bad" if summary.violations else "good"
+    bad: Style = "bad" if summary.violations or summary.errors else "good"
     if one.follows:
         bounds = interval_text(one.over_stability_interval, summary.dialogues_tested)
         text = f"{percent(one.over_stability)} of the rewrites left the state as it was ({bounds})"
-        page.field(label("over-stable"), text, "bad" if one.failures["stuck"] else "good")
+        page.field(
+            label("over-stable"), text, "bad" if one.failures["stuck"] or summary.errors else "good"
+        )
     bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
     what = "are not followed as expected" if one.follows else "change the state"
     rate = percent(summary.failure_rate)
@@ -194,4 +196,6 @@ def _in_a_line(one: Section) -> StyledLine:
         text += f"; {counted(summary.errors, 'error')}"
     if skipped := sum(turn.outcome == "skipped" for turn in one.results):
         text += f"; {counted(skipped, one.unit)} not tested"
-    return StyledLine(text, "bad" if summary.violations or summary.errors else "good")
+    if summary.violations or summary.errors:
+        return StyledLine(text, "bad")
+    return StyledLine(text, "good" if summary.valid else "warning")
