@@ -195,7 +195,11 @@ def _rewrites(relation: Relation, scene: Scene, *, drawn: bool) -> st.SearchStra
         raise UserError(
             f"the relation {relation.name!r} leaves the edits to a search: variants() has those"
         )
-    return st.sampled_from(proposed(begun))
+    if not (found := proposed(begun)):
+        if drawn:
+            reject()
+        raise UserError(f"the relation {relation.name!r} proposes nothing for {at}")
+    return st.sampled_from(found)
 
 
 def _index(dialogue: Dialogue, turn_index: int | None) -> int:

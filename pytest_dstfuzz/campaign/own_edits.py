@@ -66,6 +66,8 @@ def _in_order(
         found = [rewrite for rewrite in found if not isinstance(rewrite.seen, Again)]
         if not found:
             return Inapplicable(_VARIES)
+    if all(isinstance(rewrite.seen, Again) for rewrite in found):
+        return _Listed(found)  # A dialogue is held again from its beginning.
     seed, name = rules.settings.seed, rules.relation.name
     rng = stream(seed, "rewrites", name, turn.dialogue.id, turn.turn.index)
     return _Listed([found[place] for place in rng.permutation(len(found))])

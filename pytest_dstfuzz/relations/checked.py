@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final, cast, get_args
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet, SlotChange
@@ -84,7 +85,7 @@ class CheckedRelation(Relation):
                 raise self._wrong("begin", begun, f"its reasons are {', '.join(self.reasons)}")
             return begun
         if isinstance(begun, BySearch):
-            return begun
+            return BySearch(partial(self._verdict, begun.judge))
         if callable(getattr(begun, "propose", None)):
             return _CheckedTurnRelation(self, cast("TurnRelation", begun), scene)
         if isinstance(begun, Iterable) and not isinstance(begun, str):
@@ -123,8 +124,17 @@ class CheckedRelation(Relation):
         self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
     ) -> Verdict:
         """Return its verdict, if that is a sound one."""
+        return self._verdict(self.wrapped.judge, clean, perturbed, label)
+
+    def _verdict(
+        self,
+        judge: Callable[[BeliefState, BeliefState, BeliefState | None], object],
+        clean: BeliefState,
+        perturbed: BeliefState,
+        label: BeliefState | None,
+    ) -> Verdict:
         with blamed(f"judge() of the relation {self.name!r}"):
-            verdict: object = self.wrapped.judge(clean, perturbed, label)
+            verdict: object = judge(clean, perturbed, label)
         if isinstance(verdict, Verdict) and verdict.kind in _KINDS:
             slots = all(isinstance(change, SlotChange) for change in verdict.changes)
             if slots and (verdict.changes or verdict.kind != "violation"):
@@ -157,6 +167,8 @@ def overrides(relation: object, method: str) -> bool:
 
 def unsound(rewrite: Rewrite, scene: Scene) -> str:
     """Say what is wrong with a rewrite of a scene; ``""`` = nothing."""
+    if not rewrite.seen.exchanges or not rewrite.reference.exchanges:
+        return "nothing is left of the dialogue"
     last = len(rewrite.reference.exchanges) - 1
     if last > scene.index or rewrite.reference != scene.dialogue.context(last):
         return "its reference is no clean context of the dialogue up to the turn"

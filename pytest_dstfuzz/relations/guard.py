@@ -2,7 +2,7 @@
 
 For relations that make their own edits and expect the state to stay. It is not the check of the
 profile ``strict``, which explains each word that is changed: phrases are not explained word by
-word. It holds in every profile.
+word. A relation asks where it cannot be sure of its places; tests ask of all of them.
 """
 
 from __future__ import annotations

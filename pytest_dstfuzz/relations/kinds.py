@@ -41,7 +41,8 @@ def name_words(slot: str) -> list[str]:
     (['book', 'stay'], ['departure', 'time'])
     """
     name = slot.partition("-")[2] or slot
-    return [word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)]
+    found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+", name)
+    return [word.lower() for word in found] or [name.lower()]
 
 
 def domain_of(slot: str) -> str:

@@ -79,7 +79,12 @@ def check_laws(relation: Relation, data: DialogueSet, lexicon: Lexicon, seed: in
         scene, begun = first[number]
         if isinstance(begun, Inapplicable):
             reasons[begun.reason] += 1
-            if begun.reason not in (*relation.reasons, FAILED_EARLIER, TOO_LONG):
+            if begun.reason not in (
+                *relation.reasons,
+                relation.inapplicable,
+                FAILED_EARLIER,
+                TOO_LONG,
+            ):
                 findings.append(f"{_at(scene)}: {begun.reason!r} is none of its reasons")
         made = begun if isinstance(begun, list) else []
         rewrites += len(made)

@@ -199,7 +199,8 @@ class Scenes:
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
         """Return the scene of a turn where the labels stand for the tracker's answers."""
-        return self.of(relation, dialogue, index, (turn.state for turn in dialogue.turns))
+        states = (turn.state for turn in dialogue.turns[: index + 1])
+        return self.of(relation, dialogue, index, states)
 
 
 def locked_values(data: DialogueSet, turn: Turn, state: BeliefState | None) -> tuple[str, ...]:

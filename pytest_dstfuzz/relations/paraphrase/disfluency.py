@@ -65,6 +65,8 @@ def _fillers(scene: Scene) -> Iterator[Replacement]:
     for index, word in enumerate(words):
         first = begins_sentence(scene, index)
         fillers = [one for one in (_FIRST if first else _ANYWHERE) if one in scene.lexicon.fillers]
+        if not fillers:
+            continue
         place = int(scene.rng.integers(len(fillers)))
         if states[index] == SHUT or scene.guards.guard_of(fillers[place]):
             continue

@@ -11,6 +11,7 @@ from typing import Final
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.spelling import content, spelled
 from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.relations.guard import veto
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable, Rewrite, Shown, TurnRelation
@@ -23,7 +24,7 @@ _NO_BLOCK: Final = "no sentence of the blocks is free of locks"
 #: Sentences of one block, at most.
 _LONGEST: Final = 3
 #: Between two sentences, with the blank after the mark.
-_BOUND: Final = re.compile(r"[.!?]+[\"'”’]?\s+(?=\S)")
+_BOUND: Final = re.compile(r"(?<![.!?])[.!?]+[\"'”’]?\s+(?=\S)")
 
 
 @register_relation
@@ -67,7 +68,7 @@ class _PlaceSearch(TurnRelation):
         self._seed = int(scene.rng.integers(1 << 62))
         user = scene.turn.user
         bounds = [match.end() for match in _BOUND.finditer(user)]
-        self._places = (0, *bounds, len(user))
+        self._places = (0, *filter(self._fits, bounds), len(user))
 
     def propose(self, number: int, draw: int, seen: Sequence[Shown]) -> Rewrite:
         """Return rewrite ``number``, each time with a block that is drawn."""
@@ -75,6 +76,11 @@ class _PlaceSearch(TurnRelation):
         wanted = min(int(rng.integers(1, _LONGEST + 1)), len(self._sentences))
         chosen = rng.choice(len(self._sentences), wanted, replace=False).tolist()
         return self._plugged(self._place(number, seen), [self._sentences[one] for one in chosen])
+
+    def _fits(self, place: int) -> bool:
+        """Say whether it is the end of a sentence: not that of `St.` in a name, or `p.m.`."""
+        one = self._plugged(place, self._sentences[:1])
+        return not veto(self._scene, one.seen.user, one.edits)
 
     def _place(self, number: int, seen: Sequence[Shown]) -> int:
         """Return the next place that was not tried, or the one where the tracker wavered most."""

@@ -10,9 +10,10 @@ from pytest_dstfuzz.relations.scene import Scene
 
 @register_relation
 class Restart(Relation):
-    """The states stay when the whole dialogue is held once more.
+    """The states stay when the dialogue is held once more, from its beginning.
 
-    Nothing is edited: a tracker that keeps something of an earlier dialogue gives another answer.
+    As many rounds are held again as a turn has variants. Nothing is edited: a tracker that
+    keeps something of an earlier dialogue gives another answer.
 
     Source: method, section 14.
     """

@@ -109,7 +109,7 @@ _BARE: Final = frozenset({"name", "type", "kind", "method"})
 def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
     sentence = f"Actually, make the {name} {delta.after.values[0]}."
     user = scene.turn.user
-    joint = " " if _SPOKEN.search(user) else ". "
+    joint = " " if _SPOKEN.search(user) else ". " if user.strip() else ""
     end = len(user.rstrip())
     appended = [Replacement(end, end, joint + sentence, "same-turn")]
     same_turn = scene.rewrite(appended, [delta], about=f"{delta}: {sentence}")

@@ -47,7 +47,7 @@ def generative_source(text: str) -> CandidateSource:
             if kind == "t5":
                 yield from models[0].write([_PREFIX + user for user in users], _BEAMS)
             else:
-                there = [found[0] for found in models[0].write(users, 1)]
+                there = [found[0] if found else "" for found in models[0].write(users, 1)]
                 yield from models[1].write(there, _BEAMS)
 
     licence = f"as {' and '.join(names)} says, which wrote them"
@@ -76,9 +76,12 @@ class TextWriter:
             ) from error
 
     def write(self, texts: Sequence[str], beams: int) -> list[list[str]]:
-        """Return ``beams`` texts for each text, the likeliest first."""
+        """Return ``beams`` texts for each text, the likeliest first; none for one without words."""
+        asked = [text for text in texts if self._tokenizer(text)["input_ids"]]
+        if not asked:
+            return [[] for _ in texts]
         batch = self._tokenizer(
-            list(texts), return_tensors="pt", padding=True, truncation=True, max_length=_MOST_TOKENS
+            asked, return_tensors="pt", padding=True, truncation=True, max_length=_MOST_TOKENS
         )
         found = self._model.generate(
             input_ids=batch["input_ids"],
@@ -90,4 +93,5 @@ class TextWriter:
         )
         written = self._tokenizer.batch_decode(found, skip_special_tokens=True)
         lines = [" ".join(text.split()) for text in written]
-        return [lines[start : start + beams] for start in range(0, len(lines), beams)]
+        of = {text: lines[n * beams :][:beams] for n, text in enumerate(asked)}
+        return [of.get(text, []) for text in texts]

@@ -136,16 +136,18 @@ class RightBot:
                 del state[slot]
 
     def named(self, words: list[str], place: int, topic: str) -> tuple[str, Found] | None:
-        """Return slot and value of `make the area north`."""
+        """Return slot and value of `make the area north`, `make the number of people 4`."""
         if words[place : place + 2] != ["make", "the"]:
             return None
+        counted = words[place + 2 : place + 4] == ["number", "of"]
+        begin = place + 4 if counted else place + 2
         end = next((n for n in range(place, len(words)) if words[n] in ENDS), len(words))
         for slot in sorted(self.values, key=lambda slot: domain_of(slot) != topic):
             name, domain = " ".join(name_words(slot)), domain_of(slot)
-            for called in (f"{domain} {name}", name):
-                first = place + 2 + len(called.split())
+            for called in (f"{name} for the {domain}", f"{domain} {name}", name):
+                first = begin + len(called.split())
                 found = self.value_at(words, first) if first < end else None
-                said = " ".join(words[place + 2 : first]) == called
+                said = " ".join(words[begin:first]) == called
                 if said and found and found.end == end and found.value in self.values[slot]:
                     return slot, found
         return None
