@@ -397,7 +397,7 @@ def test_what_a_campaign_takes_a_promoted_test_takes(
     assert main(["promote", *names[1:], "-o", "test_own.py"]) == 0
     result = remembered.runpytest("test_own.py")
     result.assert_outcomes(passed=1 + len(names), failed=len(names))
-    assert Path("test_own.py").read_text().count("import as_tracker") == 1
+    assert Path("test_own.py").read_text().count("import assert_follows") == 1
 
 
 def test_a_file_that_is_no_python_is_not_added_to(
