@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from functools import partial
@@ -21,15 +22,17 @@ Serve = Callable[[Callable[[Asked], Says]], Service]
 #: Seconds that a machine which does other things may take for a process that waits for nothing.
 #: Before there were deadlines, the shortest of these runs took 60 s, most some 150.
 SLACK = 30.0
+#: Where even the first batch did not come back in time, the message says where the budget ended.
+RUN_OUT = "the budget of 3 seconds ended( in the middle of a call of the tracker)? before this turn"
 
 
 @pytest.mark.parametrize(
     ("name", "status", "message"),
     [
         ("hangs from the first request", 6, "the tracker was not tested: the budget of 3 seconds"),
-        ("hangs midway", 0, "the budget of 3 seconds ended before this turn was run"),
-        ("headers a byte at a time", 0, "the budget of 3 seconds ended before this turn was run"),
-        ("100 Continue without end", 0, "the budget of 3 seconds ended before this turn was run"),
+        ("hangs midway", 0, RUN_OUT),
+        ("headers a byte at a time", 0, RUN_OUT),
+        ("100 Continue without end", 0, RUN_OUT),
         ("429, Retry-After: 50", 6, "the tracker was not tested: the budget of 3 seconds ended"),
         ("429, Retry-After: 99999", 4, "answered 429 Too Many Requests"),
     ],
@@ -39,7 +42,7 @@ def test_a_run_ends_in_time(tmp_path: Path, name: str, status: int, message: str
         options = ("--dst-turns=30", "--dst-max-seconds=3", "-rs")
         seconds, returned, said = run_pytest(tmp_path, f"--dst-model={service.url}", *options)
     assert seconds < 3 + SLACK
-    assert message in said
+    assert re.search(message, said)
     # What a busy machine found in three seconds may be a violation.
     assert returned in (status, 1) if status == 0 else returned == status
     assert "Traceback" not in said
