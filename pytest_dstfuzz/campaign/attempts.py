@@ -224,6 +224,12 @@ class TurnAttempts:
         self.seen.append(Feedback(proposal))
         return proposal, draw + 1
 
+    def same_as(self, proposal: Proposal, asked: str | Context) -> int | None:
+        """Return the first attempt that asks what a valid proposal does, if there is one."""
+        first = self.numbers.get(asked) if proposal.variant.valid else None
+        # One that was made and is not run has no result that another could share.
+        return first if first in self.attempts else None
+
     def shown(self, number: int) -> Variant | None:
         """Return what a later turn sees of this one in the context ``number``; ``None`` = clean.
 
@@ -318,7 +324,6 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
     for earlier in range(len(turn.seen), number):
         turn.draw(earlier)
     proposal, draws = turn.draw(number)
-    first = turn.numbers[proposal.variant.text] if proposal.variant.valid else number
     context_variant = turn.rules.search.context_variant(number)
     seen = [(past.turn.index, past.shown(context_variant)) for past in turns[:place]]
     users = {index: other.text for index, other in seen if other is not None}
@@ -327,8 +332,7 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
         context_variant=context_variant,
         proposal=proposal,
         draws=draws,
-        # One that was made and is not run has no result that another could share.
-        duplicate_of=first if first in turn.attempts else None,
+        duplicate_of=turn.same_as(proposal, proposal.variant.text),
         users=users,
         context=turn.dialogue.context(place, {**users, place: proposal.variant.text}),
         context_edits=tuple(

@@ -84,13 +84,12 @@ def attempt_own(turn: TurnAttempts, number: int) -> Attempt | None:
     if found is None:
         return None
     rewrite, proposal, draws = found
-    first = turn.numbers[rewrite.seen] if proposal.variant.valid else number
     turn.attempts[number] = attempt = Attempt(
         index=number,
         context_variant=number,
         proposal=proposal,
         draws=draws,
-        duplicate_of=first if first in turn.attempts else None,
+        duplicate_of=turn.same_as(proposal, rewrite.seen),
         users={},
         context=rewrite.seen,
         context_edits=(),
