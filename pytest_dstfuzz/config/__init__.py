@@ -16,6 +16,9 @@ from pytest_dstfuzz.config.parsers import canonical_split as canonical_split
 from pytest_dstfuzz.config.profiles import PROFILES as PROFILES
 from pytest_dstfuzz.config.profiles import VALIDITIES as VALIDITIES
 from pytest_dstfuzz.config.profiles import Profile as Profile
+from pytest_dstfuzz.config.reply_options import REPLY as REPLY
+from pytest_dstfuzz.config.reply_options import STATE as STATE
+from pytest_dstfuzz.config.reply_options import ReplySettings as ReplySettings
 from pytest_dstfuzz.config.secret import MASK as MASK
 from pytest_dstfuzz.config.secret import Address as Address
 from pytest_dstfuzz.config.secret import Header as Header

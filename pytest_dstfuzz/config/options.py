@@ -8,6 +8,7 @@ from typing import Any
 from pytest_dstfuzz.config import parsers, rates
 from pytest_dstfuzz.config.parsers import PARTS, SWITCH, Option, Scope, Value
 from pytest_dstfuzz.config.profiles import VALIDITIES
+from pytest_dstfuzz.config.reply_options import REPLY_OPTIONS
 from pytest_dstfuzz.config.tracker_keys import SERVICES, TRACKER_KEYS, keys_of
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
@@ -330,7 +331,11 @@ _GATE = (
 #: Every option, by part and in the order in which help shows them.
 OPTIONS: tuple[Option, ...] = tuple(
     item._replace(part=part)
-    for part, items in zip(PARTS, (_TRACKER, _DATA, _VARIANT, _BUDGET, _OUTPUT, _GATE), strict=True)
+    for part, items in zip(
+        PARTS,
+        (_TRACKER, _DATA, _VARIANT, REPLY_OPTIONS, _BUDGET, _OUTPUT, _GATE),
+        strict=True,
+    )
     for item in items
 )
 

@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
 from pytest_dstfuzz.config.profiles import PROFILES
+from pytest_dstfuzz.config.reply_options import ReplySettings, refuse_for_states
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
 from pytest_dstfuzz.config.tracker_keys import KEYS
 from pytest_dstfuzz.errors import DataError, UserError
@@ -167,6 +168,7 @@ class Settings:
     tracker: TrackerSettings = field(default_factory=TrackerSettings)
     data: DataSettings = field(default_factory=DataSettings)
     variant: VariantSettings = field(default_factory=VariantSettings)
+    reply: ReplySettings = field(default_factory=ReplySettings)
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     output: OutputSettings = field(default_factory=OutputSettings)
     gate: GateSettings = field(default_factory=GateSettings)
@@ -218,6 +220,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:
         check_variant(settings.variant)
+    refuse_for_states(settings.reply)
     most = len({*TRANSFORMATIONS, *settings.variant.selection.names})
     if settings.variant.transformations > most:
         raise UserError(

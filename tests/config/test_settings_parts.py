@@ -50,6 +50,7 @@ def test_scopes_are_consistent() -> None:
         ("prices", (0.15, 0.6), (0.15, 0.6)),
         ("report", Path("a/b.json"), "a/b.json"),
         ("max_seconds", None, None),
+        ("outcome", "reply", "reply"),
     ],
 )
 def test_a_value_of_python_is_read_as_the_option_is(name: str, value: Any, held: object) -> None:
@@ -65,6 +66,12 @@ def test_a_value_of_python_is_read_as_the_option_is(name: str, value: Any, held:
         ({"variants": True}, "variants: True is no value that it takes"),
         ({"shrink": 1}, "shrink: '1' must be yes or no"),
         ({"variants": 2, "variant": 2}, "there is no variant 2 of 2"),
+        ({"outcome": "replies"}, "unknown outcome 'replies'. Did you mean 'reply'"),
+        ({"outcome": "tool-calls"}, "outcome: 'tool-calls' cannot be tested yet: state or reply"),
+        ({"outcome": "state,reply"}, "names several, and a run tests one"),
+        ({"compare": "exact"}, "--dst-compare is for bots that reply: add --dst-outcome=reply"),
+        ({"outcome": "reply", "compare": ","}, "compare: ',' names nothing"),
+        ({"outcome": "reply", "compare": "a, b,a"}, "names 'a' twice"),
         ({"tracker": {"timeout": 0}}, "tracker timeout: '0' must be a number of seconds above 0"),
     ],
 )

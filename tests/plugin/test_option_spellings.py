@@ -39,6 +39,8 @@ VALUES = {
     "lock": "x",
     "relation": "gold",
     "seed": "9",
+    "outcome": "reply",
+    "compare": "m:f",
     "max_seconds": "5",
     "preflight_seconds": "6",
     "max_calls": "7",
@@ -109,6 +111,8 @@ def test_the_command_line_takes_back_what_an_ini_file_says(
     pytester: pytest.Pytester, item: Option
 ) -> None:
     ini = f"dst_{item.name} = {VALUES[item.name]}"
+    if item.part == "reply" and item.name != "outcome":
+        ini = f"dst_outcome = reply\n{ini}"
     default = Settings().option(item.name)
     assert settings(pytester, ini).option(item.name) != default
     assert settings(pytester, ini, f"--no-dst-{item.flag}").option(item.name) == default
