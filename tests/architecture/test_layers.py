@@ -44,20 +44,22 @@ ALLOWED: dict[str, set[str]] = {
     "noise": BASE | {"dialogue"} | LEAVES,
     "perturb": BASE | {"dialogue", "noise"},
     "trackers": BASE | {"dialogue"},
-    "relations": BASE | {"dialogue", "noise", "perturb"},
+    # The judge alone takes the transport of services.
+    "comparisons": BASE | {"dialogue", "perturb", "trackers"},
+    "relations": BASE | {"dialogue", "noise", "perturb", "comparisons.embedding"},
     "agents": BASE | {"dialogue", "perturb", "trackers.tracker", "relations"},
     "search": BASE | {"dialogue", "noise", "perturb", "trackers.tracker", "relations.rewrite"},
-    "campaign": BASE | {"dialogue", "perturb", "trackers", "relations", "search"},
+    "campaign": BASE | {"dialogue", "perturb", "trackers", "comparisons", "relations", "search"},
     "weaknesses": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}
     | {"perturb.value_index", "perturb.spelling", "campaign"},
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
     | {"relations.rewrite"},
-    "regressions": BASE | {"dialogue", "relations", "campaign", "weaknesses"},
-    "gate": BASE | {"dialogue.dialogues", "campaign", "weaknesses"},
+    "regressions": BASE | {"dialogue", "comparisons", "relations", "campaign", "weaknesses"},
+    "gate": BASE | {"dialogue.dialogues", "comparisons", "campaign", "weaknesses"},
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
-    "testing": BASE | {"dialogue", "trackers", "perturb", "relations"},
+    "testing": BASE | {"dialogue", "trackers", "perturb", "comparisons", "relations"},
     "strategies": BASE | {"dialogue", "perturb", "relations", "trackers.tracker", "campaign"},
     "training": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign"},
@@ -67,6 +69,7 @@ ALLOWED: dict[str, set[str]] = {
         "dialogue",
         "perturb",
         "trackers",
+        "comparisons",
         "relations",
         "agents",
         "search",
@@ -76,10 +79,10 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"weaknesses", "gate", "regressions", "testing"},
+    | {"weaknesses", "gate", "regressions", "testing", "comparisons"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"research", "training", "audit", "regressions", "noise", "weaknesses"},
+    | {"research", "training", "audit", "regressions", "noise", "weaknesses", "comparisons"},
 }
 
 #: The one way from a campaign to the agent, which runs without torch.
@@ -110,7 +113,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("trackers/web/server",),
     "numpy": (
         *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "research", "training"),
-        *("trackers", "gate", "noise", "relations"),
+        *("trackers", "gate", "noise", "relations", "comparisons"),
     ),
     "scipy": ("gate/statistics",),
     "jinja2": ("report/html", "trackers/chat"),
