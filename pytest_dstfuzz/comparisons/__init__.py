@@ -1,1 +1,1 @@
-"""Internal: whether two answers say the same, by equality, facts, meaning, a judge, or a function."""
+"""Internal: whether two replies say the same: equality, facts, meaning, a judge, a function."""

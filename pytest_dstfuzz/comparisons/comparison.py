@@ -67,7 +67,7 @@ class Comparison(Protocol):
 
     def prepare(self, pairs: Sequence[Pair]) -> None:
         """Get ready for pairs that will be asked for: one batch is cheaper than many."""
-        return
+        del pairs
 
     @abstractmethod
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:

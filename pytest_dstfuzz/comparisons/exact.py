@@ -39,9 +39,9 @@ EXACT: Final[Comparison] = _Equality()
 
 @lru_cache(maxsize=1 << 14)
 def bare(text: str) -> str:
-    """Return a text in the form in which it is compared: NFC, single blanks, none at the ends.
+    r"""Return a text in the form in which it is compared: NFC, single blanks, none at the ends.
 
-    >>> bare("  It  is\\n open. ")
+    >>> bare("  It  is\n open. ")
     'It is open.'
     """
     return " ".join(unicodedata.normalize("NFC", text).split())
