@@ -25,7 +25,7 @@ class Compared:
     why: str = ""
 
 
-class Pair(NamedTuple):
+class TextPair(NamedTuple):
     """Two texts that a run is about to compare: the arguments of `Comparison.compare`."""
 
     path: str
@@ -65,7 +65,7 @@ class Comparison(Protocol):
         del before
         return found
 
-    def prepare(self, pairs: Sequence[Pair]) -> None:
+    def prepare(self, pairs: Sequence[TextPair]) -> None:
         """Get ready for pairs that will be asked for: one batch is cheaper than many."""
         del pairs
 

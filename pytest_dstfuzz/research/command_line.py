@@ -14,7 +14,12 @@ from pytest_dstfuzz.config import ADAPTER, VALIDITIES, masked_words, parse_optio
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.files import check_writable, write_text
-from pytest_dstfuzz.research.comparison import Comparison, GroundConfig, common_settings, prepare
+from pytest_dstfuzz.research.comparison import (
+    SearchComparison,
+    GroundConfig,
+    common_settings,
+    prepare,
+)
 from pytest_dstfuzz.research.contenders import Contender
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 
@@ -83,7 +88,7 @@ def begin(
     contenders: Sequence[Contender],
     name: str,
     arguments: Sequence[str],
-) -> tuple[Comparison, Path | None]:
+) -> tuple[SearchComparison, Path | None]:
     """Find the held-out dialogues; what is used of the options ``given`` is taken out of it."""
     folder = output_folder(given, name)
     jobs, ground = given.pop("jobs"), taken(given, GroundConfig)

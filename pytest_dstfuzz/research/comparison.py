@@ -74,7 +74,7 @@ class Contest(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class SearchComparison:
     """Where searches are compared."""
 
     config: GroundConfig
@@ -143,7 +143,7 @@ def prepare(
     folder: Path | None,
     jobs: int,
     say: Say,
-) -> Comparison:
+) -> SearchComparison:
     """Find the held-out dialogues of a tracker; for folder and jobs see `Campaigns`."""
     policies = {name: saved for name in searches if (saved := trained(name)) is not None}
     given = config.settings
@@ -162,7 +162,9 @@ def prepare(
         say=say,
     )
     ids = [dialogue.id for dialogue in data.dialogues]
-    return Comparison(config, right, data, campaigns, Resamples(ids, config.seeds[0]), policies)
+    return SearchComparison(
+        config, right, data, campaigns, Resamples(ids, config.seeds[0]), policies
+    )
 
 
 def _unseen(

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.research.campaign_figures import CampaignFigures
-from pytest_dstfuzz.research.comparison import Comparison
+from pytest_dstfuzz.research.comparison import SearchComparison
 from pytest_dstfuzz.research.contenders import Contender
 from pytest_dstfuzz.research.growth import Growth
 from pytest_dstfuzz.search.registry import search_by_name
@@ -52,7 +52,7 @@ class Course(NamedTuple):
 class Courses:
     """The runs of searches on the ground of a comparison."""
 
-    ground: Comparison
+    ground: SearchComparison
     budgets: tuple[int, ...]
     ks: Mapping[str, int]  #: Label -> number of transformations; ``""`` = of all others.
 

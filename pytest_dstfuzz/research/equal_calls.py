@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import PROFILES
 from pytest_dstfuzz.errors import UserError, unknown_name
-from pytest_dstfuzz.research.comparison import Comparison
+from pytest_dstfuzz.research.comparison import SearchComparison
 from pytest_dstfuzz.research.contenders import Contender, mean
 from pytest_dstfuzz.research.courses import WAYS, Course, Courses, Run
 from pytest_dstfuzz.research.growth import COMPARED, MEASURES, mean_found, ratio
@@ -87,7 +87,7 @@ class Line(NamedTuple):
 class Curves:
     """The whole comparison."""
 
-    ground: Comparison
+    ground: SearchComparison
     courses: Courses
     config: CurvesConfig
     subject: Contender
@@ -102,7 +102,7 @@ class Curves:
         return tuple(name for name in MEASURES if noise or name != "failing_mass")
 
 
-def run_curves(ground: Comparison, config: CurvesConfig) -> Curves:
+def run_curves(ground: SearchComparison, config: CurvesConfig) -> Curves:
     """Run the campaigns and compare them."""
     courses = Courses(ground, config.budgets, config.ks or {"": 3})
     subject = config.compared

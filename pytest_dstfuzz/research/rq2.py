@@ -19,7 +19,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.charts import Chart, ChartLine, line_charts
 from pytest_dstfuzz.research.command_line import begin, comparison_parser, hand_out, say, taken
-from pytest_dstfuzz.research.comparison import Comparison, Contest
+from pytest_dstfuzz.research.comparison import SearchComparison, Contest
 from pytest_dstfuzz.research.contenders import (
     AGENT,
     COUNT_COLUMNS,
@@ -98,7 +98,7 @@ class Rq2Row:
 class Rq2Table:
     """The whole table, and what it was measured on."""
 
-    ground: Comparison
+    ground: SearchComparison
     config: Rq2Config
     rows: tuple[Rq2Row, ...]
 
@@ -109,7 +109,7 @@ class Rq2Table:
         ]
 
 
-def run_rq2(ground: Comparison, config: Rq2Config) -> Rq2Table:
+def run_rq2(ground: SearchComparison, config: Rq2Config) -> Rq2Table:
     """Run the campaigns."""
     wanted = {
         (validity, k, item): ground.settings(Contest(validity, config.variants), item, k)

@@ -31,7 +31,7 @@ from pytest_dstfuzz.research.command_line import (
     switches,
     taken,
 )
-from pytest_dstfuzz.research.comparison import Comparison, Contest
+from pytest_dstfuzz.research.comparison import SearchComparison, Contest
 from pytest_dstfuzz.research.contenders import (
     COUNT_COLUMNS,
     RATE_COLUMNS,
@@ -103,7 +103,7 @@ class Rq3Row:
 class Rq3Table:
     """The whole table, and what it was measured on."""
 
-    ground: Comparison
+    ground: SearchComparison
     config: Rq3Config
     subject: Contender
     rows: tuple[Rq3Row, ...]
@@ -113,7 +113,7 @@ class Rq3Table:
         return [row for row in self.rows if row.contest == contest and row.best]
 
 
-def run_rq3(ground: Comparison, config: Rq3Config) -> Rq3Table:
+def run_rq3(ground: SearchComparison, config: Rq3Config) -> Rq3Table:
     """Run the campaigns and compare them.
 
     The best k of a search is that of its first run; its other runs are made at this k
