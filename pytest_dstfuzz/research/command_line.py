@@ -15,8 +15,8 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.research.comparison import (
-    SearchComparison,
     GroundConfig,
+    SearchComparison,
     common_settings,
     prepare,
 )

@@ -19,7 +19,7 @@ from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.report.charts import Chart, ChartLine, line_charts
 from pytest_dstfuzz.research.command_line import begin, comparison_parser, hand_out, say, taken
-from pytest_dstfuzz.research.comparison import SearchComparison, Contest
+from pytest_dstfuzz.research.comparison import Contest, SearchComparison
 from pytest_dstfuzz.research.contenders import (
     AGENT,
     COUNT_COLUMNS,

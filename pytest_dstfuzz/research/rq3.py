@@ -31,7 +31,7 @@ from pytest_dstfuzz.research.command_line import (
     switches,
     taken,
 )
-from pytest_dstfuzz.research.comparison import SearchComparison, Contest
+from pytest_dstfuzz.research.comparison import Contest, SearchComparison
 from pytest_dstfuzz.research.contenders import (
     COUNT_COLUMNS,
     RATE_COLUMNS,
