@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.gate.baseline import NORMALISATION, Baseline, Session, changes
-from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, clean_drift, judge_drift
+from pytest_dstfuzz.gate.drift import DEFAULT_MAX_DRIFT, Drift, clean_drift, judge_drift
 from pytest_dstfuzz.gate.expected import compare_expected, judge_expected_rise
 from pytest_dstfuzz.gate.limits import DEFAULT_MAX_REGRESSION, KINDS, Gates, Part
 from pytest_dstfuzz.gate.pairing import Pairing, Tally, pair_up
@@ -40,15 +40,26 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     pairing = pair_up(baseline, session.groups, session.contents)
     every = tested(session, gates)
     asked = [one for one in every if one.name in pairing.asked]
-    other_ways = {
+    unlike = {
         one.name: changes(baseline.campaign, session.campaign, own_edits=one.own_edits)
         for one in asked
     }
-    alike = [one for one in asked if not other_ways[one.name]]
+    pairings = {one.name: pairing.of(one.name) for one in every}
+    # Why the variants of a relation are not compared; nothing where they are.
+    ways = {
+        one.name: unlike.get(one.name) or _not_comparable(pairings[one.name], one, session)
+        for one in every
+    }
+    told = [one for one in asked if not ways[one.name]]
+    alike = [one for one in asked if not unlike[one.name]]
     # One whose variants are others than before says nothing of the rest.
-    told = [x for x in alike if not _not_comparable(pairing.of(x.name), _search_of(x, session))]
     main = main_of(told or alike or asked)
-    first = pairing.of("" if main is None else main.name)
+    if main is None:
+        first = pairing.of("")
+        others = changes(baseline.campaign, session.campaign)
+        others = others or _not_comparable(first, None, session)
+    else:
+        first, others = pairings[main.name], ways[main.name]
     drift = clean_drift(pairing.clean, pairing.silenced)
     figures = {
         **_figures(baseline, first),
@@ -56,35 +67,36 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
         "clean": drift.to_json(hidden=session.hidden or baseline.hidden),
         "expected_failures": compare_expected(baseline, session, pairing),
     }
-    findings = []
-    # Answers that were normalised in another way do not compare.
-    normalised = baseline.campaign.get(NORMALISATION) == session.campaign.get(NORMALISATION)
-    if normalised and (drift.turns or drift.silenced):
-        most, noise = gates.whole.max_clean_drift, session.summary.noise
-        limit = DEFAULT_MAX_DRIFT if most is None else most
-        chance = 0.0 if noise is None else noise.disagreement
-        findings.append(judge_drift(drift, limit, chance, pairing.turns - len(pairing.clean)))
+    findings = [*_judge_clean(baseline, session, gates, pairing, drift)]
     if (rise := gates.whole.max_expected_rise) is not None:
         findings.append(judge_expected_rise(rise, figures["expected_failures"], pairing))
-    whole = changes(baseline.campaign, session.campaign)
-    others = whole if main is None else other_ways[main.name]
-    if not others and (reason := _not_comparable(first, _search_of(main, session))):
-        others = [reason]
-    why = list(dict.fromkeys(chain(others, *other_ways.values())))
+    why = list(dict.fromkeys(chain(others, *unlike.values())))
     weaknesses = figures["weaknesses"] = compare_weaknesses(baseline, session, pairing, why)
     if (most_new := gates.whole.max_new_weaknesses) is not None:
         findings.append(judge_new_weaknesses(most_new, weaknesses))
     if others:
         return Judgement((), tuple(findings), tuple(others), figures)
-    judged = _judge_relations(pairing, every, gates, session, other_ways)
+    judged = _judge_relations(pairings, every, gates, session, ways)
     of_parts = main_of(asked)
     findings += [*judged.values()]
     if of_parts is main:
         findings += _judge_parts(first, gates, session.seed)
     elif of_parts is not None:
-        findings += _undecided_parts(of_parts, gates, other_ways[of_parts.name])
+        findings += _undecided_parts(of_parts, gates, ways[of_parts.name])
     figures |= _statistics(first, None if main is None else judged.get(main.name), session.seed)
     return Judgement(findings=tuple(findings), comparison=figures)
+
+
+def _judge_clean(
+    baseline: Baseline, session: Session, gates: Gates, pairing: Pairing, drift: Drift
+) -> Iterator[LimitFinding]:
+    """Judge the clean answers; those that were normalised in another way do not compare."""
+    normalised = baseline.campaign.get(NORMALISATION) == session.campaign.get(NORMALISATION)
+    if normalised and (drift.turns or drift.silenced):
+        most, noise = gates.whole.max_clean_drift, session.summary.noise
+        limit = DEFAULT_MAX_DRIFT if most is None else most
+        chance = 0.0 if noise is None else noise.disagreement
+        yield judge_drift(drift, limit, chance, pairing.turns - len(pairing.clean))
 
 
 def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> dict[str, Any]:
@@ -105,23 +117,23 @@ def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> di
 
 
 def _judge_relations(
-    pairing: Pairing,
+    pairings: Mapping[str, Pairing],
     every: Sequence[Tested],
     gates: Gates,
     session: Session,
-    other_ways: Mapping[str, Sequence[str]],
+    ways: Mapping[str, Sequence[str]],
 ) -> dict[str, LimitFinding]:
     """Judge each relation that has a limit, those that share the 5 % of the session's.
 
     One that the baseline does not have is judged where a limit names it, and is undecided then. So
-    is one whose variants are made in ``other_ways`` now.
+    is one of which ``ways`` say that its variants are others now.
     """
     given = gates.whole.max_regression
     whole = DEFAULT_MAX_REGRESSION if given is None else given
     limits = [
         (one, *limit)
         for one in every
-        if one.own.max_regression is not None or one.name in pairing.asked
+        if one.own.max_regression is not None or one.name in pairings[one.name].asked
         if (limit := one.limit(whole, one.own.max_regression)) is not None
     ]
     if given is not None and all(one.must_change for one in every) and not limits:
@@ -129,13 +141,11 @@ def _judge_relations(
     level = 1 - (1 - LEVEL) / max(1, len(limits))
     found = {}
     for one, part, margin in limits:
-        mine = pairing.of(one.name)
-        found[one.name] = _judge(mine, part, margin, level, session.seed)
-        reason = "; ".join(other_ways.get(one.name, ()))
-        reason = reason or _not_comparable(mine, _search_of(one, session))
-        if part is not None and reason:
-            reason = f"{part} is not compared: {reason}"
+        if part is not None and ways[one.name]:
+            reason = f"{part} is not compared: {'; '.join(ways[one.name])}"
             found[one.name] = LimitFinding(part, "max-regression", margin, "inconclusive", reason)
+        else:
+            found[one.name] = _judge(pairings[one.name], part, margin, level, session.seed)
     return found
 
 
@@ -148,11 +158,9 @@ def _margins(gates: Gates) -> dict[Part, float]:
     }
 
 
-def _undecided_parts(
-    relation: Tested, gates: Gates, other_ways: Sequence[str]
-) -> Iterator[LimitFinding]:
+def _undecided_parts(relation: Tested, gates: Gates, ways: Sequence[str]) -> Iterator[LimitFinding]:
     """Say that the relation that limits of parts are of is not compared."""
-    why = "; ".join(other_ways)
+    why = "; ".join(ways)
     for part, margin in _margins(gates).items():
         reason = f"{part} is not compared, as the relation {relation.name} is not: {why}"
         yield LimitFinding(part, "max-regression", margin, "inconclusive", reason)
@@ -185,38 +193,31 @@ def _relations(pairing: Pairing, every: Sequence[Tested]) -> dict[str, Any]:
     return found
 
 
-def _search_of(relation: Tested | None, session: Session) -> str:
-    """Return who makes the variants; ``""`` = the relation itself."""
-    own = relation is not None and relation.own_edits
-    return "" if own else str(session.campaign["search"])
-
-
-def _not_comparable(pairing: Pairing, search: str) -> str:
-    """Say why the variants of two builds are not the same, or return ``""``."""
+def _not_comparable(pairing: Pairing, relation: Tested | None, session: Session) -> list[str]:
+    """Say why the variants of two builds are not the same; nothing where they are."""
     if not pairing.turns:
-        return "the baseline and this run have no turn in common"
+        return ["the baseline and this run have no turn in common"]
     if not pairing.asked:
-        return (
-            f"the baseline is of the relation {', '.join(pairing.only_baseline_relations)}, this "
-            f"run of {', '.join(pairing.only_run_relations)}"
-        )
+        before, now = map(", ".join, (pairing.only_baseline_relations, pairing.only_run_relations))
+        return [f"the baseline is of the relation {before}, this run of {now}"]
     share = pairing.share
     if share is None or not pairing.pairs:
-        return "no variant was answered in both builds"
+        return ["no variant was answered in both builds"]
     if share >= LEAST_SHARE:
-        return ""
-    hint = ""
-    if not search:
+        return []
+    search, hint = session.campaign["search"], ""
+    if relation is not None and relation.own_edits:
         hint = "; which rewrites there are depends on the clean answers"
     elif search != "random":
         hint = (
             f"; what the search {search} makes may depend on predictions: compare with "
             "--dst-search=random"
         )
-    return (
+    reason = (
         f"only {percent(share, 0)} of the variants are the same and were answered in both builds, "
         f"fewer than {percent(LEAST_SHARE, 0)}{hint}"
     )
+    return [reason]
 
 
 def _judge(

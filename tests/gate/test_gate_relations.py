@@ -206,6 +206,24 @@ def test_edits_of_another_search_are_not_compared_beside_own_ones() -> None:
     assert "as the relation metamorphic is not" in found["slot hotel-area"].reason
 
 
+def test_limits_of_parts_say_why_a_relation_with_other_variants_is_not_compared() -> None:
+    old = run(plain="hhhhh", duplicate="hhhhh")
+    others = [variant(number, "h", text=f"other words {number}") for number in range(5)]
+    new = old | {"only": [replace(one, variants=tuple(others)) for one in old["only"]]}
+    area = Part("slot", "hotel-area")
+    _, *found = judged(new, Gates(parts={area: Limits(max_regression=0.1)}), old).findings
+    assert [(str(one.part), one.verdict) for one in found] == [
+        ("relation metamorphic", "inconclusive"),
+        ("relation duplicate", "pass"),
+        ("slot hotel-area", "inconclusive"),
+    ]
+    assert found[0].reason.endswith("is not compared: no variant was answered in both builds")
+    assert found[2].reason == (
+        "slot hotel-area is not compared, as the relation metamorphic is not: no variant was "
+        "answered in both builds"
+    )
+
+
 def test_without_a_relation_in_common_the_clean_answers_are_compared() -> None:
     judgement = judged(run(swap="hhhhh"), old=run(plain="hhhhh"))
     assert judgement.not_compared == (
