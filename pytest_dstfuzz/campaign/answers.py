@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, Votes
-from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, Ontology
+from pytest_dstfuzz.dialogue.dialogues import Again, Context, Ontology
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.relations.rewrite import UNCHANGED, Admissible, Delta, Expected
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -124,7 +125,7 @@ def variant_wanted(
     return wanted
 
 
-def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> BeliefState:
+def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> Outcome:
     """Return the state of a clean turn: of each slot by majority, or else the first answer's."""
     votes = all_answers(context, answers)
     first = votes[0]
@@ -139,7 +140,7 @@ def settled(
     context: Context,
     answers: Mapping[Context, Answer],
     expected: Expected = UNCHANGED,
-) -> tuple[BeliefState, Answer]:
+) -> tuple[Outcome, Answer]:
     """Return the two sides that a relation compares: belief state of the clean turn, answer.
 
     By majority, where the context was put to the vote, and otherwise its only answer. A slot on
@@ -165,7 +166,7 @@ def kinds_of_answers(context: Context, answers: Mapping[Context, Answer]) -> tup
     Numbers from 0, and -1 for a failure; nothing for a context that was asked once.
     """
     given = all_answers(context, answers)
-    numbers: dict[BeliefState, int] = {}
+    numbers: dict[Outcome, int] = {}
     kinds = [
         numbers.setdefault(one.state, len(numbers)) if isinstance(one, Prediction) else -1
         for one in given
@@ -221,16 +222,14 @@ def _lead(votes: Sequence[Answer], slot: str) -> int:
     return 2 * max(_values(votes, slot).values()) - len(votes)
 
 
-def _changed_lead(
-    votes: Sequence[Answer], slot: str, before: BeliefState, expected: Expected
-) -> int:
+def _changed_lead(votes: Sequence[Answer], slot: str, before: Outcome, expected: Expected) -> int:
     """Return by how many the most frequent value that is not as expected is ahead."""
     wanted = _admissible(slot, before, expected)
     counted = [count for value, count in _values(votes, slot).items() if value not in wanted]
     return 2 * max(counted, default=0) - len(votes)
 
 
-def _admissible(slot: str, before: BeliefState, expected: Expected) -> Admissible:
+def _admissible(slot: str, before: Outcome, expected: Expected) -> Admissible:
     """Return the values of which a slot may have one: where it is to stay, the clean one."""
     delta = expected.of(slot)
     return Admissible((before.get(slot),)) if delta is None else delta.after
@@ -262,7 +261,7 @@ def _slots(votes: Iterable[Answer]) -> list[str]:
     return sorted({slot for vote in votes if isinstance(vote, Prediction) for slot in vote.state})
 
 
-def _changed(state: BeliefState, values: Mapping[str, str | None]) -> BeliefState:
+def _changed(state: Outcome, values: Mapping[str, str | None]) -> Outcome:
     """Return a state with the values of some slots; one that nothing changes, as it is."""
     new = {slot: value for slot, value in {**state, **values}.items() if value is not None}
-    return state if new == state else BeliefState(new)
+    return state if new == state else Outcome(new)

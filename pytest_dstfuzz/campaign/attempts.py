@@ -7,8 +7,11 @@ from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import ATTACKS, PROFILES, VariantSettings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.engine import Perturber
@@ -46,6 +49,9 @@ class CampaignSpec:
     votes: int = 1
     #: Whether a few contexts are asked once more, see `repeats`.
     repeats: bool = False
+    #: What of an answer is tested, and when two answers are one.
+    outcome: OutcomeKind = "state"
+    comparison: Comparison = EXACT
 
     @property
     def by_density(self) -> bool:
@@ -70,7 +76,7 @@ class CampaignSpec:
         return last if self.relation.unit == "dialogue" else 0
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 - all but the first four are given by their names
         cls,
         settings: VariantSettings,
         data: DialogueSet,
@@ -80,6 +86,8 @@ class CampaignSpec:
         relation: Relation | None = None,
         votes: int = 1,
         repeats: bool = False,
+        outcome: OutcomeKind = "state",
+        comparison: Comparison = EXACT,
     ) -> CampaignSpec:
         """Build the rules of ``settings``; a search or relation given stands for the named one."""
         relation = relation_for(relation or settings.relation, data)
@@ -94,7 +102,9 @@ class CampaignSpec:
             )
         perturber = Perturber.of(settings, data, lexicon, order=search.order)
         scenes = Scenes(data, lexicon, perturber.guards, settings.seed)
-        return cls(settings, data, relation, search, perturber, scenes, votes, repeats)
+        return cls(
+            settings, data, relation, search, perturber, scenes, votes, repeats, outcome, comparison
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +181,7 @@ class TurnAttempts:
         rewrite = attempt.proposal.rewrite
         return self.clean_context if rewrite is None else rewrite.reference
 
-    def verdict(self, attempt: Attempt, clean: BeliefState, found: BeliefState) -> Verdict:
+    def verdict(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Verdict:
         """Say whether an answer to an attempt, or to a part of it, is as the relation wants it."""
         if isinstance(self.begun, BySearch):
             return self.begun.judge(clean, found, self.turn.state)
@@ -275,7 +285,7 @@ def begin_turn(
     dialogue: Dialogue,
     index: int,
     clean: Answer,
-    states: Sequence[BeliefState | None] | None = None,
+    states: Sequence[Outcome | None] | None = None,
     *,
     ask: bool = True,
 ) -> TurnAttempts:

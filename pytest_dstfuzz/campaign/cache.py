@@ -17,7 +17,8 @@ from typing import Any, Final
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.store import Store
-from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, BeliefState, Context, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, Context, DialogueSet
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction
 
@@ -58,7 +59,7 @@ class PredictionCache:
         found = self._store.get(list(keys))
         kept = {keys[key]: json.loads(value) for key, value in found.items()}
         return {
-            context: Prediction(BeliefState(state), impurities)
+            context: Prediction(Outcome(state), impurities)
             for context, (state, impurities) in kept.items()
         }
 

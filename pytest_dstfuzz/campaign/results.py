@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Failure, Move, Side
@@ -159,7 +160,7 @@ class VariantResult:
     #: Why it was not run, or the tracker's error; ``""`` otherwise.
     reason: str
     #: The prediction; ``None`` when the variant was not run or the tracker failed.
-    state: BeliefState | None = None
+    state: Outcome | None = None
     changed_slots: tuple[ChangedSlot, ...] = ()
     context_edits: tuple[ContextEdits, ...] = ()
     #: Of a violation; ``None`` where the budget ended before it was known.
@@ -214,8 +215,8 @@ class TurnResult:
     #: What the system said before, turn by turn.
     earlier_system: tuple[str, ...] = ()
     #: The label, where the data has one.
-    label: BeliefState | None = None
-    clean_state: BeliefState | None
+    label: Outcome | None = None
+    clean_state: Outcome | None
     outcome: TurnOutcome
     #: Why the turn has no verdict (the tracker's error on the clean context, the budget).
     reason: str = ""

@@ -4,52 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind, reply_outcome
 
 #: The value of a slot about which the user said that any value will do.
 DONTCARE = "dontcare"
 
 
-class BeliefState(Mapping[str, str]):
+class BeliefState(Outcome):
     """An immutable mapping ``domain-slot -> value``; a slot that is absent was not mentioned.
 
-    Iteration is sorted by slot, so that equal states print and serialise alike.
     ``dontcare`` is a value; the spellings of absence (``""``, ``none``, ``not
     mentioned``) must be left out by whoever builds the state.
     """
 
-    __slots__ = ("_values",)
-
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        self._values: dict[str, str] = dict(sorted((values or {}).items()))
-
-    def __getitem__(self, slot: str) -> str:
-        return self._values[slot]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __hash__(self) -> int:
-        return hash(tuple(self._values.items()))
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, BeliefState):
-            return self._values == other._values
-        if isinstance(other, Mapping):
-            return self._values == dict(other)
-        return NotImplemented
-
-    def __repr__(self) -> str:
-        return f"BeliefState({self._values!r})"
-
-    def to_json(self) -> dict[str, str]:
-        """Return a plain dictionary, sorted by slot."""
-        return dict(self._values)
+    __slots__ = ()
 
 
 class SlotChange(NamedTuple):
@@ -134,6 +106,9 @@ class Turn:
     user: str
     #: The label, normalised; ``None`` where the data has none.
     state: BeliefState | None = None
+    #: What the recorded system said to it, where the next turn does not say so; ``""`` = recorded
+    #: as a question that has no answer.
+    answer: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +132,29 @@ class Dialogue:
                 for turn in self.turns[: index + 1]
             )
         )
+
+
+def answer_of(dialogue: Dialogue, index: int) -> str | None:
+    """Return what the recorded system said to a turn; ``None`` = nothing is recorded.
+
+    That is the turn's own answer, or else what the system says at the next turn; ``""`` = recorded
+    as a question that has no answer.
+    """
+    own = dialogue.turns[index].answer
+    if own is not None or index + 1 == len(dialogue.turns):
+        return own
+    return dialogue.turns[index + 1].system or None
+
+
+def label_of(dialogue: Dialogue, index: int, kind: OutcomeKind = "state") -> Outcome | None:
+    """Return the right outcome of a turn; ``None`` = the data does not say it.
+
+    A question without an answer has no right reply: there are many ways to say so.
+    """
+    if kind == "state":
+        return dialogue.turns[index].state
+    recorded = answer_of(dialogue, index) if kind == "reply" else None
+    return reply_outcome(recorded) if recorded else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Exchange, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
@@ -56,7 +57,7 @@ class Regression:
     #: ``transformation/operator`` of each edit that is left, those of earlier turns first.
     edits: tuple[str, ...] = ()
     #: The label of the turn, where the data has one.
-    label: BeliefState | None = None
+    label: Outcome | None = None
     status: Status = "open"
     #: Why it is accepted.
     reason: str = ""
@@ -186,9 +187,7 @@ class Regression:
         moved = self._moved(before.state)
         return ("unclear", moved) if moved else ("fixed", ())
 
-    def _judged(
-        self, before: BeliefState, after: BeliefState, relation: Relation | None
-    ) -> Verdict:
+    def _judged(self, before: Outcome, after: Outcome, relation: Relation | None) -> Verdict:
         if self.expected:
             return Expected(self.expected).judge(before, after)
         known = relation_by_name(self.relation) if relation is None else relation
@@ -196,7 +195,7 @@ class Regression:
             return UNCHANGED.judge(before, after)
         return known.judge(before, after, self.label)
 
-    def _moved(self, clean: BeliefState) -> tuple[SlotChange, ...]:
+    def _moved(self, clean: Outcome) -> tuple[SlotChange, ...]:
         """Return in which of its slots the clean answer is another one than it was, and wrong.
 
         Without a label nobody knows which of the two is right.
@@ -317,4 +316,4 @@ class _Line:
     expected: tuple[Delta, ...] = ()
     dialogue: tuple[_SaidEntry, ...]
     seen: tuple[SeenRound, ...] | None = None
-    label: BeliefState | None
+    label: Outcome | None

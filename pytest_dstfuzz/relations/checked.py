@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, cast, get_args
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, SlotChange
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.registry import blamed
@@ -42,6 +43,7 @@ class CheckedRelation(Relation):
     unit = "turn"
     adaptive = needs_labels = False
     reasons: tuple[str, ...] = ()
+    on: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
 
     def __init__(self, relation: Any, where: str) -> None:
         self.wrapped = relation
@@ -63,6 +65,12 @@ class CheckedRelation(Relation):
                     f"{' or '.join(map(repr, choices))}"
                 )
             setattr(self, said, found)
+        self.on = tuple(getattr(relation, "on", super().on))
+        if not self.on or not set(self.on) <= {*get_args(OutcomeKind)}:
+            raise UserError(
+                f"{where}: on of {type(relation).__name__} is {self.on!r}: it must be a tuple of "
+                f"one or more of {', '.join(map(repr, get_args(OutcomeKind)))}"
+            )
         if getattr(relation, "side", "") == "should-change" and self.expects == super().expects:
             # What the base class says is for the other side.
             self.expects = "the state changes as each rewrite says"
@@ -114,24 +122,22 @@ class CheckedRelation(Relation):
         shown = found if isinstance(found, str) else repr(found)[:200]
         return UserError(f"{method}() of the relation {self.name!r} returned {shown}: {wrong}")
 
-    def applies(self, clean: BeliefState, label: BeliefState | None) -> bool:
+    def applies(self, clean: Outcome, label: Outcome | None) -> bool:
         """Whether it applies; to every turn where it does not say."""
         ask = getattr(self.wrapped, "applies", super().applies)
         with blamed(f"applies() of the relation {self.name!r}"):
             return bool(ask(clean, label))
 
-    def judge(
-        self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
-    ) -> Verdict:
+    def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
         """Return its verdict, if that is a sound one."""
         return self._verdict(self.wrapped.judge, clean, perturbed, label)
 
     def _verdict(
         self,
-        judge: Callable[[BeliefState, BeliefState, BeliefState | None], object],
-        clean: BeliefState,
-        perturbed: BeliefState,
-        label: BeliefState | None,
+        judge: Callable[[Outcome, Outcome, Outcome | None], object],
+        clean: Outcome,
+        perturbed: Outcome,
+        label: Outcome | None,
     ) -> Verdict:
         with blamed(f"judge() of the relation {self.name!r}"):
             verdict: object = judge(clean, perturbed, label)
@@ -169,12 +175,25 @@ def unsound(rewrite: Rewrite, scene: Scene) -> str:
     """Say what is wrong with a rewrite of a scene; ``""`` = nothing."""
     if not rewrite.seen.exchanges or not rewrite.reference.exchanges:
         return "nothing is left of the dialogue"
+    if rewrite.between:
+        return _unsound_between(rewrite)
     last = len(rewrite.reference.exchanges) - 1
     if last > scene.index or rewrite.reference != scene.dialogue.context(last):
         return "its reference is no clean context of the dialogue up to the turn"
-    if rewrite.separable and (rewrite.expected.deltas or rewrite.reference != scene.context):
+    if rewrite.separable and (not rewrite.expected.stays or rewrite.reference != scene.context):
         return "it is separable, which only one that expects the state of the turn to stay may be"
     return _wrong_edits(rewrite, scene) or _wrong_deltas(rewrite, scene, scene.state(last))
+
+
+def _unsound_between(rewrite: Rewrite) -> str:
+    """Say what is wrong with a rewrite whose reference is another one's."""
+    if rewrite.seen == rewrite.reference:
+        return "it asks the same as its reference"
+    if rewrite.separable:
+        return "it is separable, which only one with a clean reference may be"
+    if rewrite.expected.deltas:
+        return "it has deltas, and what the answer to its reference will be is not known"
+    return ""
 
 
 def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
@@ -193,7 +212,7 @@ def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
     return "" if alike else "it has no moves, and other words than those of the turn are changed"
 
 
-def _wrong_deltas(rewrite: Rewrite, scene: Scene, state: BeliefState) -> str:
+def _wrong_deltas(rewrite: Rewrite, scene: Scene, state: Outcome) -> str:
     ontology = scene.data.ontology
     known = ontology.values if ontology is not None and ontology.complete else None
     for delta in rewrite.expected.deltas:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable
 from itertools import islice
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, get_args
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.relations.rewrite import (
@@ -70,6 +71,11 @@ class Relation(Protocol):
         return "turn"
 
     @property
+    def on(self) -> tuple[OutcomeKind, ...]:
+        """What it can speak of: states, replies, tool calls; all of them, where it says nothing."""
+        return get_args(OutcomeKind)
+
+    @property
     def adaptive(self) -> bool:
         """Whether it wants to know what its earlier rewrites of a turn showed."""
         return False
@@ -109,13 +115,11 @@ class Relation(Protocol):
             return Inapplicable(self.inapplicable)
         return BySearch(self.judge)
 
-    def applies(self, clean: BeliefState, label: BeliefState | None) -> bool:  # noqa: ARG002 - for others
+    def applies(self, clean: Outcome, label: Outcome | None) -> bool:  # noqa: ARG002 - for others
         """Whether it says anything about a turn with this clean prediction."""
         return True
 
-    def judge(
-        self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
-    ) -> Verdict:
+    def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
         """Compare the prediction on a variant with that on the clean turn.
 
         Args:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, Protocol
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.perturb.types import Edit
 
 #: Whether the state is to stay (over-sensitive trackers fail) or to follow (over-stable ones do).
@@ -88,21 +89,51 @@ class Expected:
     Slots without a delta stay as they are; without any delta, the state is to stay.
 
     Raises:
-        ValueError: the deltas are not sorted by slot, or two are of one slot.
+        ValueError: the deltas, or what ``differs``, are not sorted by slot, or one slot is named
+            twice.
     """
 
     deltas: tuple[Delta, ...] = ()
+    #: Paths that are to be something else than in the answer to the reference, whatever that is.
+    differs: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if any(one.slot >= other.slot for one, other in pairwise(self.deltas)):
             raise ValueError("the deltas must be sorted by slot, and of each slot there is one")
+        if any(one >= other for one, other in pairwise(self.differs)):
+            raise ValueError("what differs must be sorted, and each path of it named once")
+        if twice := next((path for path in self.differs if self.of(path)), None):
+            raise ValueError(f"{twice} has a delta, and is among what differs")
+
+    @property
+    def stays(self) -> bool:
+        """Whether nothing is to change."""
+        return not self.deltas and not self.differs
+
+    def against(self, before: Outcome) -> Expected:
+        """Return the same with a delta for all that ``differs``, seen from an answer.
+
+        Where the answer lacks the path, anything is another one.
+
+        >>> OTHER_REPLY.against(Outcome({"reply": "At nine."})).deltas[0].after
+        Admissible(values=('At nine.',), anything_but=True)
+        """
+        if not self.differs:
+            return self
+        other = [
+            Delta(path, before.get(path), Admissible((before.get(path),), anything_but=True))
+            for path in self.differs
+        ]
+        return Expected(tuple(sorted([*self.deltas, *other], key=lambda delta: delta.slot)))
 
     def of(self, slot: str) -> Delta | None:
         """Return what is to become of a slot; ``None`` = it is to stay."""
         return next((delta for delta in self.deltas if delta.slot == slot), None)
 
-    def judge(self, before: BeliefState, found: BeliefState) -> Verdict:
+    def judge(self, before: Outcome, found: Outcome) -> Verdict:
         """Say whether the answer ``found`` is as expected, ``before`` that to the reference."""
+        if self.differs:
+            return self.against(before).judge(before, found)
         misses = []
         deltas = {delta.slot: delta for delta in self.deltas}
         for slot in sorted({*before, *found, *deltas}):
@@ -142,6 +173,8 @@ class Expected:
 
 
 UNCHANGED: Final = Expected()
+#: Of a reply: it is to be another one, whatever that is.
+OTHER_REPLY: Final = Expected(differs=(REPLY,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +195,8 @@ class Rewrite:
     """A context to ask the tracker, and what the answer is to be."""
 
     seen: Context
-    #: A clean context of the dialogue: the one whose answer is the state before.
+    #: A clean context of the dialogue, or where ``between`` that of another rewrite: the one whose
+    #: answer is the state before.
     reference: Context
     expected: Expected = UNCHANGED
     #: On the utterance of the turn, one after the other; ``transformation`` is the relation's name,
@@ -174,6 +208,10 @@ class Rewrite:
     #: Whether any part of its edits is a rewrite of the relation too, so that it may be made
     #: smaller; only where the state of the turn is to stay. Rounds that moved stay so.
     separable: bool = False
+    #: The test case that it is a question of, where cases are counted: ``DRS-0``.
+    case: str = ""
+    #: Whether the reference is what another rewrite shows, which the tracker is asked for as well.
+    between: bool = False
 
 
 class Inapplicable(NamedTuple):
@@ -187,7 +225,7 @@ class BySearch(NamedTuple):
     """The search edits the turn, and the relation judges what comes of it."""
 
     #: Of the answers to the clean turn and to a variant, and the label if there is one.
-    judge: Callable[[BeliefState, BeliefState, BeliefState | None], Verdict]
+    judge: Callable[[Outcome, Outcome, Outcome | None], Verdict]
 
 
 class Shown(NamedTuple):

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from pytest_dstfuzz.dialogue.dialogues import (
-    BeliefState,
     Context,
     Dialogue,
     DialogueSet,
@@ -16,6 +15,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Turn,
     diff_states,
 )
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.rewrite import Delta, Expected, Rewrite
@@ -56,7 +56,7 @@ class Scene:
     index: int
     #: After each turn, up to ``index`` at least; ``None`` = the tracker failed there, or there is
     #: no label. A relation that edits by itself is asked only where all are known.
-    states: tuple[BeliefState | None, ...]
+    states: tuple[Outcome | None, ...]
     data: DialogueSet
     #: Says which words carry the slots.
     guards: Locks
@@ -81,20 +81,20 @@ class Scene:
         """The clean context of the turn."""
         return self.dialogue.context(self.index)
 
-    def state(self, index: int) -> BeliefState:
+    def state(self, index: int) -> Outcome:
         """Return the state after a turn; empty before the first one (index -1)."""
-        found = self.states[index] if index >= 0 else BeliefState()
+        found = self.states[index] if index >= 0 else Outcome()
         if found is None:
             raise ValueError(f"there is no state of turn {index} of {self.dialogue.id!r}")
         return found
 
     @property
-    def before(self) -> BeliefState:
+    def before(self) -> Outcome:
         """The state before the turn."""
         return self.state(self.index - 1)
 
     @property
-    def now(self) -> BeliefState:
+    def now(self) -> Outcome:
         """The state after the turn."""
         return self.state(self.index)
 
@@ -190,7 +190,7 @@ class Scenes:
         relation: str,
         dialogue: Dialogue,
         index: int,
-        states: Iterable[BeliefState | None],
+        states: Iterable[Outcome | None],
     ) -> Scene:
         """Return the scene of a turn for the relation of a name; for ``states`` see `Scene`."""
         data, guards, lexicon = self._shared
@@ -203,7 +203,7 @@ class Scenes:
         return self.of(relation, dialogue, index, states)
 
 
-def locked_values(data: DialogueSet, turn: Turn, state: BeliefState | None) -> tuple[str, ...]:
+def locked_values(data: DialogueSet, turn: Turn, state: Outcome | None) -> tuple[str, ...]:
     """Return the slot values that no edit of this turn may touch, sorted, each once.
 
     The label's; where the data has no labels or no ontology, also those which the

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, diff_states
+from pytest_dstfuzz.dialogue.dialogues import diff_states
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import BySearch, Inapplicable, Verdict
@@ -19,9 +20,7 @@ class Metamorphic(Relation):
 
     name = "metamorphic"
 
-    def judge(
-        self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
-    ) -> Verdict:
+    def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
         """Return ``held``, ``violation`` or ``improved`` with the slots that differ."""
         changes = diff_states(clean, perturbed)
         if not changes:
@@ -46,13 +45,11 @@ class Gold(Relation):
             return BySearch(self.judge)
         return Inapplicable(self.reasons[0 if label is None else 1])
 
-    def applies(self, clean: BeliefState, label: BeliefState | None) -> bool:
+    def applies(self, clean: Outcome, label: Outcome | None) -> bool:
         """Whether the turn has a label and the clean prediction equals it."""
         return label is not None and clean == label
 
-    def judge(
-        self, clean: BeliefState, perturbed: BeliefState, label: BeliefState | None
-    ) -> Verdict:
+    def judge(self, clean: Outcome, perturbed: Outcome, label: Outcome | None) -> Verdict:
         """Return ``inapplicable``, ``held`` or ``violation`` with the slots that differ."""
         changes = diff_states(clean, perturbed)
         if not self.applies(clean, label):

@@ -8,6 +8,7 @@ from typing import Any
 
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, describe_error
@@ -261,12 +262,12 @@ def _count(
 
 
 def _by_domain(
-    dialogues: list[list[tuple[BeliefState, BeliefState | None]]], slots: set[str]
+    dialogues: list[list[tuple[BeliefState, Outcome | None]]], slots: set[str]
 ) -> tuple[DomainAccuracy, ...]:
     rows: list[DomainAccuracy] = []
     for domain in sorted({slot.split("-")[0] for slot in slots if "-" in slot}):
 
-        def part(state: BeliefState, start: str = f"{domain}-") -> dict[str, str]:
+        def part(state: Outcome, start: str = f"{domain}-") -> dict[str, str]:
             return {slot: value for slot, value in state.items() if slot.startswith(start)}
 
         turns = [

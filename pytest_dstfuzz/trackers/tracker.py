@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import message_of
 
 #: What to do about a tracker that cannot repeat itself.
@@ -28,16 +29,18 @@ def gini_impurity(distribution: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a tracker believes after a context."""
+    """What a system answers to a context: what it believes then, or what it replies."""
 
-    state: BeliefState
+    state: Outcome
     #: Slot -> Gini impurity, averaged over the slot's distributions (gate, tokens);
     #: ``None`` where the tracker has no probabilities.
     impurities: Mapping[str, float] | None = None
+    #: What it says to the user; ``None`` where it says nothing.
+    reply: str | None = None
 
     @classmethod
     def from_distributions(
-        cls, state: BeliefState, distributions: Mapping[str, Sequence[Sequence[float]]]
+        cls, state: Outcome, distributions: Mapping[str, Sequence[Sequence[float]]]
     ) -> Prediction:
         """Build a prediction from each slot's probability distributions.
 

@@ -57,7 +57,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
     | {"relations.rewrite"},
     "regressions": BASE | {"dialogue", "comparisons", "relations", "campaign", "weaknesses"},
-    "gate": BASE | {"dialogue.dialogues", "comparisons", "campaign", "weaknesses"},
+    "gate": BASE
+    | {"dialogue.dialogues", "dialogue.outcome", "comparisons", "campaign", "weaknesses"},
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
     "testing": BASE | {"dialogue", "trackers", "perturb", "comparisons", "relations"},
     "strategies": BASE | {"dialogue", "perturb", "relations", "trackers.tracker", "campaign"},

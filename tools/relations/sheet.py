@@ -25,6 +25,7 @@ import numpy as np
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.files import write_text
 from pytest_dstfuzz.lexicon import load_lexicon
@@ -76,7 +77,7 @@ Write `verdicts.csv` beside the sheet with the head `row,verdict,note`: each row
 _Draw = np.random.Generator
 _Values = Mapping[str, Sequence[str]]
 #: Makes wrong deltas.
-_Decoy = Callable[[Sequence[Delta], BeliefState, _Values, _Draw], list[Delta]]
+_Decoy = Callable[[Sequence[Delta], Outcome, _Values, _Draw], list[Delta]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ class Drawn:
     dialogue: str
     turn: int
     rewrite: Rewrite
-    before: BeliefState
-    now: BeliefState
+    before: Outcome
+    now: Outcome
     #: As the relation says, or a decoy's.
     deltas: tuple[Delta, ...]
     #: Kind of decoy; empty for what the relation says.
@@ -132,7 +133,7 @@ def draw(relation: Relation, data: DialogueSet, wanted: int, seed: int) -> list[
 
 
 def another_value(
-    deltas: Sequence[Delta], _now: BeliefState, values: _Values, rng: _Draw
+    deltas: Sequence[Delta], _now: Outcome, values: _Values, rng: _Draw
 ) -> list[Delta]:
     """State a value that nobody named."""
     one = deltas[int(rng.integers(len(deltas)))]
@@ -143,9 +144,7 @@ def another_value(
     return _replaced(deltas, one, _pick(others, rng) if others else None)
 
 
-def other_slot(
-    deltas: Sequence[Delta], now: BeliefState, values: _Values, rng: _Draw
-) -> list[Delta]:
+def other_slot(deltas: Sequence[Delta], now: Outcome, values: _Values, rng: _Draw) -> list[Delta]:
     """State the value of a slot of which nothing was said, and leave the right one alone."""
     taken = {delta.slot for delta in deltas}
     slots = [slot for slot in values if slot not in taken and len(values[slot]) > 1]
@@ -155,13 +154,13 @@ def other_slot(
 
 
 def unchanged(
-    _deltas: Sequence[Delta], _now: BeliefState, _values: _Values, _rng: _Draw
+    _deltas: Sequence[Delta], _now: Outcome, _values: _Values, _rng: _Draw
 ) -> list[Delta]:
     """State that nothing changes."""
     return []
 
 
-def dropped(deltas: Sequence[Delta], _now: BeliefState, values: _Values, rng: _Draw) -> list[Delta]:
+def dropped(deltas: Sequence[Delta], _now: Outcome, values: _Values, rng: _Draw) -> list[Delta]:
     """State that the slot loses its value; where it is to, that it gets another one."""
     one = deltas[int(rng.integers(len(deltas)))]
     if None in one.after or one.before is None:

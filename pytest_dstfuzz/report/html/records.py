@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import likely_text
@@ -134,7 +134,7 @@ def _turn(turn: TurnResult) -> dict[str, Any]:
     return entry
 
 
-def _pairs(state: BeliefState | None) -> list[list[str]]:
+def _pairs(state: Outcome | None) -> list[list[str]]:
     pairs: Iterable[tuple[str, str]] = () if state is None else state.items()
     return [[visible(slot), visible(value)] for slot, value in pairs]
 
