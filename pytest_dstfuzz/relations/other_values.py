@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations_with_replacement
 from typing import Final
 
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet, SlotChange
+from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.perturb.spelling import Mentions, content
 from pytest_dstfuzz.relations.kinds import kind_of, name_words
 from pytest_dstfuzz.relations.mentions import SpokenText
@@ -35,7 +35,6 @@ def says_more(scene: Scene, text: str, given: Collection[SlotChange]) -> bool:
     own = {place for change in given for place in _places(user, change.after)}
     slots = {change.slot for change in given}
     elsewhere = {slot: value for slot, value in scene.now.items() if slot not in slots}
-    known = scene.once(_all_values)
     parts = {word for value in elsewhere.values() for word in content(value)} - table.titles
     words = [word.lower for word in user.parts.words]
     telling = [place for place, word in enumerate(words) if joined(word)]
@@ -43,7 +42,8 @@ def says_more(scene: Scene, text: str, given: Collection[SlotChange]) -> bool:
         if own.issuperset(place for place in telling if first <= place <= last):
             continue
         found = " ".join(words[first : last + 1])
-        if not table.is_title(found) and joined(found) in known | parts:
+        value = joined(found)
+        if not table.is_title(found) and (value in table.telling or value in parts):
             return True
     flags = [slot for slot, kind in table.kinds.items() if kind == "yes-no"]
     said = Mentions([text])
@@ -65,7 +65,7 @@ def says_other(scene: Scene, text: str, change: SlotChange, given: Collection[Sl
     words = [word.lower for word in user.parts.words]
     # `That one` counts nothing.
     telling = [place for place, word in enumerate(words) if joined(word) and word != "one"]
-    wanted = scene.once(joined_values).get(change.slot, frozenset())
+    wanted = table.joined_values.get(change.slot, frozenset())
     for first, last in spans([place for place in telling if place not in own]):
         found = " ".join(words[first : last + 1])
         if joined(found) in wanted and not table.is_title(found):
@@ -89,16 +89,3 @@ def _places(text: SpokenText, value: str | None) -> Iterator[int]:
     """Yield the words that say a value."""
     for mention in text.mentions(value or ""):
         yield from range(mention.first, mention.last + 1)
-
-
-def joined_values(data: DialogueSet) -> dict[str, frozenset[str]]:
-    """Return the values of each slot of a data set as `joined` writes them."""
-    return {
-        slot: frozenset(map(joined, values)) for slot, values in ValueTable.of(data).values.items()
-    }
-
-
-def _all_values(data: DialogueSet) -> frozenset[str]:
-    """Return the values of all slots, as `joined_values` does."""
-    found = frozenset[str]().union(*joined_values(data).values())
-    return found - {"yes", "no", ""}

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from typing import Final
 
@@ -78,6 +78,22 @@ class ValueTable:
             frozenset(titles),
             data.normalisation,
         )
+
+    @cached_property
+    def joined_values(self) -> Mapping[str, frozenset[str]]:
+        """The values of each slot as `joined` writes them."""
+        return {slot: frozenset(map(joined, values)) for slot, values in self.values.items()}
+
+    @cached_property
+    def telling(self) -> frozenset[str]:
+        """The values of all slots as `joined` writes them, but for yes and no."""
+        return frozenset[str]().union(*self.joined_values.values()) - {"yes", "no", ""}
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of slots, domains and values."""
+        values = (value for found in self.values.values() for value in found)
+        return self.titles.union(*map(content, values))
 
     def is_title(self, value: str) -> bool:
         """Say whether a value is made of words of slots and domains: `hotel`."""

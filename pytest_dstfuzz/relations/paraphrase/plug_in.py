@@ -8,8 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Final
 
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.perturb.spelling import content, spelled
+from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.guard import veto
 from pytest_dstfuzz.relations.registry import register_relation
@@ -50,7 +49,7 @@ class PlugIn(Relation):
         if not scene.parts.words:
             return Inapplicable(_SILENT)
         guard_of = scene.guards.guard_of
-        words = scene.once(_words_of_data)
+        words = scene.once(ValueTable.of).words
         blocks = [
             one
             for one in _sentences()
@@ -105,13 +104,6 @@ class _PlaceSearch(TurnRelation):
         where = "at the end" if place == len(user) else where
         told = f"{len(texts)} sentence{'s' * (len(texts) > 1)} {where}"
         return self._scene.rewrite(added, about=told, separable=True)
-
-
-def _words_of_data(data: DialogueSet) -> frozenset[str]:
-    """Return the words of slots and of their values, with or without an ontology."""
-    table = ValueTable.of(data)
-    values = (value for found in table.values.values() for value in found)
-    return table.titles.union(*map(content, values))
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pytest_dstfuzz.perturb.words import word_list
-from pytest_dstfuzz.relations.other_values import joined_values, says_more, spans
+from pytest_dstfuzz.relations.other_values import says_more, spans
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import (
@@ -22,7 +22,7 @@ from pytest_dstfuzz.relations.rounds.moves import context_after
 from pytest_dstfuzz.relations.rounds.rounds import CORRECTIONS, SpokenRound, rounds_of
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.sites import spoken
-from pytest_dstfuzz.relations.values import joined
+from pytest_dstfuzz.relations.values import ValueTable, joined
 
 _NONE: Final = "no round between the first and the last one changes the state"
 _LATER: Final = "a later round changes the same slots"
@@ -109,7 +109,7 @@ def _stands_again(scene: Scene, rounds: Sequence[SpokenRound], one: SpokenRound)
     """Say whether something else was said of the slots before: a request, or an offer."""
     if any(change.before is not None for change in one.delta):
         return True
-    values = scene.once(joined_values)
+    values = scene.once(ValueTable.of).joined_values
     wanted = frozenset[str]().union(*(values.get(slot, frozenset()) for slot in one.slots))
     for earlier in rounds[: one.index]:
         words = [word.lower for word in spoken(earlier.system).parts.words]
