@@ -6,10 +6,16 @@ import re
 from collections.abc import Collection, Iterable
 from typing import Final, Literal
 
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.perturb.words import listed
 
 SlotKind = Literal["yes-no", "number", "time", "day", "end", "name", "choice"]
+
+#: Values that nobody says: the name of the slot stands for them.
+FLAG_VALUES: Final = frozenset({"yes", "no"})
+#: Values that an utterance does not say as they are written.
+UNSPOKEN: Final = FLAG_VALUES | {DONTCARE}
 
 _YES_NO: Final = listed("yes no true false y n")
 _DAYS: Final = listed("monday tuesday wednesday thursday friday saturday sunday today tomorrow")

@@ -16,7 +16,7 @@ from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.perturb.spelling import content, spelled
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.inflections import inflections
-from pytest_dstfuzz.relations.kinds import SlotKind, domain_of, kind_of, name_words
+from pytest_dstfuzz.relations.kinds import FLAG_VALUES, SlotKind, domain_of, kind_of, name_words
 
 #: In how many dialogues a value has to be labelled to count, where there are `_MANY` labelled ones:
 #: ontologies and labels hold slips of annotators.
@@ -87,7 +87,7 @@ class ValueTable:
     @cached_property
     def telling(self) -> frozenset[str]:
         """The values of all slots as `joined` writes them, but for yes and no."""
-        return frozenset[str]().union(*self.joined_values.values()) - {"yes", "no", ""}
+        return frozenset[str]().union(*self.joined_values.values()) - {*FLAG_VALUES, ""}
 
     @cached_property
     def words(self) -> frozenset[str]:

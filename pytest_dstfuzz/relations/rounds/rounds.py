@@ -9,14 +9,12 @@ from pytest_dstfuzz.dialogue.dialogues import DONTCARE, BeliefState, SlotChange,
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.spelling import Mentions, content, spelled
 from pytest_dstfuzz.perturb.words import listed, word_list
-from pytest_dstfuzz.relations.kinds import domain_of, name_words
+from pytest_dstfuzz.relations.kinds import FLAG_VALUES, domain_of, name_words
 from pytest_dstfuzz.relations.other_values import says_other
 from pytest_dstfuzz.relations.scene import Scene
 
 #: Letters that a longer form of a value begins with.
 _STEM: Final = 6
-#: Values that nobody says: the name of the slot has to stand for them.
-_UNSAID: Final = frozenset({"yes", "no"})
 #: Words of a correction. What was said before may be for another slot than it seemed to be.
 CORRECTIONS: Final = listed("actually instead rather sorry wrong oops correction meant mistake")
 #: What `there` and `that` follow, and what follows them, where they point to nothing said before:
@@ -123,7 +121,7 @@ def points_back(user: str, lexicon: Lexicon) -> bool:
 
 
 def _says(said: Mentions, change: SlotChange) -> bool:
-    if change.after in _UNSAID:
+    if change.after in FLAG_VALUES:
         return all(said.says(word) for word in name_words(change.slot))
     return change.after not in {None, DONTCARE} and said.says(change.after)
 

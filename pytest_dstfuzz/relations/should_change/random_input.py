@@ -9,6 +9,7 @@ from typing import Final
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, SlotChange, diff_states
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import word_list
+from pytest_dstfuzz.relations.kinds import UNSPOKEN
 from pytest_dstfuzz.relations.other_values import says_more
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
@@ -64,7 +65,7 @@ def _elsewhere(scene: Scene, changes: Sequence[SlotChange]) -> str:
     wished for before. And what nobody says at all is a poor label, or taken from an offer.
     """
     values = [change.after or "" for change in changes]
-    spelled = [value for value in values if value not in {DONTCARE, "yes", "no"}]
+    spelled = [value for value in values if value not in UNSPOKEN]
     *earlier, last = scene.context.exchanges
     if not all(spoken(last.user).mentions(value) for value in spelled):
         return UNSAID

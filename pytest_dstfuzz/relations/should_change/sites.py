@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.perturb.words import listed
 from pytest_dstfuzz.relations.clauses import DOUBTS, clause_of, sentence_of
 from pytest_dstfuzz.relations.kinds import (
+    UNSPOKEN,
     SlotKind,
     counted_by,
     domain_of,
@@ -40,7 +40,6 @@ REASONS: Final = (
     *(OTHER_SLOT, IN_DOUBT, GUESSED, MISLABELLED),
 )
 
-_UNSAID: Final = frozenset({DONTCARE, "yes", "no"})
 #: Words between a number and the noun that it counts, and between a cue and its time.
 _NEAR: Final = 3
 _GROUPS: Final = listed("party group family table tables")
@@ -111,7 +110,7 @@ def _site(scene: Scene, slot: str) -> ValueSite | str:
 
 def _mentions(scene: Scene, slot: str) -> tuple[ValueMention, ...]:
     value = scene.now[slot]
-    return () if value in _UNSAID else spoken(scene.turn.user).mentions(value)
+    return () if value in UNSPOKEN else spoken(scene.turn.user).mentions(value)
 
 
 def _is_part(scene: Scene, site: ValueSite) -> bool:

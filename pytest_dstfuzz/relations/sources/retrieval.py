@@ -7,14 +7,13 @@ from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.dialogues import (
-    DONTCARE,
     BeliefState,
     DialogueSet,
     SlotChange,
     diff_states,
 )
 from pytest_dstfuzz.perturb.spelling import spelled
-from pytest_dstfuzz.relations.kinds import domain_of, name_words
+from pytest_dstfuzz.relations.kinds import UNSPOKEN, domain_of, name_words
 from pytest_dstfuzz.relations.mentions import SpokenText, ValueMention
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
@@ -30,7 +29,6 @@ _LABELS: Final = "the labels have other changes than the answers"
 _NOBODY: Final = "nobody else gives the same slots in a like place, with no lock broken"
 #: Rewrites of a turn.
 MOST_RETRIEVED: Final = 8
-_NEVER_SAID: Final = frozenset({"yes", "no", DONTCARE})
 
 
 class _Place(NamedTuple):
@@ -157,7 +155,7 @@ def _template(dialogue: str, user: str, changes: Sequence[SlotChange]) -> Templa
     said: SpokenText = spoken(user)
     found = []
     for change in changes:
-        if change.after is None or change.after in _NEVER_SAID:
+        if change.after is None or change.after in UNSPOKEN:
             return None
         mentions = said.mentions(change.after)
         if len(mentions) != 1 or mentions[0].spelled == "other":
