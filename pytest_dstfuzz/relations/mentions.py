@@ -15,9 +15,9 @@ from pytest_dstfuzz.perturb.words import Parts, take_apart
 #: apostrophe, or in another spelling.
 Spelling = Literal["exact", "number", "time", "other"]
 
-_CLOCK: Final = re.compile(
-    r"(?<![\d:.])(\d{1,2})(?:([:.])(\d\d))?( ?)(am|pm|a\.m\.?|p\.m\.?)?(?![\d:a-z])", re.IGNORECASE
-)
+#: A time of day as people write it: hour, mark, minutes, blank and half of the day.
+CLOCK: Final = r"(\d{1,2})(?:([:.])(\d\d))?( ?)(am|pm|a\.m\.?|p\.m\.?)?"
+_CLOCK: Final = re.compile(rf"(?<![\d:.]){CLOCK}(?![\d:a-z])", re.IGNORECASE)
 _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 
 

@@ -17,6 +17,7 @@ from pytest_dstfuzz.perturb.spelling import content, spelled
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.inflections import inflections
 from pytest_dstfuzz.relations.kinds import FLAG_VALUES, SlotKind, domain_of, kind_of, name_words
+from pytest_dstfuzz.relations.mentions import CLOCK
 
 #: In how many dialogues a value has to be labelled to count, where there are `_MANY` labelled ones:
 #: ontologies and labels hold slips of annotators.
@@ -24,7 +25,7 @@ _SUPPORT: Final = 3
 _MANY: Final = 50
 #: Kinds whose values mean something wherever they stand, also inside a name.
 _CLOSED: Final = frozenset({"choice", "day", "number", "time"})
-_CLOCK: Final = re.compile(r"(\d{1,2})(?:([:.])(\d\d))?( ?)(am|pm|a\.m\.?|p\.m\.?)?", re.IGNORECASE)
+_CLOCK: Final = re.compile(CLOCK, re.IGNORECASE)
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _SMALL_WORDS: Final = frozenset({"and", "of", "the", "in", "at", "on", "s"})
 _VOWEL_SOUND: Final = re.compile(r"(?!eu|uni|one\b|us)[aeiou]|8|11\b|18\b|hour")
