@@ -112,8 +112,12 @@ class Scene:
     @cached_property
     def guarded(self) -> Mask:
         """What guards the words of the utterance, word by word as in `parts`."""
+        return self.guarded_in(self.turn.user, self.parts)
+
+    def guarded_in(self, text: str, parts: Parts) -> Mask:
+        """Return what would guard the words of another utterance, word by word as in ``parts``."""
         values = locked_values(self.data, self.turn, self.states[self.index])
-        return self.guards.mask(self.turn.user, self.parts, values, self.turn.system)
+        return self.guards.mask(text, parts, values, self.turn.system)
 
     def once(self, build: Callable[[DialogueSet], _Found]) -> _Found:
         """Return what ``build`` makes of the data, which is done once a run."""

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from pytest_dstfuzz.perturb.draft import Mask
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.perturb.spelling import spelled
-from pytest_dstfuzz.perturb.words import take_apart
+from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.rounds.rounds import points_back
-from pytest_dstfuzz.relations.scene import Scene, locked_values
+from pytest_dstfuzz.relations.scene import Scene
 
 #: Locks whose words have to be there as often as they were, in any spelling.
 _COUNTED: Final = ("user", "value")
@@ -31,9 +32,10 @@ def broken_lock(scene: Scene, text: str) -> str:
         often or less often; ``dontcare``, ``affirmation``, ``reference``: there is one and was
         none, or the other way round; ``size``: it has no words, or too many characters.
     """
-    if len(text) > LONGEST_EDITED or not take_apart(text).words:
+    if len(text) > LONGEST_EDITED or not (parts := take_apart(text)).words:
         return "size"
-    clean, new = _Locked(scene, scene.turn.user), _Locked(scene, text)
+    clean = _Locked(scene.parts, scene.guarded)
+    new = _Locked(parts, scene.guarded_in(text, parts))
     for reason in _COUNTED:
         if clean.words[reason] != new.words[reason]:
             return reason
@@ -51,10 +53,7 @@ def broken_lock(scene: Scene, text: str) -> str:
 class _Locked:
     """The words of a text by their locks, in the form in which they are compared."""
 
-    def __init__(self, scene: Scene, text: str) -> None:
-        parts = take_apart(text)
-        values = locked_values(scene.data, scene.turn, scene.states[scene.index])
-        mask = scene.guards.mask(text, parts, values, scene.turn.system)
+    def __init__(self, parts: Parts, mask: Mask) -> None:
         forms = [spelled(word.lower) for word in parts.words]
         self.said = frozenset(forms)
         self.words: dict[str, Counter[str]] = {
