@@ -141,6 +141,10 @@ class Scene:
             edits.append(Edit(self.relation, one.operator, one.start, one.end, before, one.after))
         return tuple(edits)
 
+    def whole(self, after: str, operator: str) -> Replacement:
+        """Return other words in the place of the whole utterance."""
+        return Replacement(0, len(self.turn.user), after, operator)
+
     def said(self, user: str) -> Context:
         """Return the clean context with another newest utterance of the user."""
         *earlier, last = self.context.exchanges

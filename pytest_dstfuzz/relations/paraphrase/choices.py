@@ -37,6 +37,10 @@ class Paraphrase(Relation):
     edits = "own"
     places: Callable[[Scene], Places | str]
 
+    def places_of(self, replacements: Sequence[Replacement], most: int) -> Places | str:
+        """Return these as places, or the last of the reasons where there are none."""
+        return Places(replacements, most) if replacements else self.reasons[-1]
+
     def begin(self, scene: Scene) -> Begun:
         """Return rewrites with one edit or more, or why there is no place for one."""
         found = self.places(scene)

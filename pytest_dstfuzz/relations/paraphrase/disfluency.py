@@ -48,7 +48,7 @@ class Disfluency(Paraphrase):
     def places(self, scene: Scene) -> Places | str:
         """Return where a filler may stand, and what may be said twice."""
         found = [*_fillers(scene), *_restarts(scene)]
-        return Places(found, _MOST) if found else _NONE
+        return self.places_of(found, _MOST)
 
     def begin(self, scene: Scene) -> Begun:
         """Return rewrites with fillers and restarts, and one for each repair."""

@@ -42,7 +42,7 @@ class GrammarErrors(Paraphrase):
             *replacements(scene, shipped_pairs("grammar.tsv"), "wrong_word"),
             *_inflected(scene),
         ]
-        return Places(found, _MOST) if found else _NONE
+        return self.places_of(found, _MOST)
 
 
 def _inflected(scene: Scene) -> Iterator[Replacement]:

@@ -39,7 +39,7 @@ class MaskedReplacement(Paraphrase):
     def places(self, scene: Scene) -> Places | str:
         """Return the words that may give way."""
         found = [one for index, word in free(scene) for one in _others(scene, index, word)]
-        return Places(found, _MOST) if found else _NONE
+        return self.places_of(found, _MOST)
 
 
 def _others(scene: Scene, index: int, word: Word) -> Iterator[Replacement]:

@@ -50,7 +50,7 @@ class NeighbourSwap(Paraphrase):
             if one + 1 in words and self._may_swap(scene, one)
         ]
         most = max(1, len(scene.parts.words) // _WORDS_A_PAIR)
-        return Places(pairs, most) if pairs else _NO_PAIR
+        return self.places_of(pairs, most)
 
     def _may_swap(self, scene: Scene, one: int) -> bool:
         first, second = scene.parts.words[one : one + 2]

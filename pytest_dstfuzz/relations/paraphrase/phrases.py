@@ -90,7 +90,7 @@ class PhraseTableRelation(Paraphrase):
     def places(self, scene: Scene) -> Places | str:
         """Return the phrases that may give way."""
         found = list(replacements(scene, phrase_table(), "phrase"))
-        return Places(found, _MOST) if found else _NONE
+        return self.places_of(found, _MOST)
 
 
 def replacements(scene: Scene, table: PhraseTable, operator: str) -> Iterator[Replacement]:

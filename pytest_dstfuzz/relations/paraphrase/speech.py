@@ -42,7 +42,7 @@ class Speech(Paraphrase):
     def places(self, scene: Scene) -> Places | str:
         """Return the words that may be heard as others, or not at all."""
         found = list(_misheard(scene))
-        return Places(found, _MOST) if found else _NONE
+        return self.places_of(found, _MOST)
 
 
 @cache

@@ -47,4 +47,4 @@ class StopWordDropout(Paraphrase):
             for index, word in free(scene)
             if word.lower in stop_words and word.lower not in KEPT and not leans_on(scene, index)
         ]
-        return Places(found, _MOST) if found else _NONE
+        return self.places_of(found, _MOST)

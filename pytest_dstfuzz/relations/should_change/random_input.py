@@ -13,7 +13,7 @@ from pytest_dstfuzz.relations.kinds import UNSPOKEN
 from pytest_dstfuzz.relations.other_values import says_more
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
-from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.base import Lazily, ShouldChange
 from pytest_dstfuzz.relations.should_change.sites import BY_SYSTEM, MISLABELLED, spoken
 from pytest_dstfuzz.relations.values import ValueTable
@@ -83,9 +83,8 @@ def _elsewhere(scene: Scene, changes: Sequence[SlotChange]) -> str:
 def _drawn(scene: Scene, deltas: list[Delta]) -> Rewrite:
     words = _words(scene)
     text = " ".join(next(words) for _ in scene.parts.words)
-    whole = Replacement(0, len(scene.turn.user), text, "random words")
     about = f"random words: {', '.join(map(str, deltas))}"
-    return scene.rewrite([whole], deltas, about=about)
+    return scene.rewrite([scene.whole(text, "random words")], deltas, about=about)
 
 
 def _words(scene: Scene) -> Iterator[str]:

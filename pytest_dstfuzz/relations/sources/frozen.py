@@ -8,8 +8,8 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable
-from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.sources.locks import broken_lock
+from pytest_dstfuzz.relations.scene import Scene
+from pytest_dstfuzz.relations.sources.locks import broken_lock, said_otherwise
 
 _NONE: Final = "no frozen variant of the turn"
 _LOCKED: Final = "every frozen variant of the turn breaks a lock of this run"
@@ -47,8 +47,4 @@ class Frozen(Relation):
         kept = [text for text in texts if not broken_lock(scene, text)]
         if not kept:
             return Inapplicable(_LOCKED)
-        length = len(scene.turn.user)
-        return (
-            scene.rewrite([Replacement(0, length, text, "frozen")], about="in other words")
-            for text in kept
-        )
+        return said_otherwise(scene, kept, "frozen")

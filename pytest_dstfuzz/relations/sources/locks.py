@@ -1,4 +1,4 @@
-"""Whether a whole utterance in other words says what the old one says, as far as locks can tell.
+"""Whole utterances in other words: whether one says what the old one says, as locks can tell.
 
 `relations.guard` looks at words by their place. Where the whole sentence is another one, what
 counts is that the values, numbers and names are the same, each as often as before, and that it
@@ -8,12 +8,14 @@ denies, agrees and points back as the old one does. What a value is for, no lock
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pytest_dstfuzz.perturb.draft import Mask
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.perturb.words import Parts, take_apart
+from pytest_dstfuzz.relations.rewrite import Rewrite
 from pytest_dstfuzz.relations.rounds.rounds import points_back
 from pytest_dstfuzz.relations.scene import Scene
 
@@ -48,6 +50,12 @@ def broken_lock(scene: Scene, text: str) -> str:
             return reason
     user, lexicon = scene.turn.user, scene.lexicon
     return "" if points_back(user, lexicon) == points_back(text, lexicon) else "reference"
+
+
+def said_otherwise(scene: Scene, texts: Iterable[str], operator: str) -> Iterator[Rewrite]:
+    """Yield the turn in the words of each text, as a kind of edit."""
+    for text in texts:
+        yield scene.rewrite([scene.whole(text, operator)], about="in other words")
 
 
 class _Locked:

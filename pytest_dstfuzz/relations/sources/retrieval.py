@@ -18,9 +18,9 @@ from pytest_dstfuzz.relations.mentions import SpokenText, ValueMention
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable
-from pytest_dstfuzz.relations.scene import Replacement, Scene
+from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.sites import spoken
-from pytest_dstfuzz.relations.sources.locks import broken_lock
+from pytest_dstfuzz.relations.sources.locks import broken_lock, said_otherwise
 from pytest_dstfuzz.relations.values import ValueTable, article_before, written
 
 _NONE: Final = "the turn gives no slot a value"
@@ -102,11 +102,7 @@ class Retrieval(Relation):
         texts = list(islice(said_by_others(scene, scene.once(templates)), MOST_RETRIEVED))
         if not texts:
             return Inapplicable(_NOBODY)
-        length = len(scene.turn.user)
-        return (
-            scene.rewrite([Replacement(0, length, text, "retrieved")], about="in other words")
-            for text in texts
-        )
+        return said_otherwise(scene, texts, "retrieved")
 
 
 Templates = Mapping[_Place, Sequence[Template]]
