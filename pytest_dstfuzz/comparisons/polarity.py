@@ -1,0 +1,252 @@
+"""The comparison of yes and no: what one text affirms, the other may not deny.
+
+* An answer word decides: `Yes, ...` against `No, ...`.
+* What is denied is the first words that a negation reaches: in `we do not serve lunch` serving and
+  lunch. Where the other text says such a word without denying it, they contradict each other.
+* Words that are a negation of others count as that: `closed` denies `open`, `sold out` denies
+  `available`.
+* Who says that there is no answer agrees with nobody who gives one.
+
+What hangs on a condition (`if you do not ...`) and phrases that deny nothing (`no problem`) are
+left out of it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
+from pytest_dstfuzz.comparisons.fallbacks import is_fallback
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.perturb.words import listed
+
+_IDLE: Final = re.compile(
+    r"\b(?:no (?:problem|worries|doubt|matter|trouble|need to worry|bother)|not at all|why not"
+    r"|do(?:n't| not) (?:worry|hesitate|mind|forget|mention it)|not only|no longer than"
+    r"|no more than|no later than|no earlier than"
+    r"|not? (?:extra |additional |further )?(?:charge|cost|fee)s?"
+    r"|no time|can(?:'t|not| not) (?:wait|go wrong)|not to mention|could(?:n't| not) be (?:easier"
+    r"|happier|better)|nothing but|nothing else|no one (?:else )?but|if not|or not|whether or not"
+    r"|not just|anything else|last but not least|without (?:a )?(?:doubt|problem|delay)"
+    r"|how can i help|is(?:n't| not) it|do(?:n't| not) you|are(?:n't| not) (?:you|they|we))\b"
+)
+_CONDITION: Final = re.compile(
+    r"\b(?:if|unless|in case|otherwise|when(?:ever)?|until|so that|because|as long as)\b[^.,;!?]*"
+)
+_QUESTION: Final = re.compile(r"[^.!?;\n]*\?")
+_YES: Final = re.compile(
+    r"^(?:(?:oh|ah|well|hi|hello|great question|good news|thanks|thank you)[,.!:]*\s+)*"
+    r"(?:yes|yep|yeah|yup|sure|certainly|of course|absolutely|definitely|indeed|correct|right"
+    r"|that(?:'s| is) (?:right|correct|true)|affirmative|exactly)(?=$|[\s,.!;:–-])"
+)
+_NO: Final = re.compile(
+    r"^(?:(?:oh|ah|well|hi|hello|thanks|thank you|sorry|actually)[,.!:]*\s+)*"
+    r"(?:no(?=$|[,.!;:–-]|\s+(?:i|we|it|they|you|he|she|that|there|this|sorry)\b)|nope|nah"
+    r"|(?:unfortunately|i(?:'m| am) afraid|sadly|regrettably|certainly|definitely|absolutely"
+    r"|of course),? not\b|not (?:really|yet|currently|any ?more)\b|never\b|negative\b"
+    r"|that(?:'s| is)(?: not|n't) (?:right|correct|true)|that(?:'s| is) (?:wrong|incorrect|false)"
+    r"|incorrect|wrong)"
+)
+#: What a word denies that has a negation in it.
+_DENIES: Final = {
+    "closed": "open",
+    "shut": "open",
+    "unavailable": "available",
+    "unable": "able",
+    "impossible": "possible",
+    "forbidden": "allowed",
+    "prohibited": "allowed",
+    "banned": "allowed",
+    "disallowed": "allowed",
+    "declined": "accepted",
+    "rejected": "accepted",
+    "refused": "accepted",
+    "excluded": "included",
+    "failed": "succeeded",
+    "cancelled": "confirmed",
+    "canceled": "confirmed",
+    "unsafe": "safe",
+    "unlikely": "likely",
+    "unnecessary": "necessary",
+    "unlimited": "limited",
+    "invalid": "valid",
+    "disabled": "enabled",
+    "inactive": "active",
+    "false": "true",
+    "incorrect": "correct",
+    "untrue": "true",
+    "nonrefundable": "refundable",
+}
+_PHRASES: Final = (
+    (
+        re.compile(r"\b(?:sold out|fully booked|booked up|out of stock|booked out)\b"),
+        "not available",
+    ),
+    (re.compile(r"\bnon-"), "non"),
+    (re.compile(r"\bcannot\b|\bcan not\b|\bcan't\b|\bcant\b"), "can not"),
+    (re.compile(r"\bwon't\b|\bwont\b"), "will not"),
+    (
+        re.compile(
+            r"\b(is|are|was|were|do|does|did|has|have|had|could|would|should|need|must)n'?t\b"
+        ),
+        r"\1 not",
+    ),
+    (re.compile(r"\bain't\b"), "is not"),
+    (re.compile(r"\bneither of\b|\bnone of\b"), "no"),
+    (re.compile(r"\b(?:is|are) yet to\b"), "not"),
+)
+_NEGATIONS: Final = listed(
+    "not no never none nothing nobody nowhere neither nor without hardly barely lacks lack"
+)
+#: Words that a negation reaches through.
+_THROUGH: Final = listed(
+    """a an the any some much many more very really quite too so all that this it its be been being
+    is are was were am do does did have has had can could will would shall should may might must
+    need to of at in on for with by from as yet currently actually usually normally always ever
+    even also i we you they he she there our your their my his her us me them him just only
+    currently at present still unfortunately however able"""
+)
+_REACH: Final = 2
+_IRREGULAR: Final = dict(
+    pair.split(":")
+    for pair in sorted(
+        listed(
+            """found:find got:get gotten:get went:go gone:go goes:go came:come sent:send paid:pay
+            made:make took:take taken:take gave:give given:give knew:know known:know left:leave
+            held:hold kept:keep said:say told:tell saw:see seen:see won:win lost:lose bought:buy
+            sold:sell wrote:write written:write began:begin begun:begin met:meet permitted:allow
+            permit:allow welcome:allow"""
+        )
+    )
+)
+_WORD: Final = re.compile(r"[a-z0-9à-ÿ]+(?:'[a-z]+)?|[,.;:!?\n()–—]")
+_STOPS: Final = frozenset(",.;:!?\n()–—") | {"but", "and", "although", "though", "while", "or"}
+
+
+class Polarity(NamedTuple):
+    """What a text says yes and no to."""
+
+    #: ``yes`` or ``no`` where it begins with such a word; else ``""``.
+    answer: str
+    #: For each negation the words that it reaches.
+    denied: tuple[frozenset[str], ...]
+    #: Words that are said outside of negations.
+    said: frozenset[str]
+    #: Whether it gives no answer at all.
+    fallback: bool
+
+
+class SamePolarity(Comparison):
+    """Neither text denies what the other affirms; both answer, or neither does."""
+
+    name = "polarity"
+
+    def __init__(self, fallbacks: tuple[str, ...] = ()) -> None:
+        """Take further regular expressions of replies that are no answer."""
+        self._fallbacks = fallbacks
+
+    @property
+    def identity(self) -> str:
+        """The name, and the expressions."""
+        return "".join([self.name, *(f"/{one}/" for one in self._fallbacks)])
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether yes stays yes and no stays no."""
+        del path, asked
+        return _compared(before, found, self._fallbacks)
+
+
+@lru_cache(maxsize=1 << 14)
+def _compared(before: str, found: str, fallbacks: tuple[str, ...]) -> Compared:
+    one, other = polarity(before, fallbacks), polarity(found, fallbacks)
+    if one.fallback or other.fallback:
+        told = ["no answer" if side.fallback else "an answer" for side in (one, other)]
+        return _told(one.fallback == other.fallback, *told)
+    if one.answer and other.answer:
+        return _told(one.answer == other.answer, one.answer, other.answer)
+    if {one.answer, other.answer} == {"yes", ""} or one.answer == other.answer:
+        return _contradiction(one, other)
+    # `No, ...` may stand before whatever is the case instead.
+    denies = [side.answer == "no" or bool(side.denied) for side in (one, other)]
+    if all(denies) or not (one.denied or other.denied):
+        return Compared(same=True)
+    return _contradiction(one, other)
+
+
+def _contradiction(one: Polarity, other: Polarity) -> Compared:
+    for mine, theirs, swapped in ((one, other, False), (other, one, True)):
+        denied_there = frozenset().union(*theirs.denied)
+        for reached in mine.denied:
+            against = sorted(reached & theirs.said)
+            if against and not reached & denied_there:
+                told = [f"not {against[0]}", against[0]]
+                return _told(False, *(reversed(told) if swapped else told))
+    return Compared(same=True)
+
+
+def _told(same: bool, one: str, other: str) -> Compared:
+    return Compared(same, why="" if same else f"{one} / {other}")
+
+
+@lru_cache(maxsize=1 << 14)
+def polarity(text: str, fallbacks: tuple[str, ...] = ()) -> Polarity:
+    """Return what a text says yes and no to.
+
+    >>> polarity("No, we do not serve lunch.").answer
+    'no'
+    >>> [sorted(reached) for reached in polarity("The pool is closed.").denied]
+    [['open']]
+    """
+    plain = " ".join(text.lower().replace("’", "'").split(" ")).strip()
+    answer = "yes" if _YES.search(plain) and not _NO.search(plain) else ""
+    answer = answer or ("no" if _NO.search(plain) else "")
+    for pattern in (_IDLE, _CONDITION, _QUESTION):
+        plain = pattern.sub(" ", plain)
+    for pattern, instead in _PHRASES:
+        plain = pattern.sub(instead, plain)
+    denied, said = _reached(_WORD.findall(plain))
+    return Polarity(answer, denied, said, is_fallback(text, fallbacks))
+
+
+def _reached(words: list[str]) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
+    denied: list[frozenset[str]] = []
+    said: set[str] = set()
+    open_: set[str] | None = None
+    for place, word in enumerate(words):
+        if word in _STOPS or (open_ is not None and len(open_) == _REACH):
+            denied += [frozenset(open_)] if open_ else []
+            open_ = None
+        if word in _STOPS:
+            continue
+        if word in _NEGATIONS:
+            answers = word == "no" and words[place + 1 : place + 2] in ([], [","], ["."], ["!"])
+            open_ = open_ if answers else (open_ or set())
+        elif word in _DENIES:
+            turned = stem(_DENIES[word])
+            if open_ is None:
+                denied.append(frozenset({turned}))
+            else:
+                said.add(turned)
+        elif word not in _THROUGH:
+            (said if open_ is None else open_).add(stem(word))
+    denied += [frozenset(open_)] if open_ else []
+    return tuple(denied), frozenset(said)
+
+
+@lru_cache(maxsize=1 << 14)
+def stem(word: str) -> str:
+    """Return the form in which a lower-cased word is compared: `serving` and `serves` are one.
+
+    >>> [stem(word) for word in ("serving", "serves", "found", "stopped", "rooms")]
+    ['serv', 'serv', 'find', 'stop', 'room']
+    """
+    word = _IRREGULAR.get(word, word).removesuffix("'s")
+    for ending in ("ing", "ed", "es", "s", "e", "able"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word.removesuffix(ending)
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "sleo":
+        word = word[:-1]
+    return word[:-1] + "i" if len(word) > 3 and word.endswith("y") else word

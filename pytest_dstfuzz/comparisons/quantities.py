@@ -1,0 +1,272 @@
+"""The quantities that a text names: numbers and amounts, clock times, dates, references."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.comparisons.number_words import with_digits
+
+
+class Quantity(NamedTuple):
+    """One number, amount, time, date, weekday or reference, and how it is written."""
+
+    kind: str
+    said: str
+    #: Of a number, in its unit; of a clock time, in minutes after midnight.
+    value: float = 0.0
+    #: Of an amount what it is measured in; of a weekday or a reference that itself.
+    unit: str = ""
+    #: Whether a clock time is known to be before or after noon.
+    sure: bool = True
+    #: Year, month and day of a date, 0 = not said; month and day may be the other way round
+    #: where ``sure`` is false.
+    date: tuple[int, int, int] = (0, 0, 0)
+    #: Whether the text may do without: `one room` is `a room`.
+    spare: bool = False
+
+
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june", "july", "august", "september"),
+    *("october", "november", "december"),
+)
+_MONTH: Final = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+#: Name of a unit as it is compared, factor, spellings.
+_UNITS: Final[tuple[tuple[str, float, str], ...]] = (
+    ("£", 1, r"£|gbp|pounds?|quid"),
+    ("$", 1, r"\$|usd|dollars?|bucks"),
+    ("€", 1, r"€|eur|euros?"),
+    ("%", 1, r"%|percent|per ?cent"),
+    ("min", 1, r"min(?:ute)?s?"),
+    ("min", 60, r"hours?|hrs?|h"),
+    ("min", 1 / 60, r"seconds?|secs?"),
+    ("min", 1440, r"days?"),
+    ("min", 10080, r"weeks?"),
+    ("month", 1, r"months?"),
+    ("month", 12, r"years?|yrs?"),
+    ("m", 1000, r"km|kilomet(?:er|re)s?"),
+    ("m", 0.01, r"cm|centimet(?:er|re)s?"),
+    ("m", 1, r"met(?:er|re)s?|m"),
+    ("mile", 1, r"miles?|mi"),
+    ("g", 1000, r"kg|kilos?|kilograms?"),
+    ("g", 1, r"grams?|g"),
+    ("l", 1, r"lit(?:er|re)s?|l"),
+    ("l", 0.001, r"ml"),
+    ("°", 1, r"°[cf]?|degrees?(?: (?:celsius|fahrenheit))?"),
+    ("GB", 1, r"gb|gigabytes?"),
+    ("MB", 1, r"mb|megabytes?"),
+)
+_UNIT: Final = "|".join(spelled for _, _, spelled in _UNITS)
+_MERIDIEM: Final = (
+    r"(?:\s*(?P<{0}>[ap]\.?\s?m\b\.?|o['’]?clock(?:\s+(?:in the \w+|at night|[ap]\.?m\b\.?))?"
+    r"|in the (?:morning|afternoon|evening)|at night))"
+)
+_PARTS: Final = (
+    r"(?P<skipped>https?://\S+|www\.\S+|\S+@\S+\.\w+|\[\d+\]|^\s*\d{1,2}[.)]\s)",
+    r"(?P<iso>\b(?P<iy>\d{4})-(?P<im>\d{1,2})-(?P<id>\d{1,2})\b)",
+    (
+        r"(?P<slashed>\b(?P<sd>\d{1,2})(?P<sep>[/.])(?P<sm>\d{1,2})(?P=sep)(?P<sy>\d{4}|\d\d)\b"
+        r"|\b(?P<td>\d{1,2})/(?P<tm>\d{1,2})\b)"
+    ),
+    (
+        rf"(?P<past>\b(?:half|(?:a )?quarter|\d{{1,2}}(?: minutes?)?)\s+(?:past|after)\s+\d{{1,2}}\b"
+        rf"|\b(?:(?:a )?quarter|\d{{1,2}} minutes)\s+(?:to|before)\s+\d{{1,2}}\b)"
+        rf"{_MERIDIEM.format('pm')}?"
+    ),
+    (
+        rf"(?P<clock>\b\d{{1,2}}(?::\d\d(?::\d\d)?|(?:[.:]\d\d)?(?={_MERIDIEM.format('_')}))(?!\d))"
+        rf"{_MERIDIEM.format('cm')}?"
+    ),
+    r"(?P<noon>\bnoon\b|\bmidday\b|\bmidnight\b)",
+    (
+        rf"(?P<dated>\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m1>{_MONTH})"
+        rf"|(?P<m2>{_MONTH})\s+(?:the\s+)?(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:]))"
+        r"(?:,?\s+(?P<dy>\d{4})\b)?)"
+    ),
+    rf"(?P<month>\b(?P<m3>{_MONTH})(?:,?\s+(?:of\s+)?(?P<my>\d{{4}})\b)?)",
+    (
+        r"(?P<weekday>\b(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b|\b(?:tomorrow|yesterday)\b"
+        r"|\b(?-i:Mon|Tues?|Thu(?:rs?)?|Fri)\b|(?<=[-–/])(?-i:Wed|Sat|Sun)\b"
+        r"|\b(?-i:Wed|Sat|Sun)(?=[-–/]))"
+    ),
+    (
+        rf"(?P<spoken>\bhalf an? (?P<hu>{_UNIT})\b|\bhalf a dozen\b|\ba dozen\b"
+        rf"|\b(?P<an>an hour)(?P<ah> and a half)?\b)"
+    ),
+    r"(?P<phone>(?<![\w.])\+?\(?\d[\d ()-]{7,}\d\b)",
+    (
+        rf"(?P<number>(?P<money>[£$€]\s?)?(?:(?<![\w.,)])[-−])?(?<![\w.])(?P<digits>\d{{1,3}}(?:,\d{{3}})+"
+        rf"(?:\.\d+)?|\d+(?:[.,]\d+)*)(?P<half>\s+and a half|½)?"
+        r"(?:\s*(?P<scale>hundred|thousand|million|billion|bn|k|dozen)\b)?"
+        rf"(?:(?P<ordinal>st|nd|rd|th)\b|[\s-]*(?P<unit>{_UNIT})(?!\w))?(?!\w))"
+    ),
+    r"(?P<code>\b(?=[\w-]*\d)\w[\w-]*)",
+)
+_QUANTITY: Final = re.compile("|".join(_PARTS), re.IGNORECASE | re.MULTILINE)
+_SCALES: Final = {
+    "hundred": 100.0,
+    "thousand": 1e3,
+    "k": 1e3,
+    "million": 1e6,
+    "billion": 1e9,
+    "bn": 1e9,
+    "dozen": 12.0,
+}
+#: Before a month that is a verb as well.
+_BEFORE_MONTH: Final = re.compile(
+    r"\b(?:in|of|by|since|until|till|this|next|last|from|to|through|and|or|early|late|mid|every)"
+    r"[\s-]+$",
+    re.IGNORECASE,
+)
+_NOON: Final = 12 * 60
+
+
+@lru_cache(maxsize=1 << 14)
+def quantities(text: str) -> tuple[Quantity, ...]:
+    """Return the quantities of a text, in reading order; numbered lists and addresses left out.
+
+    >>> [one.said for one in quantities("Table for two at half past 8 on 12 May, ref. AB12.")]
+    ['2', 'half past 8', '12 May', 'AB12']
+    """
+    spelled = with_digits(unicodedata.normalize("NFKC", text.replace("½", " and a half")))
+    found = (_quantity(match) for match in _QUANTITY.finditer(spelled))
+    return tuple(one for one in found if one is not None)
+
+
+def _quantity(match: re.Match[str]) -> Quantity | None:
+    groups = match.groupdict()
+    said = match[0].strip()
+    for kind, read in _READERS.items():
+        if groups[kind] is not None:
+            return read(match, said)
+    return None
+
+
+def _clock(match: re.Match[str], said: str) -> Quantity | None:
+    parts = [int(part) for part in re.split("[:.]", match["clock"])]
+    hour, minute = parts[0], parts[1] if len(parts) > 1 else 0
+    if hour > 24 or minute > 59:
+        return Quantity("code", said, unit=said)
+    sure = ":" in match["clock"] and (hour > 12 or hour == 0 or match["clock"][0] == "0")
+    return _time(60 * hour + minute, match["cm"], said, sure=sure)
+
+
+def _time(minutes: int, meridiem: str | None, said: str, *, sure: bool = False) -> Quantity:
+    told = (meridiem or "").lower().replace(".", "").replace(" ", "")
+    late = told.endswith("pm") or "afternoon" in told or "evening" in told or "night" in told
+    early = told.endswith("am") or "morning" in told
+    if (late and minutes < _NOON) or (early and _NOON <= minutes < _NOON + 60):
+        minutes += _NOON if late else -_NOON
+    return Quantity("time", said, minutes % (2 * _NOON), sure=sure or late or early)
+
+
+def _past(match: re.Match[str], said: str) -> Quantity:
+    head, word, hour = re.split(r"\s+(past|after|to|before)\s+", match["past"].lower())
+    minutes = 30 if head == "half" else 15 if "quarter" in head else int(head.split()[0])
+    sign = 1 if word in ("past", "after") else -1
+    return _time((60 * int(hour) + sign * minutes) % (2 * _NOON), match["pm"], said)
+
+
+def _noon(match: re.Match[str], said: str) -> Quantity:
+    return Quantity("time", said, 0 if match["noon"].lower() == "midnight" else _NOON)
+
+
+def _iso(match: re.Match[str], said: str) -> Quantity:
+    return Quantity("date", said, date=(int(match["iy"]), int(match["im"]), int(match["id"])))
+
+
+def _slashed(match: re.Match[str], said: str) -> Quantity | None:
+    day, month = int(match["sd"] or match["td"]), int(match["sm"] or match["tm"])
+    if min(day, month) > 12 or max(day, month) > 31:
+        return Quantity("code", said, unit=said)
+    year = int(match["sy"] or 0)
+    year += 2000 if 0 < year < 100 else 0
+    if day > 12 or month > 12:
+        return Quantity("date", said, date=(year, min(day, month), max(day, month)))
+    return Quantity("date", said, date=(year, month, day), sure=False)
+
+
+def _dated(match: re.Match[str], said: str) -> Quantity:
+    month = _month(match["m1"] or match["m2"])
+    return Quantity(
+        "date", said, date=(int(match["dy"] or 0), month, int(match["d1"] or match["d2"]))
+    )
+
+
+def _of_month(match: re.Match[str], said: str) -> Quantity | None:
+    name = match["m3"].rstrip(".")
+    before = match.string[: match.start()]
+    verb = name.lower() in ("may", "march", "mar", "dec", "jan") or len(name) == 3
+    if verb and not (name[0].isupper() and (match["my"] or _BEFORE_MONTH.search(before))):
+        return None
+    return Quantity("date", said, date=(int(match["my"] or 0), _month(name), 0))
+
+
+def _month(name: str) -> int:
+    return next(n for n, month in enumerate(_MONTHS, 1) if month.startswith(name[:3].lower()))
+
+
+def _weekday(match: re.Match[str], said: str) -> Quantity:
+    return Quantity("day", said, unit=match["weekday"][:3].lower())
+
+
+def _spoken(match: re.Match[str], said: str) -> Quantity:
+    if match["hu"]:
+        return _amount(0.5, match["hu"], said)
+    if match["an"]:
+        return _amount(1.5 if match["ah"] else 1.0, "hour", said)
+    return Quantity("number", said, 6.0 if "half" in said else 12.0)
+
+
+def _phone(match: re.Match[str], said: str) -> Quantity:
+    return Quantity("code", said, unit=re.sub(r"\D", "", match["phone"]))
+
+
+def _number(match: re.Match[str], said: str) -> Quantity:
+    digits = match["digits"]
+    if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", digits):
+        digits = digits.replace(",", "")
+    elif re.fullmatch(r"\d+,\d{1,2}", digits):
+        digits = digits.replace(",", ".")
+    if not re.fullmatch(r"\d+(?:\.\d+)?", digits):
+        return Quantity("code", said, unit=digits)
+    value = (float(digits) + 0.5 * (match["half"] is not None)) * _SCALES.get(
+        (match["scale"] or "").lower(), 1.0
+    )
+    sign = -1 if re.match(r"(?:[£$€]\s?)?[-−]", match["number"]) else 1
+    unit = (match["money"] or "").strip() or match["unit"] or ""
+    if match["ordinal"]:
+        return Quantity("number", said, value, unit="th", spare=value == 1)
+    return _amount(sign * value, unit, said)
+
+
+def _amount(value: float, unit: str, said: str) -> Quantity:
+    for name, factor, spelled in _UNITS:
+        if unit and re.fullmatch(spelled, unit, re.IGNORECASE):
+            return Quantity("number", said, round(value * factor, 6), unit=name, spare=value == 1)
+    return Quantity("number", said, value, spare=value == 1)
+
+
+def _code(match: re.Match[str], said: str) -> Quantity:
+    return Quantity("code", said, unit=match["code"].replace("-", "").lower())
+
+
+_READERS: Final = {
+    "iso": _iso,
+    "slashed": _slashed,
+    "past": _past,
+    "clock": _clock,
+    "noon": _noon,
+    "dated": _dated,
+    "month": _of_month,
+    "weekday": _weekday,
+    "spoken": _spoken,
+    "phone": _phone,
+    "number": _number,
+    "code": _code,
+}
