@@ -7,11 +7,12 @@ states are diffed, votes counted and variants judged. So nothing else knows abou
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.outcome import Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Comparison(Protocol):
         """
         return self.name
 
-    def align(self, before: Mapping[str, str], found: Mapping[str, str]) -> Mapping[str, str]:
+    def align(self, before: Outcome, found: Outcome) -> Outcome:
         """Return what was found under the paths of ``before``: as it is, where order counts."""
         del before
         return found

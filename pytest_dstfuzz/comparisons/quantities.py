@@ -74,7 +74,8 @@ _PARTS: Final = (
         r"|\b(?P<td>\d{1,2})/(?P<tm>\d{1,2})\b)"
     ),
     (
-        rf"(?P<past>\b(?:half|(?:a )?quarter|\d{{1,2}}(?: minutes?)?)\s+(?:past|after)\s+\d{{1,2}}\b"
+        rf"(?P<past>\b(?:half|(?:a )?quarter|\d{{1,2}}(?: minutes?)?)\s+(?:past|after)"
+        r"\s+\d{1,2}\b"
         rf"|\b(?:(?:a )?quarter|\d{{1,2}} minutes)\s+(?:to|before)\s+\d{{1,2}}\b)"
         rf"{_MERIDIEM.format('pm')}?"
     ),

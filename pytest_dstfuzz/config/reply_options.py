@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Final
@@ -24,6 +25,12 @@ class ReplySettings:
     outcome: str = STATE
     #: Names of comparisons with commas between them; ``None`` = the default of the outcome.
     compare: str | None = None
+    #: Distance up to which two replies are the same, from 0 to 2; ``None`` = the comparison's own.
+    threshold: float | None = None
+    #: Regular expression of the ids that a reply cites; ``None`` = ``[3]``, ``#17``, addresses.
+    cited: str | None = None
+    #: Regular expressions of replies that are no answer, beside the shipped ones.
+    fallback: tuple[str, ...] = ()
 
 
 def outcome(value: str) -> str:
@@ -47,6 +54,34 @@ def comparisons(value: str) -> str:
     return ",".join(found)
 
 
+def threshold(value: str) -> float:
+    """Take a distance."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError("is no number: 0 (the same) to 2") from None
+    if not 0 <= number <= 2:
+        raise ValueError("is no distance: 0 (the same) to 2")
+    return number
+
+
+def expression(value: str) -> str:
+    """Take a regular expression, within slashes or not."""
+    bare = value[1:-1] if len(value) > 2 and value[0] == value[-1] == "/" else value
+    try:
+        compiled = re.compile(bare)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from None
+    if compiled.search("") is not None:
+        raise ValueError("matches every reply: it matches nothing at all")
+    return bare
+
+
+def expressions(value: str) -> tuple[str, ...]:
+    """Take regular expressions, one a line."""
+    return tuple(expression(line.strip()) for line in value.split("\n") if line.strip())
+
+
 _reply = partial(Option, scopes=("test",))
 
 REPLY_OPTIONS: tuple[Option, ...] = (
@@ -59,8 +94,26 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     _reply(
         "compare",
         Value(comparisons, "NAME,..."),
-        "when two replies say the same, all that are named agreeing: exact, one of a package or "
+        "when two replies say the same, all that are named agreeing: exact, numbers, names, "
+        "polarity, ids, words, one of a package or "
         "of your suite, or module:function, a function of yours of two texts",
+    ),
+    _reply(
+        "threshold",
+        Value(threshold, "DISTANCE", float),
+        "distance up to which two replies say the same, from 0 (the same) to 2, where the "
+        "comparison has distances",
+    ),
+    _reply(
+        "cited",
+        Value(expression, "REGEX"),
+        "what is an id that a reply cites, for the comparison ids (default: [3], #17, addresses)",
+    ),
+    _reply(
+        "fallback",
+        Value(expressions, "REGEX", str, "\n"),
+        "what else a bot says instead of an answer, beside I do not know and its like; may be "
+        "given several times",
     ),
 )
 

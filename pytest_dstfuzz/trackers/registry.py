@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,12 +16,12 @@ from pytest_dstfuzz.errors import (
     GivenUpError,
     OutOfReachError,
     UserError,
-    nearest,
     needs_extra,
     unknown_name,
 )
 from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.adapters import as_tracker
+from pytest_dstfuzz.trackers.attributes import load_attribute
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
@@ -191,9 +190,7 @@ def resolve_tracker(
                 f"{name!r} is an object of your own, which takes no keys "
                 f"({', '.join(keys)}): register a factory under a name, see register_tracker"
             )
-        return as_tracker(
-            _load_attribute(name, search_path or (str(Path.cwd()),)), normalisation=normalisation
-        )
+        return as_tracker(load_attribute(name, search_path, "tracker"), normalisation=normalisation)
     if name not in TRACKERS.names:
         error = unknown_name("tracker", name, TRACKERS.names)
         raise UserError(f"{error} Your own tracker is named as package.module:attribute.")
@@ -205,38 +202,3 @@ def resolve_tracker(
     with as_user_error(f"{who} cannot be created"):
         made = call_factory(factory, who, offered, keys or {})
     return as_tracker(made, normalisation=normalisation)
-
-
-def _load_attribute(name: str, search_path: tuple[str, ...]) -> object:
-    module_name, _, path = name.partition(":")
-    if not module_name or not path or module_name.startswith("."):
-        raise UserError(f"{name!r} is no tracker name: write package.module:attribute")
-    # Kept on the path: a tracker may import more of its package when it is first used.
-    sys.path[:0] = [folder for folder in search_path if folder not in sys.path]
-    target: object = _import_module(module_name, name, search_path)
-    for part in path.split("."):
-        if not hasattr(target, part):
-            guess = nearest(part, (name for name in dir(target) if not name.startswith("_")))
-            hint = f" Did you mean {guess!r}?" if guess else ""
-            raise UserError(f"{module_name!r} has no attribute {path!r}.{hint}")
-        target = getattr(target, part)
-    return target
-
-
-def _import_module(module_name: str, tracker: str, search_path: tuple[str, ...]) -> object:
-    try:
-        return importlib.import_module(module_name)
-    except BaseException as error:
-        if passes_through(error):
-            raise
-        missing = error.name if isinstance(error, ModuleNotFoundError) else None
-        if missing is None or not f"{module_name}.".startswith(f"{missing}."):
-            what = f"the module {module_name!r} cannot be imported: {cause_of(error)}"
-            raise UserError(what) from error
-    file, _, attribute = tracker.partition(":")
-    if file.endswith(".py"):
-        meant = f"{file.removesuffix('.py').replace('/', '.')}:{attribute}"
-        why = f"a module, without .py: write {meant!r}"
-    else:
-        why = f"looked in {', '.join(search_path)} and on Python's path"
-    raise UserError(f"there is no module {missing!r} for the tracker {tracker!r} ({why})")

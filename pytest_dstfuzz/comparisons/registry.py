@@ -1,0 +1,165 @@
+"""Comparisons by name: those that ship, those that packages bring, those of a suite."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.exact import Exact
+from pytest_dstfuzz.comparisons.names import SameIds, SameNames
+from pytest_dstfuzz.comparisons.numbers import SameNumbers
+from pytest_dstfuzz.comparisons.own import CheckedComparison, OwnFunction
+from pytest_dstfuzz.comparisons.polarity import SamePolarity
+from pytest_dstfuzz.comparisons.words import SharedWords
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.registry import Registry, blamed
+from pytest_dstfuzz.trackers.attributes import load_attribute
+
+#: A package brings a comparison by an entry point of this group that names a function, an object,
+#: or a class that is made without arguments.
+ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.comparisons"
+#: What replies are compared by where nothing is said.
+DEFAULT: Final = "numbers,polarity,words"
+#: Those that have distances.
+_MEASURES: Final = ("words",)
+_Given = TypeVar("_Given")
+
+
+def _shipped() -> dict[str, Callable[[ReplySettings], Comparison]]:
+    return {
+        "exact": lambda settings: Exact(),  # noqa: ARG005 - functions of one signature
+        "numbers": lambda settings: SameNumbers(),  # noqa: ARG005 - likewise
+        "names": lambda settings: SameNames(),  # noqa: ARG005 - likewise
+        "polarity": lambda settings: SamePolarity(settings.fallback),
+        "ids": lambda settings: SameIds(settings.cited),
+        "words": lambda settings: SharedWords(settings.threshold),
+    }
+
+
+_FACTORIES: Final = _shipped()
+COMPARISONS: Final[Registry[Any]] = Registry("comparison", ENTRY_POINT_GROUP, _FACTORIES)
+
+
+class AllOf(Comparison):
+    """Several comparisons: two texts say the same where all of them say so."""
+
+    def __init__(self, parts: Sequence[Comparison]) -> None:
+        self._parts = tuple(parts)
+
+    @property
+    def name(self) -> str:
+        """The names, with commas between them."""
+        return ",".join(part.name for part in self._parts)
+
+    @property
+    def identity(self) -> str:
+        """The identities of all, in their order."""
+        return ",".join(part.identity for part in self._parts)
+
+    def align(self, before: Outcome, found: Outcome) -> Outcome:
+        """Return what all of them make of the paths, one after the other."""
+        for part in self._parts:
+            found = part.align(before, found)
+        return found
+
+    def prepare(self, pairs: Sequence[TextPair]) -> None:
+        """Let each get ready."""
+        for part in self._parts:
+            part.prepare(pairs)
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return what the first says that finds a difference, else the largest distance."""
+        farthest = Compared(same=True)
+        for part in self._parts:
+            one = part.compare(path, before, found, asked)
+            if not one.same:
+                return one
+            if one.distance is not None and one.distance >= (farthest.distance or 0.0):
+                farthest = one
+        return farthest
+
+
+def register_comparison(comparison: _Given) -> _Given:
+    """Make a comparison known by its name, such as in a ``conftest.py``.
+
+    Args:
+        comparison: a `Comparison`, a class of one that is made without arguments, or a function
+            ``same(before, found)``, whose name it then has; it is a decorator for both.
+
+    Returns:
+        What was given.
+
+    Raises:
+        UserError: it is none, or one that ships has its name.
+    """
+    COMPARISONS.register(_own(comparison, "register_comparison()", None).name, comparison)
+    return comparison
+
+
+def comparison_by_name(
+    names: str | None, settings: ReplySettings, search_path: tuple[str, ...] = ()
+) -> Comparison:
+    """Return the comparison of one or several names, with commas between them.
+
+    Args:
+        names: shipped or registered ones, ``module:function``; ``None`` = `DEFAULT`.
+        settings: what else is said of it: threshold, cited ids, further fallbacks.
+        search_path: folders in which a module is looked for; empty = the working folder.
+
+    Raises:
+        UserError: there is no such comparison, the nearest name is said; or a threshold is given
+            that nothing is held against.
+    """
+    listed = [name.strip() for name in (names or DEFAULT).split(",")]
+    parts = [_named(name, settings, search_path) for name in listed]
+    if settings.threshold is not None and all(
+        name in COMPARISONS.shipped and name not in _MEASURES for name in listed
+    ):
+        raise UserError(
+            f"--dst-threshold is for comparisons that have distances, and {', '.join(listed)} "
+            f"{'have' if len(listed) > 1 else 'has'} none: add {' or '.join(_MEASURES)}, or a "
+            "function of yours that returns one"
+        )
+    return parts[0] if len(parts) == 1 else AllOf(parts)
+
+
+def as_comparison(given: object, where: str, settings: ReplySettings) -> Comparison:
+    """Return what somebody gave as a comparison: a name, a function, an object or a class.
+
+    Messages begin with ``where`` it comes from.
+    """
+    if isinstance(given, str):
+        return comparison_by_name(given, settings)
+    return _own(given, where, settings.threshold)
+
+
+def _named(name: str, settings: ReplySettings, search_path: tuple[str, ...]) -> Comparison:
+    if factory := _FACTORIES.get(name):
+        return factory(settings)
+    if ":" in name:
+        found = load_attribute(name, search_path, "comparison")
+        return _own(found, f"the comparison {name!r}", settings.threshold, name)
+    if name not in COMPARISONS.names:
+        error = unknown_name("comparison", name, COMPARISONS.names)
+        raise UserError(f"{error} Your own is named as package.module:function.")
+    found = COMPARISONS.find(name)
+    return _own(found, f"the comparison {name!r}", settings.threshold, name)
+
+
+def _own(given: Any, where: str, threshold: float | None, called: str = "") -> Comparison:
+    """Return somebody else's comparison, checked whenever it answers."""
+    if isinstance(given, type):
+        with blamed(f"{where}: {given.__name__}()"):
+            given = given()
+    if type(given).__module__.startswith(f"{__package__}."):
+        return given  # type: ignore[no-any-return]  # one of ours
+    if not hasattr(given, "compare") and callable(given):
+        name = called or re.sub(r"[^\w.]", "", getattr(given, "__name__", type(given).__name__))
+        return OwnFunction(given, name, threshold)
+    COMPARISONS.check_shape(given, where, "compare(path, before, found, asked)", "a Compared")
+    return CheckedComparison(given, where)
