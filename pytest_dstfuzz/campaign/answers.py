@@ -19,7 +19,7 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, Votes
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Ontology
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.relations.rewrite import UNCHANGED, Admissible, Delta, Expected
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -46,11 +46,14 @@ def count_asked(contexts: Collection[Context], answers: Mapping[Context, Answer]
 
 
 def check_answer(
-    answered: object, ontology: Ontology | None, normalisation: str = "plain"
+    answered: object,
+    ontology: Ontology | None,
+    normalisation: str = "plain",
+    outcome: OutcomeKind = "state",
 ) -> Answer:
     """Return the prediction, or why it is none; see `check_prediction`."""
     try:
-        found = check_prediction(answered, ontology, normalisation=normalisation)
+        found = check_prediction(answered, ontology, normalisation=normalisation, outcome=outcome)
     except TrackerError as error:
         return TrackerFailure(str(error))
     impurities = found.impurities or {}

@@ -148,7 +148,9 @@ class Campaign:
         turns = [(dialogue, index) for dialogue, last in self._plan for index in range(last + 1)]
         contexts = [dialogue.context(index) for dialogue, index in turns[:PREFLIGHT_CONTEXTS]]
         budget.deadline.start()
-        repeatable = is_repeatable(self.tracker, settings.tracker.repeatable)
+        repeatable = is_repeatable(
+            self.tracker, settings.tracker.repeatable, settings.reply.outcome
+        )
         with bounded(budget.deadline, settings.budget.preflight_seconds):
             preflight(
                 self.tracker,
@@ -156,6 +158,7 @@ class Campaign:
                 ontology=data.ontology,
                 deadline=budget.deadline,
                 repeatable=repeatable,
+                outcome=settings.reply.outcome,
             )
         predictor = predictor_for(
             settings, data, self.tracker, self._listener, budget=budget, wobbles=not repeatable

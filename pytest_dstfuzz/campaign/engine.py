@@ -21,6 +21,8 @@ from pytest_dstfuzz.campaign.events import (
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.shrink import OptionalRequest
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.garbage import gc_paused
@@ -64,6 +66,7 @@ def predictor_for(
         listener=listener,
         votes=settings.tracker.votes if wobbles else 1,
         repeats=wobbles is False,
+        outcome=settings.reply.outcome,
     )
 
 
@@ -97,6 +100,7 @@ class CampaignEngine:
         ahead: bool = True,
         search: Search | None = None,
         relation: Relation | None = None,
+        comparison: Comparison = EXACT,
     ) -> None:
         self._predictor = (
             tracker
@@ -111,6 +115,8 @@ class CampaignEngine:
             relation=relation,
             votes=self._predictor.votes,
             repeats=self._predictor.repeats,
+            outcome=settings.reply.outcome,
+            comparison=comparison,
         )
         self._listener = listener or ignore
         batch = self._predictor.batch_size

@@ -9,6 +9,7 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import GivenUpError
 from pytest_dstfuzz.trackers.deadline import Overrun, ended_with
 from pytest_dstfuzz.trackers.tracker import Interrupted, Tracker
@@ -30,7 +31,8 @@ class Predictor:
     """The one door to a tracker, for one campaign or several.
 
     What it says is checked against ontology and normalisation of the data. The listener is told
-    of batches, errors and the end of the budget; for ``votes`` and ``repeats`` see `CampaignSpec`.
+    of batches, errors and the end of the budget; for ``votes``, ``repeats`` and ``outcome`` see
+    `CampaignSpec`.
     """
 
     def __init__(  # noqa: PLR0913 - all but the first two are given by their names
@@ -45,6 +47,7 @@ class Predictor:
         votes: int = 1,
         repeats: bool = False,
         cache: PredictionCache | None = None,
+        outcome: OutcomeKind = "state",
     ) -> None:
         self.batch_size = batch_size
         self.votes = votes
@@ -56,6 +59,7 @@ class Predictor:
         self._tracker = tracker
         self._ontology = ontology
         self._normalisation = normalisation
+        self._outcome = outcome
         self._listener = listener or ignore
         self._known: dict[Context, Answer] = {}
         self._answered = False
@@ -234,7 +238,7 @@ class Predictor:
         if isinstance(answer, GivenUpError):
             self._give_up(answer)
         else:
-            checked = check_answer(answer, self._ontology, self._normalisation)
+            checked = check_answer(answer, self._ontology, self._normalisation, self._outcome)
             answered[context] = self._noted(checked)
 
     def _give_up(self, error: GivenUpError) -> None:

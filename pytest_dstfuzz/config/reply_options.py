@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 from pytest_dstfuzz.config.parsers import Option, Value
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -22,7 +22,7 @@ _NOT_YET: Final = ("tool-calls",)
 class ReplySettings:
     """What of an answer is tested, and when two replies say the same."""
 
-    outcome: str = STATE
+    outcome: Literal["state", "reply"] = STATE
     #: Names of comparisons with commas between them; ``None`` = the default of the outcome.
     compare: str | None = None
     #: Distance up to which two replies are the same, from 0 to 2; ``None`` = the comparison's own.

@@ -124,11 +124,12 @@ class TrackerPool:
         known = self._predictors.get(id(model))
         if known is None:
             data, named = self._context.data, model is self._tracker
+            outcome = self._settings.reply.outcome
             tracker = as_tracker(model, normalisation=data.normalisation)
             if not (self._tracker_tested and named):
                 self._test(tracker, named=named, origin=origin)
             self.budget.watch(tracker)
-            repeatable = is_repeatable(tracker, self._settings.tracker.repeatable)
+            repeatable = is_repeatable(tracker, self._settings.tracker.repeatable, outcome)
             predictor = Predictor(
                 tracker,
                 self._settings.tracker.batch_size,
@@ -139,6 +140,7 @@ class TrackerPool:
                 votes=1 if repeatable else self._settings.tracker.votes,
                 repeats=repeatable,
                 cache=self._caches.of(tracker, data, named=named, origin=origin),
+                outcome=outcome,
             )
             # The model is kept with it: a new one could be given the same id otherwise.
             known = self._predictors[id(model)] = (model, predictor)
@@ -150,7 +152,8 @@ class TrackerPool:
         cache = self._caches.of(tracker, data, named=named, origin=origin)
         # Not from the cache: the mode of a network may have changed since the last run.
         refuse_training_mode(tracker)
-        varies = not is_repeatable(tracker, self._settings.tracker.repeatable)
+        outcome = self._settings.reply.outcome
+        varies = not is_repeatable(tracker, self._settings.tracker.repeatable, outcome)
         measure = partial(
             preflight,
             tracker,
@@ -158,6 +161,7 @@ class TrackerPool:
             ontology=data.ontology,
             deadline=self.budget.deadline,
             repeatable=not varies,
+            outcome=outcome,
         )
         try:
             with bounded(self.budget.deadline, self._settings.budget.preflight_seconds):

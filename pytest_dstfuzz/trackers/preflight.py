@@ -8,6 +8,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import (
     GivenUpError,
     NoAnswerError,
@@ -45,6 +46,7 @@ def preflight(
     ontology: Ontology | None = None,
     deadline: Deadline | None = None,
     repeatable: bool | None = None,
+    outcome: OutcomeKind = "state",
 ) -> Disagreement | None:
     """Predict a small batch twice and one by one, and refuse a tracker that cannot be tested.
 
@@ -62,10 +64,11 @@ def preflight(
             deterministic, or answers differently in another order or batch.
     """
     refuse_training_mode(tracker)
-    repeatable = is_repeatable(tracker, repeatable)
-    asker = _Asker(
-        tracker, "plain" if ontology is None else ontology.normalisation, deadline or Deadline()
-    )
+    repeatable = is_repeatable(tracker, repeatable, outcome)
+    normalisation = "plain" if ontology is None else ontology.normalisation
+    asker = _Asker(tracker, normalisation, deadline or Deadline(), outcome)
+    # A reply has no slots.
+    ontology = ontology if outcome == "state" else None
     batch, singles = _answered_alone(asker, contexts[:PREFLIGHT_CONTEXTS])
     if not batch:
         return None
@@ -121,10 +124,12 @@ class _Asker(NamedTuple):
     tracker: Tracker
     normalisation: str
     deadline: Deadline
+    outcome: OutcomeKind
 
     def sound(self, batch: list[Context]) -> list[Prediction]:
         """Return a sound prediction for each context."""
-        return self._asked(partial(ask, normalisation=self.normalisation), batch)
+        way = partial(ask, normalisation=self.normalisation, outcome=self.outcome)
+        return self._asked(way, batch)
 
     def raw(self, batch: list[Context]) -> list[object]:
         """Return an unchecked answer for each context."""
@@ -162,7 +167,9 @@ def _disagreement(
     for answers in zip(*rounds, strict=True):
         try:
             states = [
-                check_prediction(answer, ontology, normalisation=asker.normalisation).state
+                check_prediction(
+                    answer, ontology, normalisation=asker.normalisation, outcome=asker.outcome
+                ).state
                 for answer in answers
             ]
         except TrackerError as error:

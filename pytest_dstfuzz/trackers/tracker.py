@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind
 from pytest_dstfuzz.errors import message_of
 
 #: What to do about a tracker that cannot repeat itself.
@@ -153,18 +153,22 @@ class Disagreement:
         )
 
 
-def is_repeatable(tracker: object, said: bool | None = None) -> bool:
+def is_repeatable(
+    tracker: object, said: bool | None = None, outcome: OutcomeKind = "state"
+) -> bool:
     """Whether a tracker must give the same answer to the same context.
 
     All must, but for one that says of itself, or of what it adapts, ``repeatable = False``: a
-    service that cannot be made to. How often it disagrees with itself is measured.
+    service that cannot be made to. How often it disagrees with itself is measured. Of systems that
+    reply only those must that say ``repeatable = True``.
 
     What the user ``said`` of it counts more; ``None`` = nothing.
     """
     if said is not None:
         return said
     things = (tracker, declared(tracker, "wrapped", tracker))
-    return all(declared(thing, "repeatable", True) is not False for thing in things)
+    told = [declared(thing, "repeatable") for thing in things]
+    return False not in told and (outcome != REPLY or True in told)
 
 
 def fingerprint_of(tracker: object) -> str | None:

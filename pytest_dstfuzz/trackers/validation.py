@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
+from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind, reply_outcome
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, message_of, nearest
 from pytest_dstfuzz.printable import counted, shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
@@ -28,6 +29,8 @@ _SHOWN = 60
 _LONGEST_REASON = 300
 #: Characters of a slot or a value: every variant's state is kept, compared and reported.
 _LONGEST_TEXT = 10_000
+_LONGEST_REPLY = 100_000
+_REPLIES = "; for a system that replies add --dst-outcome=reply"
 #: How far below 0 the impurity of a certain slot may come out in single precision.
 _ROUNDING = 1e-6
 #: The folder of this package.
@@ -36,11 +39,14 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
 
 
 def check_predictions(
-    answered: object, expected: int, normalisation: str = "plain"
+    answered: object,
+    expected: int,
+    normalisation: str = "plain",
+    outcome: OutcomeKind = "state",
 ) -> list[Prediction]:
     """Return what ``Tracker.predict`` returned as ``expected`` sound predictions."""
     return [
-        check_prediction(answer, normalisation=normalisation)
+        check_prediction(answer, normalisation=normalisation, outcome=outcome)
         for answer in as_list(answered, expected)
     ]
 
@@ -61,20 +67,28 @@ def as_list(answered: object, expected: int) -> list[object]:
 
 
 def check_prediction(
-    answered: object, ontology: Ontology | None = None, *, normalisation: str = "plain"
+    answered: object,
+    ontology: Ontology | None = None,
+    *,
+    normalisation: str = "plain",
+    outcome: OutcomeKind = "state",
 ) -> Prediction:
-    """Return what a tracker answered to one context, in the normalisation of the data.
+    """Return what a tracker answered to one context: as its ``state``, what of it is tested.
 
-    It may be a prediction, slot -> value, which is taken for one without probabilities, or the
-    `TrackerError` that stands in the place of one; anything else raises such an error. Where the
-    ontology is ``None`` or not complete, any slot will do.
+    That is the belief state in the normalisation of the data, or the ``reply`` under the path of
+    that name. The answer may be a prediction, slot -> value, which is taken for one without
+    probabilities, a text where replies are tested, or the `TrackerError` that stands in the place
+    of one; anything else raises such an error. Where the ontology is ``None`` or not complete, any
+    slot will do.
     """
     if isinstance(answered, TrackerError):
         raise TrackerError(describe_error(answered))
+    if outcome == REPLY:
+        return _checked_reply(answered)
     if not isinstance(answered, Prediction | Mapping):
         raise TrackerError(
             f"the tracker returned {_kind(answered)} where a prediction is expected: a Prediction, "
-            "or a mapping slot -> value"
+            f"or a mapping slot -> value{_REPLIES if isinstance(answered, str) else ''}"
         )
     raw, impurities = (
         (answered.state, answered.impurities)
@@ -95,6 +109,36 @@ def check_prediction(
     if isinstance(answered, Prediction) and state is raw:
         return answered
     return Prediction(state, impurities)
+
+
+def _checked_reply(answered: object) -> Prediction:
+    """Return what a system replied as a prediction of that alone."""
+    text = answered.reply if isinstance(answered, Prediction) else answered
+    if isinstance(text, Mapping):
+        raise TrackerError(
+            f"the tracker returned {_kind(text)} where a reply is expected, which is a text; for a "
+            "tracker of belief states leave --dst-outcome=reply out"
+        )
+    if problem := _reply_problem(text):
+        raise TrackerError(f"the tracker returned {problem}")
+    reply = reply_outcome(str(text))
+    return Prediction(reply, reply=reply[REPLY])
+
+
+def _reply_problem(text: object) -> str:
+    """Return what is wrong with a reply, or ``""``."""
+    if text is None:
+        return "no reply"
+    if not isinstance(text, str):
+        return f"{_kind(text)} where a reply is expected, which is a text"
+    if not text.strip():
+        return "an empty reply"
+    if len(text) > _LONGEST_REPLY:
+        return f"a reply of {len(text):,} characters; {_LONGEST_REPLY:,} are the most"
+    if not text.isascii() and _encodable(text) != text:
+        shown = shortened(repr(text), _SHOWN)
+        return f"{shown}, which holds half of a character (a lone surrogate)"
+    return ""
 
 
 def _normalised(state: Mapping[str, str], normalisation: str) -> BeliefState:
@@ -291,11 +335,14 @@ def ask_raw(tracker: Tracker, batch: Sequence[Context]) -> list[object]:
 
 
 def ask(
-    tracker: Tracker, batch: Sequence[Context], normalisation: str = "plain"
+    tracker: Tracker,
+    batch: Sequence[Context],
+    normalisation: str = "plain",
+    outcome: OutcomeKind = "state",
 ) -> list[Prediction]:
     """Return one sound prediction for each context, in the normalisation of the data."""
     answers = ask_raw(tracker, list(batch))
-    return check_predictions(answers, len(answers), normalisation)
+    return check_predictions(answers, len(answers), normalisation, outcome)
 
 
 def in_training_mode(tracker: object) -> bool:
@@ -313,7 +360,7 @@ def difference(
     called = names if names is not None else (f"context {at + 1}" for at in range(len(one)))
     for name, left, right in zip(called, one, other, strict=True):
         if changes := diff_states(left.state, right.state):
-            return f"{name}: {changes[0]}"
+            return f"{name}: {shortened(str(changes[0]), _LONGEST_REASON)}"
         before, after = left.impurities or {}, right.impurities or {}
         for slot in sorted({*before, *after}):
             was, now = before.get(slot, 0.0), after.get(slot, 0.0)

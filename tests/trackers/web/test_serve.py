@@ -119,7 +119,8 @@ def test_a_dialogue_that_fails_leaves_the_others_of_its_request_alone(
         {"error": "the tracker failed: ZeroDivisionError: nothing works"},
         {
             "error": "the tracker failed: the tracker returned a str where a prediction is "
-            "expected: a Prediction, or a mapping slot -> value"
+            "expected: a Prediction, or a mapping slot -> value; for a system that replies add "
+            "--dst-outcome=reply"
         },
         {"state": {"hotel-area": " None "}},
     ]
