@@ -100,7 +100,12 @@ class Campaign:
         self.tracker: Tracker = (
             tracker_for(settings, self.data, deadline=self._budget.deadline)
             if isinstance(tracker, str)
-            else as_tracker(tracker, normalisation=self.data.normalisation)
+            else as_tracker(
+                tracker,
+                normalisation=self.data.normalisation,
+                outcome=settings.reply.outcome,
+                history=settings.reply.history,
+            )
         )
         self._started = False
 
@@ -201,9 +206,8 @@ def _dialogues(given: object, settings: Settings) -> DialogueSet:
     if isinstance(given, DialogueSet):
         found = given
     elif given is None or isinstance(given, str | Path):
-        return load_dialogues(
-            settings.data.data if given is None else str(given), settings.data.split
-        )
+        source = settings.data.data if given is None else str(given)
+        return load_dialogues(source, settings.data.split, outcome=settings.reply.outcome)
     elif isinstance(given, Sequence) and all(isinstance(one, Dialogue) for one in given):
         found = DialogueSet("dialogues", settings.data.split, tuple(given))
     else:

@@ -50,14 +50,27 @@ _OPEN = (
 )
 
 
-def _dialogues(settings: Settings, turns: int | None = None, **read: str | None) -> DialogueSet:
+def _dialogues(
+    settings: Settings,
+    turns: int | None = None,
+    *,
+    layout: str | None = None,
+    normalisation: str | None = None,
+) -> DialogueSet:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
 
     how = settings.data
-    data = with_slots(load_dialogues(how.data, how.split, **read), how.slots)
+    read = load_dialogues(
+        how.data,
+        how.split,
+        layout=layout,
+        normalisation=normalisation,
+        outcome=settings.reply.outcome,
+    )
+    data = with_slots(read, how.slots)
     return sample_set(data, turns, settings.variant.seed, how.domains)
 
 

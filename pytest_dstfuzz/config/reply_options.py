@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Final, Literal
 
-from pytest_dstfuzz.config.parsers import Option, Value
+from pytest_dstfuzz.config.parsers import Option, Value, choice
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 STATE: Final = "state"
@@ -31,6 +31,8 @@ class ReplySettings:
     cited: str | None = None
     #: Regular expressions of replies that are no answer, beside the shipped ones.
     fallback: tuple[str, ...] = ()
+    #: Whose replies stand in the history of a question.
+    history: Literal["recorded", "own"] = "recorded"
 
 
 def outcome(value: str) -> str:
@@ -82,6 +84,9 @@ def expressions(value: str) -> tuple[str, ...]:
     return tuple(expression(line.strip()) for line in value.split("\n") if line.strip())
 
 
+#: Whose replies a bot may be shown as its own.
+HISTORIES: Final = ("recorded", "own")
+
 _reply = partial(Option, scopes=("test",))
 
 REPLY_OPTIONS: tuple[Option, ...] = (
@@ -114,6 +119,12 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         Value(expressions, "REGEX", str, "\n"),
         "what else a bot says instead of an answer, beside I do not know and its like; may be "
         "given several times",
+    ),
+    Option(
+        "history",
+        Value(choice("history", HISTORIES), "WHOSE"),
+        "what stands before a question: recorded, the replies of the data (default), or own, the "
+        "bot's own ones: it is then asked question by question from the start of each dialogue",
     ),
 )
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
 from pytest_dstfuzz.config.profiles import PROFILES
@@ -39,6 +39,7 @@ class TrackerSettings:
     concurrency: int = 16
     rate_limit: float | None = None
     header: tuple[Header, ...] = ()
+    opening: Literal["assistant", "system"] = "assistant"
     slot_map: str | None = None
     service_model: str | None = None
     prompt: str | None = None

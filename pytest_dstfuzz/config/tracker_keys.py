@@ -23,6 +23,8 @@ TABLE: Final = "[tool.dstfuzz.tracker]"
 
 #: Kinds of address, as what comes before ``+http(s)`` in it; ``""`` is the own contract.
 SERVICES = ("", "rasa", "openai")
+#: Whose message is what the system says before the user has said anything.
+OPENING_ROLES = ("assistant", "system")
 
 _service = partial(Option, scopes=("place",), kinds=SERVICES)
 
@@ -61,6 +63,13 @@ TRACKER_KEYS: tuple[Option, ...] = (
         "bearer token",
     ),
     Option(
+        "opening",
+        Value(parsers.choice("role", OPENING_ROLES), "ROLE"),
+        "for --dst-outcome=reply: role of what the system says before the user, assistant "
+        "(default) or system, where the user has to speak first",
+        kinds=SERVICES,
+    ),
+    Option(
         "slot_map",
         Value(parsers.text, "PATH"),
         "which slot of a Rasa bot is which slot of the data: a TOML or JSON file (default: those "
@@ -77,7 +86,8 @@ TRACKER_KEYS: tuple[Option, ...] = (
     Option(
         "prompt",
         Value(parsers.text, "PATH"),
-        "Jinja2 template of what the chat model is told (default: a shipped one)",
+        "Jinja2 template of what the chat model is told (default: a shipped one); with "
+        "--dst-outcome=reply a text, its system message (default: none)",
         scopes=("path", "place"),
         kinds=("openai",),
     ),

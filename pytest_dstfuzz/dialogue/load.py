@@ -25,6 +25,7 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.fetch import DATASETS, fetched
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, labels_note, read_ontology
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.dialogue.readers import jsonl, sgd, trade
 from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
@@ -114,6 +115,7 @@ def load_dialogues(
     ontology: str | Path | None = None,
     normalisation: str | None = None,
     name: str | None = None,
+    outcome: OutcomeKind = "state",
 ) -> DialogueSet:
     """Read one split of a data set, in whatever layout it is found.
 
@@ -128,6 +130,8 @@ def load_dialogues(
         normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines
             and SGD, and ``multiwoz`` for the other layouts.
         name: name of the set in test ids; by default made from the source.
+        outcome: what is tested; of systems that reply, each user utterance of JSON Lines must
+            say something.
 
     Raises:
         UserError: an unknown split, layout or normalisation.
@@ -143,7 +147,7 @@ def load_dialogues(
     choice = choose(files, wanted, layout)
     rules = normalisation or ("plain" if choice.layout in _PLAIN else "multiwoz")
     told: list[str] = []
-    dialogues = _read(choice, rules, told.append)
+    dialogues = _read(choice, rules, told.append, outcome)
     if not dialogues:
         raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
     known, notes = _ontology(files, choice, ontology, rules, wanted)
@@ -170,18 +174,27 @@ def data_files(source: str | Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((path, *files) if path.is_file() else files))
 
 
-def _read(choice: SplitFiles, rules: str, tell: Callable[[str], None]) -> tuple[Dialogue, ...]:
+def _read(
+    choice: SplitFiles, rules: str, tell: Callable[[str], None], outcome: OutcomeKind
+) -> tuple[Dialogue, ...]:
     """Read the chosen files in order; every dialogue has turns and an id of its own."""
     found: dict[str, tuple[Dialogue, str]] = {}
     for kind, file in choice.files:
-        reader = partial(jsonl.read, tell=tell) if kind == "jsonl" else _READERS[kind]
+        own = partial(jsonl.read, tell=tell, silent=outcome != "reply")
+        reader = own if kind == "jsonl" else _READERS[kind]
         for dialogue in reader(file, rules):
             if not choice.takes(dialogue.id):
                 continue
             if not dialogue.turns:
                 raise DataError(f"{file.place}: dialogue {dialogue.id} has no turns")
             for turn in dialogue.turns:
-                texts = (dialogue.id, turn.system, turn.user, *(turn.state or ()))
+                texts = (
+                    dialogue.id,
+                    turn.system,
+                    turn.user,
+                    turn.answer or "",
+                    *(turn.state or ()),
+                )
                 if _SURROGATE.search("".join(texts)):
                     raise DataError(
                         f"{file.place}: dialogue {dialogue.id}, turn {turn.index} holds half of a "

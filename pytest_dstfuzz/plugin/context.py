@@ -53,7 +53,9 @@ class RunContext:
     def data(self) -> DialogueSet:
         """The dialogues of the session."""
         settings = self.settings.data
-        found = with_slots(load_dialogues(settings.data, settings.split), settings.slots)
+        outcome = self.settings.reply.outcome
+        read = load_dialogues(settings.data, settings.split, outcome=outcome)
+        found = with_slots(read, settings.slots)
         return with_frozen(found, settings.frozen)
 
     @cached_property

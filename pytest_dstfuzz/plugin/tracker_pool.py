@@ -125,7 +125,12 @@ class TrackerPool:
         if known is None:
             data, named = self._context.data, model is self._tracker
             outcome = self._settings.reply.outcome
-            tracker = as_tracker(model, normalisation=data.normalisation)
+            tracker = as_tracker(
+                model,
+                normalisation=data.normalisation,
+                outcome=outcome,
+                history=self._settings.reply.history,
+            )
             if not (self._tracker_tested and named):
                 self._test(tracker, named=named, origin=origin)
             self.budget.watch(tracker)

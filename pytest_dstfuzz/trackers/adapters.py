@@ -18,50 +18,39 @@ tracker of ConvLab-3, which is known by its ``init_session()``.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
-from pytest_dstfuzz.trackers.deadline import Overrun
-from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction, Tracker, declared
-from pytest_dstfuzz.trackers.validation import as_user_error, describe
+from pytest_dstfuzz.trackers.adapting import Adapter, made
+from pytest_dstfuzz.trackers.replies.adapters import as_replier, first_parameter
+from pytest_dstfuzz.trackers.replies.rolling import History
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
+from pytest_dstfuzz.trackers.validation import describe
+
+#: What to do about a system that replies where a belief state is expected.
+REPLIES: Final = "--dst-outcome=reply"
 
 
-class _Adapter(ABC):
-    """Asks what it adapts for one context after the other."""
+class _StateAdapter(Adapter):
+    """Adapts what answers with slots and values, in any spelling."""
 
     def __init__(self, wrapped: object, *, normalisation: str = "plain") -> None:
-        self.wrapped: Any = wrapped
+        super().__init__(wrapped)
         self._normalisation = normalisation
 
-    def predict(self, contexts: Sequence[Context]) -> list[Prediction]:
-        """Return the answer to each context; what ends a run loses none that is there."""
-        answers: list[Prediction] = []
-        try:
-            for context in contexts:
-                answers.append(self._ask(context))  # noqa: PERF401 - kept at an interrupt
-        except Overrun as overrun:
-            overrun.answers = dict(enumerate(answers))
-            raise
-        except KeyboardInterrupt:
-            raise Interrupted(dict(enumerate(answers))) from None
-        return answers
 
-    @abstractmethod
-    def _ask(self, context: Context) -> Prediction: ...
-
-
-class CallableTracker(_Adapter):
+class CallableTracker(_StateAdapter):
     """A tracker made of a function ``Context -> {slot: value}`` (or ``-> Prediction``)."""
 
     def _ask(self, context: Context) -> Prediction:
         return as_prediction(self.wrapped(context), self._normalisation, "the tracker function")
 
 
-class StatefulAdapter(_Adapter):
+class StatefulAdapter(_StateAdapter):
     """A tracker made of an object with ``reset()`` and ``update(system, user)``."""
 
     def _ask(self, context: Context) -> Prediction:
@@ -70,7 +59,7 @@ class StatefulAdapter(_Adapter):
         return as_prediction(answers[-1], self._normalisation, "update()")
 
 
-class ConvLabAdapter(_Adapter):
+class ConvLabAdapter(_StateAdapter):
     """A tracker made of a dialogue state tracker of ConvLab-3.
 
     The interface is ``convlab.dst.dst.DST`` of github.com/ConvLab/ConvLab-3 and what its
@@ -113,18 +102,26 @@ class ConvLabAdapter(_Adapter):
         return self.wrapped.update(user)
 
 
-def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
+def as_tracker(
+    candidate: object,
+    *,
+    normalisation: str = "plain",
+    outcome: OutcomeKind = "state",
+    history: History = "recorded",
+) -> Tracker:
     """Return ``candidate`` as a `Tracker`, adapted where necessary; else it is a `UserError`.
+
+    What is tested is its ``outcome``; of systems that reply, whose ``history`` may be their own,
+    see `as_replier`.
 
     It may be a tracker, an object with ``reset`` and ``update``, a tracker of ConvLab-3, a function
     from context to state, or a class of one of these that needs no arguments. What functions and
     stateful objects return may be numbers and lists; ``normalisation``, that of the data, makes
     strings of them.
     """
-    if isinstance(candidate, type):
-        what = f"the tracker class {candidate.__qualname__!r} cannot be created without arguments"
-        with as_user_error(what):
-            candidate = candidate()
+    if outcome == "reply":
+        return as_replier(candidate, history)
+    candidate = made(candidate)
 
     def has(name: str) -> bool:
         return callable(declared(candidate, name))
@@ -136,6 +133,8 @@ def as_tracker(candidate: object, *, normalisation: str = "plain") -> Tracker:
         return cast("Tracker", candidate)
     if has("reset") and has("update"):
         return StatefulAdapter(candidate, normalisation=normalisation)
+    if (has("reset") and has("reply")) or first_parameter(candidate) == "messages":
+        raise UserError(f"{describe(candidate)} replies to messages: add {REPLIES}")
     if callable(candidate):
         return CallableTracker(candidate, normalisation=normalisation)
     raise UserError(
@@ -157,8 +156,9 @@ def as_prediction(answer: object, normalisation: str, who: str) -> Prediction:
             return Prediction(normalise_state(answer, normalisation))
         except DataError as error:
             raise TrackerError(f"{who} returned a bad state: {error}") from error
+    hint = f"; for a system that replies add {REPLIES}" if isinstance(answer, str) else ""
     raise TrackerError(
-        f"{who} must return a mapping slot -> value or a Prediction, not {describe(answer)}"
+        f"{who} must return a mapping slot -> value or a Prediction, not {describe(answer)}{hint}"
     )
 
 

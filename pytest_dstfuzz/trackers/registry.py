@@ -6,11 +6,13 @@ import importlib
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
 from pytest_dstfuzz.config import KEYS, Address, Settings, TrackerSettings, revealed
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import (
     DstFuzzError,
     GivenUpError,
@@ -24,6 +26,8 @@ from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.attributes import load_attribute
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
+from pytest_dstfuzz.trackers.replies.adapters import LEAVE_OUT
+from pytest_dstfuzz.trackers.replies.rolling import History
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import as_user_error, cause_of, passes_through
@@ -64,6 +68,8 @@ TRACKERS: Final[Registry[TrackerFactory]] = Registry(
     "tracker", ENTRY_POINT_GROUP, {one.name: one for one in _SHIPPED}
 )
 _DEFAULT_DEVICE: Final = "cpu"
+#: Kinds of address behind which a belief state is asked for, and nothing else.
+_SLOTS_ALONE: Final = ("rasa+http", "rasa+https")
 
 
 def register_tracker(name: str, factory: TrackerFactory) -> None:
@@ -112,6 +118,8 @@ def tracker_for(
         device=settings.tracker.device,
         batch_size=settings.tracker.batch_size,
         normalisation=data.normalisation,
+        outcome=settings.reply.outcome,
+        history=settings.reply.history,
         search_path=search_path,
         keys=_keys(settings.tracker, TRACKERS.find(name) if name in TRACKERS.names else None),
     )
@@ -121,13 +129,24 @@ def _at_address(
     address: Address, settings: Settings, data: DialogueSet, deadline: Deadline | None
 ) -> Tracker:
     """Return the tracker of a service."""
-    scheme = address.full.partition("://")[0].lower()
+    scheme, outcome = address.full.partition("://")[0].lower(), settings.reply.outcome
     if scheme not in SCHEMES.names:
         raise unknown_name("kind of address", f"{scheme}://", (f"{s}://" for s in SCHEMES.names))
     if settings.tracker.checkpoint is not None or settings.tracker.device != _DEFAULT_DEVICE:
         raise UserError(
             f"checkpoint and device are for registered trackers; the service at {address} "
             "chooses them itself"
+        )
+    if outcome == "reply" and scheme in _SLOTS_ALONE:
+        raise UserError(
+            f"of what is behind {scheme}://... the slots are tested, not what it says: "
+            f"{LEAVE_OUT}, or ask it in a function of your own that takes messages and returns "
+            "the reply"
+        )
+    if outcome != "reply" and settings.tracker.opening != TrackerSettings().opening:
+        raise UserError(
+            "--dst-tracker opening is for systems that reply: add --dst-outcome=reply, or leave it "
+            "out"
         )
     service = ServiceSettings.of(settings.tracker, deadline)
     offered = {"address": address, "data": data, "service": service, "settings": settings}
@@ -145,7 +164,9 @@ def _at_address(
         with suppress(ValueError):  # Of what is no address there are no parts to look for.
             cause = secrets_of(address.full, keys.values()).redact(cause)
         raise UserError(f"the tracker at {address} cannot be made: {cause}") from None
-    return as_tracker(made, normalisation=data.normalisation)
+    return as_tracker(
+        made, normalisation=data.normalisation, outcome=outcome, history=settings.reply.history
+    )
 
 
 def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> dict[str, str]:
@@ -163,22 +184,25 @@ def _keys(settings: TrackerSettings, factory: Callable[..., object] | None) -> d
     return found
 
 
-def resolve_tracker(
+def resolve_tracker(  # noqa: PLR0913 - all but the first are given by their names
     name: str,
     *,
     checkpoint: str | None = None,
     device: str = _DEFAULT_DEVICE,
     batch_size: int = 64,
     normalisation: str = "plain",
+    outcome: OutcomeKind = "state",
+    history: History = "recorded",
     search_path: tuple[str, ...] = (),
     keys: Mapping[str, str] | None = None,
 ) -> Tracker:
     """Return the tracker called ``name``: a registered one, or ``package.module:attribute``.
 
-    An attribute is anything that `as_tracker` takes, to which ``normalisation`` goes; its module is
-    looked for in ``search_path``, by default the working folder. All else is for the factory of a
-    registered tracker, see `call_factory`.
+    An attribute is anything that `as_tracker` takes, to which ``normalisation``, ``outcome`` and
+    ``history`` go; its module is looked for in ``search_path``, by default the working folder. All
+    else is for the factory of a registered tracker, see `call_factory`.
     """
+    adapted = partial(as_tracker, normalisation=normalisation, outcome=outcome, history=history)
     if ":" in name:
         if checkpoint is not None or device != _DEFAULT_DEVICE:
             raise UserError(
@@ -190,15 +214,17 @@ def resolve_tracker(
                 f"{name!r} is an object of your own, which takes no keys "
                 f"({', '.join(keys)}): register a factory under a name, see register_tracker"
             )
-        return as_tracker(load_attribute(name, search_path, "tracker"), normalisation=normalisation)
+        return adapted(load_attribute(name, search_path, "tracker"))
     if name not in TRACKERS.names:
         error = unknown_name("tracker", name, TRACKERS.names)
         raise UserError(f"{error} Your own tracker is named as package.module:attribute.")
     factory, who = TRACKERS.find(name), f"the tracker {name!r}"
+    if outcome == "reply" and isinstance(factory, ShippedTracker):
+        raise UserError(f"{name} keeps a belief state and says nothing: {LEAVE_OUT}")
     offered = {"checkpoint": checkpoint, "device": device, "batch_size": batch_size}
     for option, chosen in (("checkpoint", checkpoint), ("device", device != _DEFAULT_DEVICE)):
         if chosen and not takes(factory, option):
             raise UserError(f"{who} takes no {option}: leave the option {option} out")
     with as_user_error(f"{who} cannot be created"):
         made = call_factory(factory, who, offered, keys or {})
-    return as_tracker(made, normalisation=normalisation)
+    return adapted(made)

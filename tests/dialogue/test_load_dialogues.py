@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pytest_dstfuzz.config import SPLIT_ALIASES, parse_option
 from pytest_dstfuzz.dialogue import multiwoz
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Dialogue, Turn, answer_of
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.readers import jsonl
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
@@ -138,7 +138,8 @@ def test_json_lines_in_both_forms(write: Callable[[str, Any], Path], pizza: str)
     assert first.turns == (Turn(0, "", "A LARGE pizza"), Turn(1, "Which one?", "Hawaii"))
     assert second.turns[0].state == {}
     assert second.turns[1].state == {"pizza-size": "big", "pizza-top": "any"}
-    assert third.turns == (Turn(0, "", "any crust", BeliefState({"pizza-crust": "dontcare"})),)
+    crust = BeliefState({"pizza-crust": "dontcare"})
+    assert third.turns == (Turn(0, "", "any crust", crust, answer="ok"),)
     assert found.ontology is not None
     assert found.ontology.values == {
         "pizza-crust": (),
@@ -429,3 +430,30 @@ def test_garbage_is_collected_as_before_once_data_is_read(tmp_path: Path):
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_the_answer_of_the_last_turn_is_kept(write: Callable[[str, Any], Path]):
+    lines = [
+        {"dialogue_id": "a", "utterances": ["Open?", "Yes.", "On Sunday?", "No."]},
+        {"dialogue_id": "b", "utterances": ["Open?", "Yes.", "On Sunday?"]},
+        {"dialogue_id": "c", "turns": [{"user": "Open?", "answer": "Yes."}, {"user": "Sure?"}]},
+        {"dialogue_id": "d", "users": ["Open?"]},
+    ]
+    found = load_dialogues(write("a.jsonl", "\n".join(map(json.dumps, lines))))
+    answers = [
+        [answer_of(dialogue, turn.index) for turn in dialogue.turns] for dialogue in found.dialogues
+    ]
+    assert answers == [["Yes.", "No."], ["Yes.", None], ["Yes.", None], [None]]
+
+
+@pytest.mark.parametrize(
+    "said", [{"users": ["Hi", " "]}, {"turns": [{"user": "Hi"}, {"user": ""}]}]
+)
+def test_of_a_bot_that_replies_each_turn_asks_something(
+    write: Callable[[str, Any], Path], said: dict[str, Any]
+):
+    fine = {"dialogue_id": "a", "users": ["Hi"]}
+    path = write("a.jsonl", "\n".join(map(json.dumps, [fine, {"dialogue_id": "b", **said}])))
+    with pytest.raises(DataError, match=r"a\.jsonl: line 2, turn 1: 'user' is empty"):
+        load_dialogues(path, outcome="reply")
+    assert load_dialogues(path).turn_count() == 3

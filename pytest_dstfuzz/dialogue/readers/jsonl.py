@@ -6,6 +6,9 @@ By turns: ``{"dialogue_id": "a", "turns": [{"system": "", "user": "hi", "state":
 ``states`` (one per user utterance) may be left out. Of the user alone:
 ``{"dialogue_id": "a", "users": ["hi", "a pizza"], "states": [{}, {}]}``, likewise.
 
+What the system said to the last turn is its ``answer``: a key of a turn, or the system's last
+utterance. Of any turn it says what was answered where the next one does not.
+
 Four lines of a user under ``utterances`` would be two turns. Nothing in them tells, so where
 there are no states either the user hears how they were taken.
 """
@@ -32,6 +35,7 @@ class _LineTurn(msgspec.Struct):
     user: str
     system: str = ""
     state: _State = None
+    answer: str | None = None
 
 
 class _DialogueLine(msgspec.Struct):
@@ -43,14 +47,25 @@ class _DialogueLine(msgspec.Struct):
 
 
 def read(
-    file: SourceFile, normalisation: str, tell: Callable[[str], None] = lambda _: None
+    file: SourceFile,
+    normalisation: str,
+    tell: Callable[[str], None] = lambda _: None,
+    *,
+    silent: bool = True,
 ) -> Iterator[Dialogue]:
-    """Yield the dialogues of ``file``, one a line; ``tell`` hears how the lines were taken."""
+    """Yield the dialogues of ``file``, one a line; ``tell`` hears how the lines were taken.
+
+    Unless users may be ``silent``, an utterance without a text is a `DataError`.
+    """
     alternating: list[Dialogue] = []
     # Not splitlines: an utterance may hold separators that JSON does not escape.
     for number, line in enumerate(file.text().split("\n"), start=1):
         if line.strip():
-            dialogue, form = _dialogue(line, f"{file.place}: line {number}", normalisation)
+            place = f"{file.place}: line {number}"
+            dialogue, form = _dialogue(line, place, normalisation)
+            mute = next((turn.index for turn in dialogue.turns if not turn.user.strip()), None)
+            if mute is not None and not silent:
+                raise DataError(f"{place}, turn {mute}: 'user' is empty; leave the turn out")
             if form == "utterances" and all(turn.state is None for turn in dialogue.turns):
                 alternating.append(dialogue)
             yield dialogue
@@ -78,7 +93,13 @@ def _dialogue(line: str, place: str, normalisation: str) -> tuple[Dialogue, str]
             "in turn) or 'users' (the user's alone)"
         )
     turns = (
-        Turn(n, turn.system, turn.user, as_state(turn.state, f"{place}, turn {n}", normalisation))
+        Turn(
+            n,
+            turn.system,
+            turn.user,
+            as_state(turn.state, f"{place}, turn {n}", normalisation),
+            turn.answer,
+        )
         for n, turn in enumerate(_flat(entry, place) if entry.turns is None else entry.turns)
     )
     return Dialogue(entry.dialogue_id, tuple(turns)), forms[0]
@@ -95,4 +116,7 @@ def _flat(entry: _DialogueLine, place: str) -> list[_LineTurn]:
             "'utterances' starts with the user, 'states' has one entry per user utterance; "
             "utterances of the user alone are called 'users'"
         )
-    return [_LineTurn(*each) for each in zip(users, systems, states, strict=False)]
+    turns = [_LineTurn(*each) for each in zip(users, systems, states, strict=False)]
+    if turns and entry.users is None and len(texts) == 2 * len(users):
+        turns[-1].answer = texts[-1]
+    return turns

@@ -11,6 +11,13 @@ how many ``dialogues`` it takes at once; the answers stand in the order of the d
                                  [{"system": "", "user": "a taxi, please"}]]}
     {"answers": [{"state": {"hotel-area": "north"}}, {"error": "why there is none"}]}
 
+A service that is tested for its replies is sent the same with the messages of the dialogue beside
+it, as chat models take them, and answers with a text::
+
+    {"version": 1, "dialogue": [{"system": "", "user": "When do you open?"}],
+                   "messages": [{"role": "user", "content": "When do you open?"}]}
+    {"reply": "At nine."}
+
 Values may be what a Python tracker may return too, by `normalise.value_text`. Beside the state
 may stand ``distributions``, for each slot the probability distributions that its value was chosen
 from (each a list of numbers that add up to 1, or its largest ones), or ``impurities``, for each
@@ -31,14 +38,25 @@ import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.dialogue.normalise import value_text
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DataError, DstFuzzError, TrackerError, nearest
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import describe
 
 #: Of the contract. It grows when a key changes its meaning; keys may be added at any time.
 VERSION: Final = 1
-_ANSWER_KEYS: Final = ("state", "distributions", "impurities")
+#: What is tested -> the keys of an answer.
+_ANSWER_KEYS: Final[Mapping[OutcomeKind, tuple[str, ...]]] = {
+    "state": ("state", "distributions", "impurities"),
+    "reply": ("reply",),
+}
+#: What an answer to one dialogue must be.
+_ANSWER: Final[Mapping[OutcomeKind, str]] = {
+    "state": '{"state": {"domain-slot": "value"}}, with or without "distributions" or "impurities"',
+    "reply": '{"reply": "..."}',
+}
 _EXCHANGE: Final = '{"system": "...", "user": "..."}'
 #: How far the sum of a distribution may be over 1, and an impurity below 0, by rounding.
 _ROUNDING: Final = 1e-3
@@ -58,7 +76,7 @@ _ABOUT: Final[Mapping[str, tuple[Any, str]]] = {
     "repeatable": (bool, "false where the same dialogue may get several answers, else true"),
 }
 #: What a tracker may answer to one context of several; an error says why it did not.
-Answered: TypeAlias = Prediction | Mapping[str, str] | TrackerError
+Answered: TypeAlias = Prediction | Mapping[str, str] | str | TrackerError
 
 
 class ContractError(DstFuzzError):
@@ -85,14 +103,23 @@ class About:
         return {key: value for key, value in said.items() if value} | varies
 
 
-def request_json(context: Context) -> dict[str, Any]:
-    """Return the body of the request for a context."""
-    return {"version": VERSION, "dialogue": _dialogue_json(context)}
+def request_json(
+    context: Context, outcome: OutcomeKind = "state", opening: OpeningRole = "assistant"
+) -> dict[str, Any]:
+    """Return the body of the request for a context; ``opening``, see `messages_of`."""
+    body = {"version": VERSION, "dialogue": _dialogue_json(context)}
+    return body if outcome != "reply" else body | {"messages": messages_of(context, opening)}
 
 
-def group_json(contexts: Iterable[Context]) -> dict[str, Any]:
-    """Return the body of one request for several contexts."""
-    return {"version": VERSION, "dialogues": [_dialogue_json(context) for context in contexts]}
+def group_json(
+    contexts: Iterable[Context], outcome: OutcomeKind = "state", opening: OpeningRole = "assistant"
+) -> dict[str, Any]:
+    """Return the body of one request for several contexts, of whose messages each is a list."""
+    asked = list(contexts)
+    body = {"version": VERSION, "dialogues": [_dialogue_json(context) for context in asked]}
+    if outcome != "reply":
+        return body
+    return body | {"messages": [messages_of(context, opening) for context in asked]}
 
 
 def _dialogue_json(context: Context) -> list[dict[str, str]]:
@@ -153,11 +180,17 @@ def _dialogue(dialogue: object, key: str) -> Context:
     return Context(tuple(exchanges))
 
 
-def answer_json(prediction: Prediction | Mapping[str, str]) -> dict[str, Any]:
+def answer_json(prediction: Prediction | Mapping[str, str] | str) -> dict[str, Any]:
     """Return the body of the answer with a prediction; floats arrive as they were."""
+    if isinstance(prediction, str):
+        return {"reply": prediction}
     if not isinstance(prediction, Prediction):
         return {"state": dict(prediction)}
-    answer: dict[str, Any] = {"state": dict(prediction.state)}
+    answer: dict[str, Any] = {}
+    if prediction.reply is not None:
+        answer["reply"] = prediction.reply
+    if prediction.state or prediction.reply is None:
+        answer["state"] = dict(prediction.state)
     if prediction.impurities is not None:
         answer["impurities"] = {slot: float(value) for slot, value in prediction.impurities.items()}
     return answer
@@ -173,53 +206,71 @@ def answers_json(answers: Iterable[Answered]) -> dict[str, Any]:
     }
 
 
-def read_answers(body: object, asked: int) -> list[Prediction | str]:
+def read_answers(
+    body: object, asked: int, outcome: OutcomeKind = "state"
+) -> list[Prediction | str]:
     """Return the predictions that an answer to ``asked`` dialogues holds; a text says why not."""
     answers = body.get("answers") if isinstance(body, Mapping) else None
     if not isinstance(answers, list):
         raise ContractError(
             f"answered with {_shown_without(body, 'answers')} to {asked} dialogues; it must be "
-            '{"answers": [{"state": {...}} or {"error": "why"}, ...]}'
+            f'{{"answers": [{{"{outcome}": ...}} or {{"error": "why"}}, ...]}}'
         )
     if len(answers) != asked:
         raise ContractError(
             f'answered with {len(answers)} "answers" to {asked} dialogues; there must be one for '
             "each, in the order of the dialogues"
         )
-    return [_part(answer, place) for place, answer in enumerate(answers)]
+    return [_part(answer, place, outcome) for place, answer in enumerate(answers)]
 
 
-def _part(answer: object, place: int) -> Prediction | str:
-    if isinstance(answer, Mapping) and "state" not in answer and "error" in answer:
+def _part(answer: object, place: int, outcome: OutcomeKind) -> Prediction | str:
+    if isinstance(answer, Mapping) and outcome not in answer and "error" in answer:
         if isinstance(why := answer["error"], str):
             return why
         raise _wrong(why, f'as "error" of "answers"[{place}]', "it must be a text")
     try:
-        return read_answer(answer)
+        return read_answer(answer, outcome)
     except ContractError as error:
         raise ContractError(f'in "answers"[{place}] {error}') from None
 
 
-def read_answer(body: object) -> Prediction:
-    """Return the prediction that an answer holds.
+def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
+    """Return the prediction that an answer holds, with what is tested: a state, or a reply.
 
     States are taken as they are: whoever asked normalises them and knows their slots.
     """
-    if not isinstance(body, Mapping) or "state" not in body:
+    if not isinstance(body, Mapping) or outcome not in body:
         raise ContractError(
-            f'answered with {_shown_without(body, "state")}; it must be {{"state": {{"domain-slot":'
-            ' "value"}}, with or without "distributions" or "impurities"'
+            f"answered with {_shown_without(body, outcome)}; it must be {_ANSWER[outcome]}"
+            f"{_other_kind(body, outcome)}"
         )
+    keys = _ANSWER_KEYS[outcome]
     for key in body:
         # A misspelt key would be taken for a tracker without probabilities.
-        guess = nearest(key, _ANSWER_KEYS)
-        if key not in _ANSWER_KEYS and guess is not None and guess not in body:
+        guess = nearest(key, keys)
+        if key not in keys and guess is not None and guess not in body:
             raise ContractError(f'answered with a key "{key}"; did it mean "{guess}"?')
+    if outcome == "reply":
+        if not isinstance(body["reply"], str):
+            raise _wrong(body["reply"], 'as "reply"', "it must be a text")
+        return Prediction(BeliefState(), reply=body["reply"])
     state = body["state"]
     if not isinstance(state, Mapping):
         raise _wrong(state, 'as "state"', 'it must be an object {"domain-slot": "value"}')
     texts = {slot: _value(slot, value) for slot, value in state.items() if value is not None}
     return _with_probabilities(BeliefState(texts), body)
+
+
+def _other_kind(body: object, outcome: OutcomeKind) -> str:
+    """Return what to do where a service answers, but with what is not tested."""
+    if not isinstance(body, Mapping):
+        return ""
+    if outcome == "state" and "reply" in body:
+        return "; for a service that replies add --dst-outcome=reply"
+    if outcome == "reply" and "state" in body:
+        return "; for a service that keeps a belief state leave --dst-outcome=reply out"
+    return ""
 
 
 def _wrong(value: object, place: str, right: str) -> ContractError:

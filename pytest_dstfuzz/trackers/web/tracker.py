@@ -11,7 +11,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.normalise import normalise_slot
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.trackers.replies.messages import OpeningRole
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web import contract
@@ -37,8 +39,16 @@ class WebTracker:
             may be another one tomorrow, so that no answer may be used in another run.
     """
 
-    def __init__(self, transport: Transport, data: DialogueSet) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        data: DialogueSet,
+        outcome: OutcomeKind = "state",
+        opening: OpeningRole = "assistant",
+    ) -> None:
         self.transport = transport
+        self._outcome: OutcomeKind = outcome
+        self._opening: OpeningRole = opening
         self.about = _about(transport)
         self._refuse_other_slots(data)
         self.fingerprint: str | None = self.about.version
@@ -89,8 +99,12 @@ class WebTracker:
 
     def _together(self, contexts: Sequence[Context], places: list[int]) -> list[_Answer]:
         """Make one request for several contexts."""
-        read = partial(_read, partial(contract.read_answers, asked=len(places)))
-        body = contract.group_json(contexts[place] for place in places)
+        read = partial(
+            _read,
+            partial(contract.read_answers, asked=len(places), outcome=self._outcome),
+        )
+        together = [contexts[place] for place in places]
+        body = contract.group_json(together, self._outcome, self._opening)
         found = self.transport.ask("POST", body=body, read=read, worth=len(places))
         return [self._failure(answer) if isinstance(answer, str) else answer for answer in found]
 
@@ -98,10 +112,9 @@ class WebTracker:
         """Make the request for one context."""
         (place,) = places
         try:
-            body = contract.request_json(contexts[place])
-            return [
-                self.transport.ask("POST", body=body, read=partial(_read, contract.read_answer))
-            ]
+            body = contract.request_json(contexts[place], self._outcome, self._opening)
+            read = partial(_read, partial(contract.read_answer, outcome=self._outcome))
+            return [self.transport.ask("POST", body=body, read=read)]
         except TrackerError as error:
             # Its frames would keep the whole request alive.
             return [error.with_traceback(None)]
@@ -131,10 +144,11 @@ def create(
     url: Address,
     service: ServiceSettings,
     data: DialogueSet,
-    settings: Settings,  # noqa: ARG001 - what every adapter of an address is given
+    settings: Settings,
 ) -> WebTracker:
     """Return the tracker behind an address; what ``--dst-model=http://...`` calls."""
-    return WebTracker(Transport(url, service), data)
+    transport = Transport(url, service)
+    return WebTracker(transport, data, settings.reply.outcome, settings.tracker.opening)
 
 
 def _read(read: Callable[[Any], T], reply: Reply) -> T:

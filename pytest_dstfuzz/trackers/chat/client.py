@@ -1,0 +1,150 @@
+"""A chat model behind an OpenAI-compatible endpoint: its requests, and what they took."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import urlsplit, urlunsplit
+
+from pytest_dstfuzz.config import Address, TrackerSettings
+from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.trackers.schemes import ServiceSettings
+from pytest_dstfuzz.trackers.tracker import Usage
+from pytest_dstfuzz.trackers.validation import describe
+from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
+
+#: Where the API is under an address that names no path.
+_DEFAULT_PATH: Final = "/v1"
+#: Names of models that a message lists.
+_LISTED: Final = 10
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ChatClient:
+    """Asks a chat model at temperature 0, and counts what its answers took."""
+
+    #: To the address that the API's paths are joined to.
+    transport: Transport
+    #: The name under which the service knows the model.
+    model: str
+    #: Money for a million tokens of prompts, and of answers; ``None`` = not known.
+    prices: tuple[float, float] | None
+    _used: Usage = field(default_factory=Usage, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers so far took."""
+        used = self._used
+        if self.prices is None:
+            return used
+        per_prompt, per_answer = self.prices
+        cost = (used.prompt_tokens * per_prompt + used.completion_tokens * per_answer) / 1e6
+        return replace(used, cost=cost)
+
+    def complete(self, messages: list[dict[str, str]], **more: Any) -> Mapping[str, Any]:
+        """Return the first choice of a completion; ``more`` goes into the request.
+
+        Raises:
+            TrackerError: as `Transport.ask`.
+        """
+        body = {"model": self.model, "messages": messages, "temperature": 0, **more}
+        usage, choice = self.transport.ask("POST", "chat/completions", body, read=_completion)
+        with self._lock:
+            self._used += usage
+        return choice
+
+    def text_of(self, choice: Mapping[str, Any]) -> str:
+        """Return the text of a choice.
+
+        Where the model refused, was cut off, or wrote none, it is not asked again: at temperature
+        0 that is its answer.
+        """
+        message = choice["message"]
+        text, refusal = message.get("content"), message.get("refusal")
+        if refusal:
+            refused = f"the model refused to answer: {refusal}"
+            raise TrackerError(self.transport.secrets.redact(refused))
+        if choice.get("finish_reason") == "length":
+            raise TrackerError("the model's answer was cut off: the service limits its length")
+        if not isinstance(text, str):
+            raise TrackerError("the model's answer holds no text")
+        return text
+
+
+def client_at(url: Address, service: ServiceSettings, settings: TrackerSettings) -> ChatClient:
+    """Return the client of the model that settings name, or else of the only one at an address.
+
+    The address is that of the API as OpenAI's client takes it, such as
+    ``http://localhost:8000/v1``; without a path, ``/v1`` is meant.
+    """
+    transport = Transport(_with_path(url), service)
+    return ChatClient(
+        transport=transport,
+        model=settings.service_model or model_name(transport),
+        prices=settings.prices,
+    )
+
+
+def model_name(transport: Transport) -> str:
+    """Return the name of the service's only model; none or several are a `UserError`."""
+    which = "name the model with --dst-tracker service-model=NAME"
+    try:
+        names = transport.ask("GET", "models", read=_names)
+    except GivenUpError:
+        raise
+    except TrackerError as error:
+        if isinstance(error, ServiceError) and error.status is None:
+            raise NoAnswerError(str(error)) from None
+        raise UserError(f"{which}: the service does not list its models ({error})") from None
+    if len(names) == 1:
+        return names[0]
+    shown = ", ".join(names[:_LISTED]) + (", ..." if len(names) > _LISTED else "")
+    listed = transport.secrets.redact(shown) or "none"
+    raise UserError(f"{which}: the service at {transport.address} lists {listed}")
+
+
+def _names(reply: Reply) -> list[str]:
+    body = reply.json()
+    listed = body.get("data") if isinstance(body, Mapping) else None
+    entries = listed if isinstance(listed, list) else []
+    names = (entry.get("id") for entry in entries if isinstance(entry, Mapping))
+    return sorted(name for name in names if isinstance(name, str))
+
+
+def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
+    """Return what a chat completion took, and its first choice."""
+    body = reply.json()
+    choices = body.get("choices") if isinstance(body, Mapping) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
+        # Some put a failure that will pass into an answer of status 200.
+        passing = isinstance(body, Mapping) and "error" in body
+        raise MalformedReply(
+            f"answered with no chat completion, {describe(body)}: it has no choices[0].message",
+            passing=passing,
+        )
+    return _counted(body.get("usage")), choice
+
+
+def _counted(counts: object) -> Usage:
+    """Return what one answer took: its ``usage``; anything else gives no counts."""
+    found = counts if isinstance(counts, Mapping) else {}
+    prompt, completion = found.get("prompt_tokens"), found.get("completion_tokens")
+    # True is an int to Python, but it is no number of tokens.
+    if type(prompt) is type(completion) is int and min(prompt, completion) >= 0:
+        return Usage(1, 0, prompt, completion)
+    return Usage(1, 1)
+
+
+def _with_path(url: Address) -> Address:
+    try:
+        parts = urlsplit(url.full)
+    except ValueError:
+        # The transport says what is wrong with it.
+        return url
+    if parts.path not in ("", "/"):
+        return url
+    return Address(urlunsplit(parts._replace(path=_DEFAULT_PATH)))

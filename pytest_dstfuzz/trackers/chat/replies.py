@@ -1,0 +1,74 @@
+"""A chat model as what it is: the messages so far in, its reply out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Final
+
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.files import read_text
+from pytest_dstfuzz.trackers.chat.client import ChatClient
+from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
+from pytest_dstfuzz.trackers.tracker import Prediction, Usage
+from pytest_dstfuzz.trackers.web.transport import ServiceError
+
+#: Statuses with which a service refuses messages for their form.
+_REFUSED: Final = (400, 422)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ChatReplies:
+    """Asks a chat model for its reply to the messages of a dialogue, at temperature 0."""
+
+    #: At temperature 0 too, services answer the same question now so and now so.
+    repeatable: ClassVar = False
+    #: The API has no version that is known before the first answer and stands for all.
+    fingerprint: ClassVar = None
+
+    client: ChatClient
+    #: What it is told before the dialogue; ``""`` = nothing.
+    system: str = ""
+    #: Whose message is what the system says before the user has said anything.
+    opening: OpeningRole = "assistant"
+
+    @property
+    def usage(self) -> Usage:
+        """What all answers so far took."""
+        return self.client.usage
+
+    def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
+        """Return a reply, or why there is none, for each context."""
+        return self.client.transport.map([partial(self._reply, context) for context in contexts])
+
+    def _reply(self, context: Context) -> Prediction:
+        messages = messages_of(context, self.opening)
+        first = messages[0]["role"]
+        if self.system and first == "system":
+            # Templates of many models take one such message alone.
+            messages[0]["content"] = f"{self.system}\n\n{messages[0]['content']}"
+        elif self.system:
+            messages.insert(0, {"role": "system", "content": self.system})
+        try:
+            choice = self.client.complete(messages)
+        except ServiceError as error:
+            if error.status not in _REFUSED or first != "assistant":
+                raise
+            raise TrackerError(
+                f"{error}; if the user is to speak first there, the system's opening words can go "
+                "into the system message: --dst-tracker opening=system"
+            ) from None
+        return Prediction(BeliefState(), reply=self.client.text_of(choice))
+
+
+def system_message(path: str | None) -> str:
+    """Return what a file tells the model; of no file, ``""``."""
+    if path is None:
+        return ""
+    text = read_text(Path(path), "prompt").strip()
+    if not text:
+        raise UserError(f"{path}: the prompt is empty; leave --dst-tracker prompt out for none")
+    return text

@@ -1,0 +1,1 @@
+"""Systems that answer text: functions, objects, services and chat models."""

@@ -1,0 +1,138 @@
+"""Make a system that can be tested of what a team already has: a function, or an object.
+
+The shortest one is a function that takes the messages so far and returns its reply::
+
+    # my_bot.py                   pytest --dst-model=my_bot:reply --dst-outcome=reply
+    def reply(messages):
+        question = messages[-1]["content"].lower()
+        return "We open at nine." if "open" in question else "Sorry, I do not know."
+
+It may be ``async``, and one whose first parameter is called ``context`` is given a `Context`. An
+object with ``reset()`` and ``reply(user)`` is led through each dialogue from its start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import weakref
+from collections.abc import Mapping
+from typing import Final, cast
+
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.adapting import Adapter, made
+from pytest_dstfuzz.trackers.replies.messages import messages_of
+from pytest_dstfuzz.trackers.replies.rolling import History, RollingReplies
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
+from pytest_dstfuzz.trackers.validation import describe
+
+#: What to do about a system that is asked for replies and has none.
+LEAVE_OUT: Final = "leave --dst-outcome=reply out"
+_OWN_HISTORY: Final = (
+    "The bot is an object with reset() and reply(user): it is led through each dialogue by the "
+    "user's words alone, so its own replies are the history, and not those that were recorded."
+)
+
+
+class _Replier(Adapter):
+    """Calls what it adapts, and waits for what is ``async``, always in one event loop.
+
+    Clients that are kept from call to call belong to the loop in which they were first used.
+    """
+
+    def __init__(self, wrapped: object) -> None:
+        super().__init__(wrapped)
+        self._runner = asyncio.Runner()
+        weakref.finalize(self, self._runner.close)
+
+    def _waited(self, result: object) -> object:
+        """Return what a call returned, once it is there."""
+        return self._runner.run(_result_of(result)) if inspect.isawaitable(result) else result
+
+
+async def _result_of(awaitable: object) -> object:
+    return await awaitable  # type: ignore[misc]  # The caller looked.
+
+
+class ReplyFunction(_Replier):
+    """A system made of a function from messages (see `messages_of`) to the reply to the last."""
+
+    def __init__(self, wrapped: object) -> None:
+        super().__init__(wrapped)
+        self._takes_context = first_parameter(wrapped) == "context"
+
+    def _ask(self, context: Context) -> Prediction:
+        given = context if self._takes_context else messages_of(context)
+        return as_reply(self._waited(self.wrapped(given)), "the reply function")
+
+
+class StatefulReply(_Replier):
+    """A system made of an object with ``reset()`` and ``reply(user)``.
+
+    What was recorded of the system cannot be put into it: its own replies are the history.
+    """
+
+    #: For the user, see `notes_of`.
+    notes = (_OWN_HISTORY,)
+
+    def _ask(self, context: Context) -> Prediction:
+        self._waited(self.wrapped.reset())
+        said = [self._waited(self.wrapped.reply(user)) for user in context.user_utterances]
+        return as_reply(said[-1], "reply()")
+
+
+def as_replier(candidate: object, history: History = "recorded") -> Tracker:
+    """Return what replies as a `Tracker`, adapted where necessary; else it is a `UserError`.
+
+    It may be a tracker whose predictions have a `Prediction.reply`, an object with ``reset`` and
+    ``reply``, one with ``reply`` alone, a function from messages to text, or a class of one of
+    these that needs no arguments. Where the ``history`` is its own, it is a `RollingReplies`.
+    """
+    found = _adapted(made(candidate))
+    if history == "recorded" or isinstance(found, RollingReplies | StatefulReply):
+        return found
+    # An error may stand in the place of an answer, as `Tracker` says.
+    return cast("Tracker", RollingReplies(found))
+
+
+def _adapted(candidate: object) -> Tracker:
+
+    def has(name: str) -> bool:
+        return callable(declared(candidate, name))
+
+    if has("predict"):
+        return cast("Tracker", candidate)
+    if has("reply"):
+        if has("reset"):
+            return StatefulReply(candidate)
+        return ReplyFunction(declared(candidate, "reply"))
+    if has("update") or has("update_turn"):
+        raise UserError(f"{describe(candidate)} keeps a belief state and says nothing: {LEAVE_OUT}")
+    if callable(candidate):
+        return ReplyFunction(candidate)
+    raise UserError(
+        f"{describe(candidate)} replies to nothing: give a function from messages to its reply, or "
+        "an object with reset() and reply(user)"
+    )
+
+
+def as_reply(said: object, who: str) -> Prediction:
+    """Return the reply of a system as a prediction, not checked yet; ``who`` returned it."""
+    if isinstance(said, Prediction):
+        return said
+    if isinstance(said, str):
+        return Prediction(BeliefState(), reply=said)
+    hint = ""
+    if isinstance(said, Mapping):
+        hint = f"; if it keeps a belief state and says nothing, {LEAVE_OUT}"
+    raise TrackerError(f"{who} must return a text, not {describe(said)}{hint}")
+
+
+def first_parameter(function: object) -> str:
+    """Return the name of the first parameter of a function, or ``""``."""
+    try:
+        names = [*inspect.signature(cast("type[object]", function)).parameters]
+    except (TypeError, ValueError):  # Of some objects that are not written in Python.
+        return ""
+    return names[0] if names else ""

@@ -1,0 +1,172 @@
+"""A system in whose history its own replies stand, not those that were recorded.
+
+It is asked question by question: what it replied to one stands before the next. A perturbed
+sequence of n questions so costs n requests, and questions that have the same ones before them
+share those.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Literal, TypeAlias
+
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.errors import GivenUpError, TrackerError
+from pytest_dstfuzz.trackers.deadline import Overrun
+from pytest_dstfuzz.trackers.tracker import (
+    Interrupted,
+    Prediction,
+    Tracker,
+    Usage,
+    declared,
+    fingerprint_of,
+    notes_of,
+    usage_of,
+)
+from pytest_dstfuzz.trackers.validation import as_list, describe_error
+
+#: Whose replies stand in the history of a question: those that were recorded, or its own.
+History = Literal["recorded", "own"]
+
+#: Replies that are kept, the newest ones.
+MEMORY: Final = 50_000
+_NOTE: Final = (
+    "The history of each question is the bot's own replies (--dst-history=own): it is asked "
+    "question by question from the start of each dialogue."
+)
+#: What the system said first, the questions so far, and which repetition of them it is.
+_Key: TypeAlias = tuple[str, tuple[str, ...], int]
+
+
+class RollingReplies:
+    """Asks a system that replies, with its own replies in the history.
+
+    The replies that a history needs are remembered, the last one is asked for each time: how far
+    a system agrees with itself shows. A repetition (`Again`) has a history of its own.
+
+    Attributes:
+        wrapped: the system.
+        requests: how many contexts it was asked for.
+    """
+
+    def __init__(self, wrapped: Tracker, memory: int = MEMORY) -> None:
+        self.wrapped = wrapped
+        self.requests = 0
+        self._memory = memory
+        self._said: OrderedDict[_Key, str] = OrderedDict()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What there is to say to the user."""
+        return (_NOTE, *notes_of(self.wrapped))
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The identity of the system."""
+        return fingerprint_of(self.wrapped)
+
+    @property
+    def repeatable(self) -> object:
+        """What the system says about whether it repeats itself; ``None`` = nothing."""
+        said = declared(self.wrapped, "repeatable")
+        return declared(declared(self.wrapped, "wrapped"), "repeatable") if said is None else said
+
+    @property
+    def usage(self) -> Usage | None:
+        """What its answers took."""
+        return usage_of(self.wrapped)
+
+    def predict(self, contexts: Sequence[Context]) -> list[object]:
+        """Return the reply to each context, or why there is none."""
+        rolls = {place: _Roll(context) for place, context in enumerate(contexts)}
+        answers: dict[int, object] = {}
+        depth = 0
+        while going := {place: roll for place, roll in rolls.items() if place not in answers}:
+            depth += 1
+            self._go_on(depth, going, answers)
+        while len(self._said) > self._memory:
+            self._said.popitem(last=False)
+        return [answers[place] for place in range(len(contexts))]
+
+    def _go_on(self, depth: int, rolls: Mapping[int, _Roll], answers: dict[int, object]) -> None:
+        """Ask each question at a depth once: the last ones are answered, others are history."""
+        wanted = {
+            roll.key(depth): roll
+            for roll in rolls.values()
+            if roll.ends_at(depth) or roll.key(depth) not in self._said
+        }
+        try:
+            found = self._answers(depth, wanted)
+        except (Interrupted, Overrun) as stopped:
+            keys = [*wanted]
+            early = {keys[place]: answer for place, answer in stopped.answers.items()}
+            for place, roll in rolls.items():
+                if roll.ends_at(depth) and roll.key(depth) in early:
+                    answers[place] = early[roll.key(depth)]
+            stopped.answers = answers
+            raise
+        for key, answer in found.items():
+            with suppress(TrackerError):
+                self._recalled(key, answer)
+        for place, roll in rolls.items():
+            answer = found.get(roll.key(depth))
+            if roll.ends_at(depth) or isinstance(answer, GivenUpError):
+                answers[place] = answer
+                continue
+            try:
+                roll.own.append(self._recalled(roll.key(depth), answer))
+            except TrackerError as error:
+                answers[place] = TrackerError(f"no reply to question {depth} before it: {error}")
+
+    def _answers(self, depth: int, wanted: Mapping[_Key, _Roll]) -> dict[_Key, object]:
+        if not wanted:
+            return {}
+        batch = [roll.context(depth) for roll in wanted.values()]
+        self.requests += len(batch)
+        raw = as_list(self.wrapped.predict(batch), len(wanted))
+        return dict(zip(wanted, raw, strict=True))
+
+    def _recalled(self, key: _Key, answer: object) -> str:
+        """Return the reply to a question that others follow: the first that it ever had."""
+        if key not in self._said:
+            self._said[key] = _text_of(answer)
+        self._said.move_to_end(key)
+        return self._said[key]
+
+
+class _Roll:
+    """The questions of one context, and what was replied to them so far."""
+
+    def __init__(self, context: Context) -> None:
+        self._opening = context.exchanges[0].system
+        self._users = context.user_utterances
+        self._repetition = getattr(context, "repetition", 0)
+        #: The system's own replies, oldest first.
+        self.own: list[str] = []
+
+    def key(self, depth: int) -> _Key:
+        """Return what the reply to a question, counted from 1, is remembered under."""
+        return self._opening, self._users[:depth], self._repetition
+
+    def ends_at(self, depth: int) -> bool:
+        """Whether a question is the one that the context asks."""
+        return depth == len(self._users)
+
+    def context(self, depth: int) -> Context:
+        """Return the context of a question, with the own replies to those before it."""
+        systems = (self._opening, *self.own)
+        return Context(tuple(map(Exchange, systems[:depth], self._users[:depth])))
+
+
+def _text_of(answer: object) -> str:
+    """Return what a system replied; anything else is a `TrackerError`."""
+    if isinstance(answer, TrackerError):
+        raise TrackerError(describe_error(answer))
+    text = answer.reply if isinstance(answer, Prediction) else answer
+    if not isinstance(text, str):
+        raise TrackerError("no reply")
+    if not text.strip():
+        raise TrackerError("an empty reply")
+    return text
