@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
@@ -12,12 +12,14 @@ from pytest_dstfuzz.perturb.words import listed
 
 SlotKind = Literal["yes-no", "number", "time", "day", "end", "name", "choice"]
 
+#: What data writes in a yes/no slot for what is wanted -> for what is not.
+REFUSED: Final[Mapping[str, str]] = {"yes": "no", "true": "false"}
 #: Values that nobody says: the name of the slot stands for them.
-FLAG_VALUES: Final = frozenset({"yes", "no"})
+FLAG_VALUES: Final = frozenset({*REFUSED, *REFUSED.values()})
 #: Values that an utterance does not say as they are written.
 UNSPOKEN: Final = FLAG_VALUES | {DONTCARE}
 
-_YES_NO: Final = listed("yes no true false y n")
+_YES_NO: Final = FLAG_VALUES | listed("y n")
 _DAYS: Final = listed("monday tuesday wednesday thursday friday saturday sunday today tomorrow")
 _TIME: Final = re.compile(r"\d{1,2}[:.]\d\d")
 #: Words in the names of slots that are the two ends of a journey, by their letters.

@@ -8,12 +8,12 @@ from typing import Final
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.perturb.words import match_case
 from pytest_dstfuzz.relations.clauses import sentence_of
+from pytest_dstfuzz.relations.kinds import REFUSED
 from pytest_dstfuzz.relations.registry import register_relation
-from pytest_dstfuzz.relations.rewrite import Begun, Delta, Inapplicable
+from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange
 from pytest_dstfuzz.relations.should_change.flags import (
-    UNWANTED,
     FlagSite,
     asked_for,
     flags_of,
@@ -63,7 +63,7 @@ class Antonym(ShouldChange):
         """Return a rewrite for each yes/no slot with a word before it that has an opposite."""
         flags = flags_of(scene)
         rewrites = [
-            scene.rewrite([edit], [Delta(site.slot, "yes", UNWANTED)])
+            scene.rewrite([edit], [site.unwanted])
             for site in flags.found
             if (edit := _opposite(scene, site))
         ]
@@ -94,7 +94,7 @@ def _goes_on(scene: Scene, site: FlagSite) -> bool:
     if words[after : after + 1] and words[after].lower in {"and", "or"}:
         return True
     rest = range(after, sentence_of(scene.parts, site.last).stop)
-    flags = (slot for slot in scene.now if slot != site.slot and scene.now[slot] == "yes")
+    flags = (slot for slot in scene.now if slot != site.slot and scene.now[slot] in REFUSED)
     return any(
         one.first in rest for slot in flags for one in asked_for(scene, slot, scene.turn.user)
     )

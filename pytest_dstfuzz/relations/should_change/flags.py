@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE
 from pytest_dstfuzz.relations.clauses import clause_of
-from pytest_dstfuzz.relations.kinds import domain_of, name_words
+from pytest_dstfuzz.relations.kinds import REFUSED, domain_of, name_words
 from pytest_dstfuzz.relations.mentions import ValueMention
-from pytest_dstfuzz.relations.rewrite import Admissible
+from pytest_dstfuzz.relations.rewrite import Admissible, Delta
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.should_change.sites import (
     BY_SYSTEM,
@@ -21,16 +22,20 @@ from pytest_dstfuzz.relations.should_change.sites import (
 )
 from pytest_dstfuzz.relations.values import ValueTable
 
-#: What a yes/no slot may be once it is not wanted.
-UNWANTED: Final = Admissible(("no", "dontcare", None))
-
 
 class FlagSite(NamedTuple):
-    """A yes/no slot that the turn sets to ``yes``, and the words that ask for it, both included."""
+    """A yes/no slot that the turn sets, and the words that ask for it, both included."""
 
     slot: str
+    #: ``yes``, or what the data writes for it.
+    value: str
     first: int
     last: int
+
+    @property
+    def unwanted(self) -> Delta:
+        """What becomes of the slot once it is not wanted."""
+        return Delta(self.slot, self.value, Admissible((REFUSED[self.value], DONTCARE, None)))
 
 
 class Flags(NamedTuple):
@@ -51,8 +56,8 @@ def flags_of(scene: Scene) -> Flags:
 
 
 def _flag(scene: Scene, slot: str) -> FlagSite | str:
-    places = asked_for(scene, slot, scene.turn.user)
-    if not places or scene.now[slot] != "yes":
+    places, value = asked_for(scene, slot, scene.turn.user), scene.now[slot]
+    if not places or value not in REFUSED:
         return NO_MENTION
     if slot not in scene.given:
         return NOT_NEW
@@ -65,14 +70,14 @@ def _flag(scene: Scene, slot: str) -> FlagSite | str:
         reason = BY_SYSTEM
     elif is_doubtful(scene, places[0].first):
         reason = IN_DOUBT
-    elif label is not None and label.get(slot) != "yes":
+    elif label is not None and label.get(slot) != value:
         reason = MISLABELLED
     if reason:
         return reason
     first, words = places[0].first, scene.parts.words
     while first and words[first - 1].lower in _FREE and scene.parts.gaps[first].isspace():
         first -= 1
-    return FlagSite(slot, first, places[0].last)
+    return FlagSite(slot, value, first, places[0].last)
 
 
 #: What is said of what a yes/no slot stands for; in some ontologies it is a value.

@@ -11,7 +11,7 @@ from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import ShouldChange
-from pytest_dstfuzz.relations.should_change.flags import UNWANTED, flags_of, is_alone
+from pytest_dstfuzz.relations.should_change.flags import flags_of, is_alone
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite, sites_of
 
 COUNTED: Final = "not so many, or not at that time, says nothing of what is wanted"
@@ -63,10 +63,7 @@ class Negation(ShouldChange):
     def begin(self, scene: Scene) -> Begun:
         """Return a rewrite for each slot that a clause of its own gives."""
         flags, sites = flags_of(scene), sites_of(scene)
-        made = [
-            _negated(scene, Delta(flag.slot, "yes", UNWANTED), flag.first, flag.last)
-            for flag in flags.found
-        ]
+        made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
         made += [_unwanted(scene, site) for site in sites.found]
         rewrites = [one for one in made if isinstance(one, Rewrite)]
         if rewrites:

@@ -25,6 +25,7 @@ DAYS = ("monday", "tuesday", "friday", "sunday")
 VALUES: Mapping[str, tuple[str, ...]] = {
     "hotel-area": ("centre", "east", "north", "south", "west"),
     "hotel-day": DAYS,
+    "hotel-garden": ("false", "true"),
     "hotel-kind": ("guesthouse", "hotel", "swimming pool", "museum"),
     "hotel-name": ("the green man", "old mill", "river house", "north gate inn"),
     "hotel-nights": ("1", "2", "3", "4", "5"),

@@ -45,7 +45,7 @@ from pytest_dstfuzz.relations.should_change.role_swap import (
     OTHER_HELD,
     RoleSwap,
 )
-from pytest_dstfuzz.relations.should_change.sites import NO_MENTION
+from pytest_dstfuzz.relations.should_change.sites import MISLABELLED, NO_MENTION
 from pytest_dstfuzz.relations.should_change.turn_back import (
     ACKNOWLEDGED,
     GIVES_NOTHING,
@@ -263,6 +263,8 @@ def test_the_value_of_another_slot() -> None:
          "My aunt says we will not want free parking"),
         ("My aunt says it should include wifi", {"hotel-web": "yes"},
          "My aunt says it should not include wifi"),
+        ("My aunt says we need a garden", {"hotel-garden": "true"},
+         "My aunt says we do not want a garden"),
         ("My aunt says it needs to be cheap", {"hotel-price": "cheap"}, NO_VERB),
         ("Please book it for friday", {"hotel-day": "friday"}, "Please do not book it for friday"),
         ("We want a room for 3 nights", {"hotel-nights": "3"}, COUNTED),
@@ -308,6 +310,16 @@ def test_what_people_call_a_slot_says_the_data(user: str, expected: str) -> None
         (one,) = rewrites(Antonym(), ("", user, state))
         assert one.seen.user == expected
         assert one.about == "hotel-web: yes -> no or dontcare or none"
+
+
+def test_data_may_write_true_and_false_for_yes_and_no() -> None:
+    garden = ("", "My aunt likes rooms with a garden", {"hotel-garden": "true"})
+    (one,) = rewrites(Antonym(), garden)
+    assert one.seen.user == "My aunt likes rooms without a garden"
+    assert one.about == "hotel-garden: true -> false or dontcare or none"
+    assert rewrites(RandomInput(), garden)
+    assert reason(Antonym(), (*garden[:2], {"hotel-garden": "false"})) == NO_MENTION
+    assert reason(Antonym(), garden, label={"hotel-garden": "false"}) == MISLABELLED
 
 
 def test_what_has_no_opposite_and_what_is_too_long() -> None:
