@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Failure, Move, Side
@@ -39,6 +39,7 @@ _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
     | {"log_probability", "weight", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
+    | {"case", "outcome_kind", "own", "right"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -57,6 +58,10 @@ class ChangedSlot:
     carried: bool = False
     #: What it was to become; ``None`` = it was to stay.
     expected: Admissible | None = None
+    #: How far apart the two are, from 0 to 2; ``None`` where the comparison has no distances.
+    distance: float | None = None
+    #: What differs, in one line for people: ``1969 / 1970``; ``""`` where the values say it.
+    why: str = ""
 
     def __str__(self) -> str:
         return f"{self.slot}: {self.before or 'none'} -> {self.after or 'none'}"
@@ -137,6 +142,18 @@ class TurnNoise:
     sampled: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How far the replies of a system to one and the same turn lie apart."""
+
+    #: How many answers there are, and how many of them no two of which say the same.
+    answers: int
+    kinds: int
+    #: Of the distances between two of them, from 0 to 2; ``None`` without distances.
+    largest: float | None = None
+    median: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariantResult:
     """One generated variant of one turn, run or not."""
@@ -185,6 +202,8 @@ class VariantResult:
     moves: tuple[Move, ...] = ()
     #: All that the tracker saw, where rounds moved; ``None`` = ``context`` and ``text`` say it.
     exchanges: tuple[SeenRound, ...] | None = None
+    #: The test case that it is a question of; ``""`` where cases are not counted.
+    case: str = ""
 
     @property
     def size(self) -> int:
@@ -235,6 +254,12 @@ class TurnResult:
     #: Name of the relation, and whether the state was to stay or to follow.
     relation: str = "metamorphic"
     side: Side = "should-not-change"
+    #: What of the answers was tested: what ``label``, ``clean_state`` and ``state`` hold.
+    outcome_kind: OutcomeKind = "state"
+    #: Of a system that replies; ``None`` where it was asked once.
+    own: Spread | None = None
+    #: Whether the clean answer says the same as the label; ``None`` = where both are equal.
+    right: bool | None = None
     #: By number; none where the turn is skipped or the relation inapplicable.
     variants: tuple[VariantResult, ...]
 

@@ -20,7 +20,8 @@ from pytest_dstfuzz.campaign.events import (
 )
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.config import REPLY, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext
@@ -123,12 +124,14 @@ class SessionCampaigns:
 
     def predictor(self, model: object, item: pytest.Item) -> Predictor:
         """Return the way to ask the tracker of a test."""
-        return self._pool.predictor(model, self._origins.of(item))
+        return self._pool.predictor(
+            model, self._origins.of(item), self._context.settings.reply.outcome
+        )
 
     def result(self, param: TurnParam, model: object, key: CampaignKey) -> TurnResult:
         """Return what came of the turn of a test."""
         # A tracker that cannot be used is refused before the settings are looked at.
-        predictor = self._pool.predictor(model, key.origin)
+        predictor = self._pool.predictor(model, key.origin, key.effective.reply.outcome)
         if key not in self._engines:
             data, planned = self._context.data, self._plans[key.settings, key.origin]
             worker = self._context.workers > 0
@@ -144,6 +147,7 @@ class SessionCampaigns:
                 ahead=not worker,
                 search=self.fixtures.own(key.search_id),
                 relation=self.fixtures.own(key.relation_id),
+                comparison=self._comparison(key),
             )
         return self._engines[key].result(param.dialogue.id, param.turn_index)
 
@@ -156,17 +160,21 @@ class SessionCampaigns:
         own = own_settings(param.settings, self._context.settings)
         # Without the relation that was the only one once: groups of older baselines go by it.
         tested = "" if relation.name == "metamorphic" else f" relation={relation.name}"
+        comparison = self._comparison(key)
+        replies = key.effective.reply.outcome == REPLY
+        compared = f" compare={comparison.identity}" if replies else ""
         shipped = is_trained(search) and not key.search_id
         # What the trackers of this process cost is known here, where it is the one that reports.
         worker = self._context.worker.get("workerid", "")
         return Found(
-            key=f"{key.origin} {own} {search} {words}{tested}",
+            key=f"{key.origin} {own} {search} {words}{compared}{tested}",
             result=result,
             lexicon=words,
             policy=self._policy(search) if shipped else ("", ""),
             planned=self.planned,
             own=own,
             relation=relation.name,
+            compared=comparison.name if replies else "",
             about_relation=RelationFacts(
                 relation.expects, relation.source, relation.unit, relation.edits
             ),
@@ -199,12 +207,17 @@ class SessionCampaigns:
             search=name, redraws=REDRAWS, relation="metamorphic"
         )
         spec = CampaignSpec.of(settings.variant, self._context.data, lexicon)
-        return DstAgent(spec, self._pool.predictor(model))
+        return DstAgent(spec, self._pool.predictor(model, outcome=settings.reply.outcome))
 
     def _relation(self, key: CampaignKey) -> Relation:
         """Return the relation of a campaign."""
         given: Relation | None = self.fixtures.own(key.relation_id)
         return given or relation_by_name(key.effective.variant.relation)
+
+    def _comparison(self, key: CampaignKey) -> Comparison:
+        """Return what says of two answers in a campaign whether they are the same."""
+        given: Comparison | None = self.fixtures.own(key.compare_id)
+        return given or self._context.comparison(key.effective.reply)
 
     def _policy(self, search: str) -> tuple[str, str]:
         """Return the fingerprint of a trained search, and a note on it."""

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.attempts import CampaignSpec
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.config import STATE, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -117,6 +120,22 @@ class RunContext:
         apart = ", ".join(names)
         return f"{text}; relations that apply to no turn of the data: {apart}" if names else text
 
+    def comparison(self, settings: ReplySettings) -> Comparison:
+        """Return what says of two answers whether they are the same: of states, equality."""
+        if settings.outcome == STATE:
+            return EXACT
+        if settings not in self._comparisons:
+            self._comparisons[settings] = comparison_by_name(
+                settings.compare, settings, self.search_path
+            )
+        return self._comparisons[settings]
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """The folders in which modules of the user's are looked for first."""
+        folders = (self.config.invocation_params.dir, self.config.rootpath)
+        return tuple(dict.fromkeys(map(str, folders)))
+
     def hopeless(self, relation: Relation) -> str:
         """Say why a relation can say nothing about the data; ``""`` where it can."""
         if relation.name not in self._hopeless:
@@ -145,8 +164,15 @@ class RunContext:
         """Refuse settings that contradict the data."""
         if settings not in self._checked:
             self.turns(settings)
+            comparison = self.comparison(settings.reply)
             for one in each_of(settings, self.relations(settings)):
-                CampaignSpec.of(one.settings.variant, self.data, self.lexicon)
+                CampaignSpec.of(
+                    one.settings.variant,
+                    self.data,
+                    self.lexicon,
+                    outcome=settings.reply.outcome,
+                    comparison=comparison,
+                )
                 if why := self.hopeless(one.relation):
                     raise UserError(why)
             self._checked.add(settings)
@@ -168,6 +194,10 @@ class RunContext:
     @cached_property
     def _hopeless(self) -> dict[str, str]:
         """Name of a relation -> why it can say nothing about the data."""
+        return {}
+
+    @cached_property
+    def _comparisons(self) -> dict[ReplySettings, Comparison]:
         return {}
 
     @cached_property

@@ -279,6 +279,7 @@ class SessionEnd:
             asked=facts.asked,
             recalled=facts.recalled,
             relations=dict(sorted(self._collector.relations.items())),
+            compared="; or ".join(sorted(self._collector.comparisons)),
         )
 
     def _facts(self) -> TrackerFacts:

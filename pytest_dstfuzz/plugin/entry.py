@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "dst_agent",
+    "dst_compare",
     "dst_conformance",
     "dst_lexicon",
     "dst_model",
+    "dst_outcome",
     "dst_relation",
     "dst_report",
     "dst_search",
@@ -256,6 +258,22 @@ def dst_relation(request: pytest.FixtureRequest) -> object:
 
 
 @pytest.fixture(scope="session")
+def dst_outcome(request: pytest.FixtureRequest) -> str:
+    """What of an answer is tested: ``state``, or ``reply``, which a suite may return."""
+    return _started(request.config).context.settings.reply.outcome
+
+
+@pytest.fixture(scope="session")
+def dst_compare(request: pytest.FixtureRequest) -> object:
+    """When two replies say the same; ``None`` = by the default.
+
+    A suite may return the names of comparisons, a function of two texts that says whether they do,
+    or a `Comparison`.
+    """
+    return _started(request.config).context.settings.reply.compare
+
+
+@pytest.fixture(scope="session")
 def dst_lexicon(request: pytest.FixtureRequest) -> Lexicon:
     """The words that utterances are changed with: the shipped lexicon.
 
@@ -282,10 +300,13 @@ def dst_turn(
     dst_model: object,
     dst_search: object,
     dst_relation: object,
+    dst_outcome: str,
+    dst_compare: object,
     dst_lexicon: Lexicon,
 ) -> DstTurn:
     """One turn of the data, with the variants made of it and what the tracker said to them."""
-    chosen = {"search": dst_search, "relation": dst_relation}
+    chosen = {"outcome": dst_outcome, "search": dst_search, "relation": dst_relation}
+    chosen["compare"] = dst_compare
     return _started(request.config).turn(request, dst_model, chosen, dst_lexicon)
 
 

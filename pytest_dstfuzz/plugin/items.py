@@ -14,7 +14,7 @@ from pytest_dstfuzz.campaign.results import TurnResult, turn_id
 from pytest_dstfuzz.config import Settings, build_settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.plugin.context import RunContext
-from pytest_dstfuzz.plugin.relations import SIDES, each_of, turns_for
+from pytest_dstfuzz.plugin.relations import SUITES, each_of, turns_for
 from pytest_dstfuzz.plugin.selection import NODE, OWN_TESTS
 from pytest_dstfuzz.plugin.turn import KEYWORD, DstTurn
 from pytest_dstfuzz.relations.rewrite import Side
@@ -52,7 +52,8 @@ def parametrise(metafunc: pytest.Metafunc, values: Mapping[str, Any], context: R
         if values:
             settings = build_settings(values, settings)
             context.check(settings)
-        side = SIDES.get(metafunc.function.__name__) if is_own(metafunc.definition) else None
+        suite = SUITES[settings.reply.outcome] if is_own(metafunc.definition) else {}
+        side = suite.get(metafunc.function.__name__)
         params = list(_params(settings, tuple(sorted(values)), side, context))
     ids = [param.item_id for param in params]
     metafunc.parametrize("dst_turn", params, ids=ids, indirect=True)
@@ -149,6 +150,16 @@ def test_belief_state_follows(dst_turn: DstTurn) -> None:
     dst_turn.assert_holds()
 
 
+def test_reply_survives(dst_turn: DstTurn) -> None:
+    """What the user means is the same, so the bot must say the same."""
+    dst_turn.assert_holds()
+
+
+def test_reply_follows(dst_turn: DstTurn) -> None:
+    """What the user means has changed, so the bot must say something else."""
+    dst_turn.assert_holds()
+
+
 class OwnModule(pytest.Module):
     """A module of the plugin as a collector, whatever names the user's configuration gives."""
 
@@ -184,7 +195,8 @@ def suite_items(session: pytest.Session, context: RunContext) -> Iterator[pytest
     sides = {"should-not-change"}
     if context.mistake is None:
         sides = {relation.side for relation in context.relations(context.settings)}
-    return own_items(session, wanted=[name for name, side in SIDES.items() if side in sides])
+    suite = SUITES[context.settings.reply.outcome]
+    return own_items(session, wanted=[name for name, side in suite.items() if side in sides])
 
 
 def is_own(node: pytest.Item | pytest.Collector) -> bool:

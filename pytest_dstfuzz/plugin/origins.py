@@ -12,18 +12,24 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pytest_dstfuzz.comparisons.registry import as_comparison
 from pytest_dstfuzz.config import Settings, check_variant
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.items import TurnParam, is_own, param_of
 from pytest_dstfuzz.plugin.options import spelled
-from pytest_dstfuzz.plugin.relations import PARTED, SIDES
+from pytest_dstfuzz.plugin.relations import PARTED, SUITES
 from pytest_dstfuzz.relations.registry import as_relation
 from pytest_dstfuzz.search.registry import as_search
 from pytest_dstfuzz.trackers.validation import describe
 
 #: Fixtures that decide what comes of a turn besides its settings.
-_DECIDING = ("dst_model", "dst_search", "dst_relation", "dst_lexicon")
+_DECIDING = (
+    *("dst_model", "dst_search", "dst_relation", "dst_outcome", "dst_compare"),
+    "dst_lexicon",
+)
+#: Fixture without ``dst_`` -> what it gives that is no name, where that is called otherwise.
+_CALLED = {"compare": "comparison"}
 #: Parameters of these types are the same when they are equal; others only as one object.
 _PLAIN = (str, int, float, bool, type(None))
 
@@ -42,6 +48,7 @@ class CampaignKey(NamedTuple):
     #: ``id()`` of what fixtures gave where it is no name, 0 otherwise.
     search_id: int = 0
     relation_id: int = 0
+    compare_id: int = 0
 
 
 class Origins:
@@ -73,11 +80,11 @@ class FixtureValues:
         self._relations = relations
         #: By origin and name of a fixture: what it made first.
         self._made: dict[tuple[str, str], object] = {}
-        #: By ``id()``: a search or a relation, and the same with its answers checked.
+        #: By ``id()``: a search, a relation or a comparison, and the same with its answers checked.
         self._given: dict[int, tuple[object, Any]] = {}
 
     def own(self, value_id: int) -> Any:
-        """Return a search or relation by the id of its `CampaignKey`; ``None`` for 0."""
+        """Return what a fixture gave by the id of its `CampaignKey`; ``None`` for 0."""
         return self._given[value_id][1] if value_id else None
 
     def key(
@@ -100,27 +107,36 @@ class FixtureValues:
         check_variant(settings.variant, f" ({one} with {all_of} at {item.name})")
         origin = self._origins.of(item)
         given = {"dst_model": model, "dst_lexicon": lexicon}
-        ids = {"search": 0, "relation": 0}
+        ids = {"search": 0, "relation": 0, "compare": 0}
         self._refuse_for_several(item, param, chosen.get("relation"))
         for name, value in chosen.items():
             # The fixture of the plugin gives what the session names, of which each item has one.
             if name in param.marked or (name == "relation" and value == self._relations):
                 continue
             known: Any = value
-            if not isinstance(value, str):
+            # Without a comparison there is a default, which has no name among the settings.
+            if not isinstance(value, str) and (name, value) != ("compare", None):
                 given[f"dst_{name}"] = value
-                known, ids[name] = self._checked(name, value).name, id(value)
+                known, ids[name] = self._checked(name, value, settings).name, id(value)
             settings = settings.replace_options(**{name: known})
         for fixture, value in given.items():
             self._refuse_another(item, origin, fixture, value)
         key = (param.settings, settings, origin, id(model), lexicon)
-        return CampaignKey(*key, search_id=ids["search"], relation_id=ids["relation"])
+        return CampaignKey(*key, ids["search"], ids["relation"], ids["compare"])
 
-    def _checked(self, name: str, value: object) -> Any:
-        """Return a search or a relation that a fixture gave, checked once."""
+    def _checked(self, name: str, value: object, settings: Settings) -> Any:
+        """Return what a fixture gave in the place of a name, checked once."""
         if id(value) not in self._given:
-            check = as_search if name == "search" else as_relation
-            found = check(value, f"the fixture dst_{name} gave neither a name nor a {name}")
+            where = f"the fixture dst_{name} gave neither a name nor a {_CALLED.get(name, name)}"
+            if name == "outcome":
+                raise UserError(
+                    f"the fixture dst_outcome must return a text, not {describe(value)}"
+                )
+            found: object
+            if name == "compare":
+                found = as_comparison(value, where, settings.reply)
+            else:
+                found = (as_search if name == "search" else as_relation)(value, where)
             # The value is kept with it: a new one could be given the same id otherwise.
             self._given[id(value)] = value, found
         return self._given[id(value)][1]
@@ -165,9 +181,9 @@ def _name(item: pytest.Item) -> str:
     param = param_of(item)
     name = item.nodeid if param is None else item.nodeid.replace(param.item_id, "")
     # The built-in suite is one test, whichever sides its relations have.
-    first, *others = SIDES
-    for other in others if is_own(item) else ():
-        name = name.replace(f"::{other}[", f"::{first}[")
+    for first, *others in SUITES.values() if is_own(item) else ():
+        for other in others:
+            name = name.replace(f"::{other}[", f"::{first}[")
     return name
 
 

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import REPLY, STATE, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Side
 
-#: Test of the built-in suite -> the side of the relations that it is about.
-SIDES: Final[dict[str, Side]] = {
-    "test_belief_state_survives": "should-not-change",
-    "test_belief_state_follows": "should-change",
+#: What is tested of an answer -> the tests of the built-in suite, each with the side of the
+#: relations that it is about.
+SUITES: Final[dict[str, dict[str, Side]]] = {
+    STATE: {
+        "test_belief_state_survives": "should-not-change",
+        "test_belief_state_follows": "should-change",
+    },
+    REPLY: {
+        "test_reply_survives": "should-not-change",
+        "test_reply_follows": "should-change",
+    },
 }
 #: How to assert what the relations of a side ask for.
 ASSERTIONS: Final[dict[Side, str]] = {
@@ -57,12 +64,13 @@ def turns_for(
     return [(dialogue, len(dialogue.turns) - 1) for dialogue in dialogues.values()]
 
 
-def other_side(relation: str, side: Side, called: str) -> str:
+def other_side(relation: str, side: Side, called: str, what: str) -> str:
     """Return what to say of an assertion that is for the other side of relations."""
+    # ``what`` is what the relation is about: the belief state, the reply.
     asks = "to follow" if side == "should-change" else "to stay"
     other = "value-swap" if called == ASSERTIONS["should-change"] else "metamorphic"
     return (
-        f"dst_turn.{called}() under the relation {relation!r}, which asks the belief state {asks}: "
+        f"dst_turn.{called}() under the relation {relation!r}, which asks the {what} {asks}: "
         f"write dst_turn.{ASSERTIONS[side]}(), or assert_holds(), which is right for both. A test "
         f"that is about one relation names it: @pytest.mark.dst(relation={other!r})"
     )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import REPLY, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.plugin.relations import PARTED
@@ -40,6 +40,8 @@ class Found:
     #: Name of the relation that was tested, and what it says of itself.
     relation: str = ""
     about_relation: RelationFacts = field(default_factory=RelationFacts)
+    #: Name of what said whether two replies are the same; ``""`` where no reply was tested.
+    compared: str = ""
     #: ``search`` -> the name that a fixture gave, where no marker did.
     chosen: Mapping[str, str] = field(default_factory=dict)
     #: The process, where it is a worker, and what its trackers cost so far.
@@ -71,6 +73,8 @@ class ResultCollector:
         self.lexicons: set[str] = set()
         #: Fingerprints of the policies that chose what to change, and a note on each.
         self.policies: dict[str, str] = {}
+        #: Names of what said whether two replies are the same.
+        self.comparisons: set[str] = set()
         #: ``search`` -> the names that fixtures gave.
         self.chosen: dict[str, set[str]] = {}
         #: What tells results apart -> name of the relation that was tested.
@@ -122,6 +126,8 @@ class ResultCollector:
         if found.place is not None:
             self.places.setdefault(result.id, found.place)
         self.lexicons.add(found.lexicon)
+        if found.compared:
+            self.comparisons.add(found.compared)
         self._relations[found.key] = found.relation
         self.relations[found.relation] = found.about_relation
         for setting, name in found.chosen.items():
@@ -144,7 +150,7 @@ class ResultCollector:
         return [(self._relations[key], result) for key, result in self._sorted(data)]
 
     def named(self, settings: Settings) -> Settings:
-        """Return settings that name the searches that fixtures gave, and all tested relations."""
+        """Return settings that name what fixtures gave, and all tested relations."""
         names: dict[str, Any] = {
             setting: ", ".join(sorted(found)) for setting, found in self.chosen.items()
         }
@@ -154,6 +160,8 @@ class ResultCollector:
             first = [one.name for one in asked if one.name in self.relations]
             others = sorted(set(self.relations).difference(first))
             names["relation"] = PARTED.join([*first, *others])
+        if self.comparisons:
+            names["outcome"] = REPLY
         return settings.replace_options(**names)
 
     def groups(self, data: DialogueSet) -> dict[str, tuple[TurnResult, ...]]:

@@ -195,9 +195,12 @@ _NOT_DRAWN = (
     "the turns and relations of these options do not have it (its run may have had another "
     "--dst-data, --dst-split, --dst-turns, --dst-seed, --dst-domains or --dst-relation)"
 )
+_NO_REPLIES = f"{_NOT_DRAWN}; it is there with --dst-outcome=reply alone"
 #: Name of a test that the plugin adds -> why one of its ids may not be there.
 OWN_TESTS = {
     "test_belief_state_survives": _NOT_DRAWN,
     "test_belief_state_follows": _NOT_DRAWN,
+    "test_reply_survives": _NO_REPLIES,
+    "test_reply_follows": _NO_REPLIES,
     "regression": "no remembered violation of this data has that id",
 }

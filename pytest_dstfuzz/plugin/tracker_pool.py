@@ -12,7 +12,8 @@ from typing import Any
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
-from pytest_dstfuzz.config import BudgetSettings
+from pytest_dstfuzz.config import STATE, BudgetSettings
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.plugin.caching import Caches
@@ -92,7 +93,8 @@ class TrackerPool:
         self._given: Mapping[str, Any] = context.worker.get(_KEY, {})
         self._caches = Caches(context.config, settings)
         self._measured: dict[int, tuple[Tracker, Disagreement | None]] = {}
-        self._predictors: dict[int, tuple[object, Predictor]] = {}
+        #: By ``id()`` of a tracker and by what is tested of its answers.
+        self._predictors: dict[tuple[int, OutcomeKind], tuple[object, Predictor]] = {}
         self._tracker: Tracker | None = None
         #: Whether that one passed the preflight, here or in the controller.
         self._tracker_tested = context.workers > 0 and context.model_on_command_line
@@ -107,24 +109,23 @@ class TrackerPool:
         if self._settings.tracker.model is None:
             raise UserError(_NO_TRACKER)
         if self._tracker is None:
-            folders = (context.config.invocation_params.dir, context.config.rootpath)
-            search_path = tuple(dict.fromkeys(map(str, folders)))
             deadline = self.budget.deadline
             with bounded(deadline, self._settings.budget.preflight_seconds):
-                self._tracker = tracker_for(self._settings, context.data, search_path, deadline)
+                self._tracker = tracker_for(
+                    self._settings, context.data, context.search_path, deadline
+                )
         return self._tracker
 
     def test_named(self) -> None:
         """Refuse the tracker that the settings name, where its results would mean nothing."""
-        self._test(self.tracker, named=True, origin="")
+        self._test(self.tracker, self._settings.reply.outcome, named=True, origin="")
         self._tracker_tested = True
 
-    def predictor(self, model: object, origin: str = "") -> Predictor:
+    def predictor(self, model: object, origin: str = "", outcome: OutcomeKind = STATE) -> Predictor:
         """Return the way to ask a tracker, which is tested before."""
-        known = self._predictors.get(id(model))
+        known = self._predictors.get((id(model), outcome))
         if known is None:
             data, named = self._context.data, model is self._tracker
-            outcome = self._settings.reply.outcome
             tracker = as_tracker(
                 model,
                 normalisation=data.normalisation,
@@ -132,7 +133,7 @@ class TrackerPool:
                 history=self._settings.reply.history,
             )
             if not (self._tracker_tested and named):
-                self._test(tracker, named=named, origin=origin)
+                self._test(tracker, outcome, named=named, origin=origin)
             self.budget.watch(tracker)
             repeatable = is_repeatable(tracker, self._settings.tracker.repeatable, outcome)
             predictor = Predictor(
@@ -148,16 +149,15 @@ class TrackerPool:
                 outcome=outcome,
             )
             # The model is kept with it: a new one could be given the same id otherwise.
-            known = self._predictors[id(model)] = (model, predictor)
+            known = self._predictors[id(model), outcome] = (model, predictor)
         return known[1]
 
-    def _test(self, tracker: Tracker, *, named: bool, origin: str) -> None:
+    def _test(self, tracker: Tracker, outcome: OutcomeKind, *, named: bool, origin: str) -> None:
         """Ask a tracker for the first contexts, unless it is known what it says to them."""
         contexts, data = self._context.first_contexts(), self._context.data
         cache = self._caches.of(tracker, data, named=named, origin=origin)
         # Not from the cache: the mode of a network may have changed since the last run.
         refuse_training_mode(tracker)
-        outcome = self._settings.reply.outcome
         varies = not is_repeatable(tracker, self._settings.tracker.repeatable, outcome)
         measure = partial(
             preflight,

@@ -25,6 +25,7 @@ from pytest_dstfuzz.plugin.relations import ASSERTIONS, other_side
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.explain import explain
 from pytest_dstfuzz.report.redact import KEPT_BACK, redacted
+from pytest_dstfuzz.report.words import words_of
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.testing import Conformance, Finding
@@ -86,7 +87,9 @@ class DstTurn:
         return repeat_command(self._item, self.settings.variant.seed)
 
     def assert_unchanged(self) -> None:
-        """Fail when a variant changed the predicted belief state; skip when none was tested.
+        """Fail when a variant changed the predicted belief state, or the reply.
+
+        It skips when none was tested.
 
         Under ``--dst-fail-on=gate`` violations and failures of the tracker are recorded,
         and the session as a whole is judged at its end. Under a relation that asks for a change
@@ -98,6 +101,8 @@ class DstTurn:
 
     def assert_changes(self) -> None:
         """Fail when the predicted belief state did not follow what was edited, slot by slot.
+
+        Of replies: when what was said is the same as before.
 
         It skips and records as `assert_unchanged` does, which is for relations under which the
         state is to stay.
@@ -121,7 +126,8 @@ class DstTurn:
         elif result.outcome == "error":
             if not gate:
                 self._fail()
-            pytest.skip(printable(f"the tracker failed: {self._shown(_reason(result))}"))
+            who = words_of(result.outcome_kind).who
+            pytest.skip(printable(f"{who} failed: {self._shown(_reason(result))}"))
         elif result.outcome == "skipped":
             pytest.skip(printable(result.reason) or "the budget ended before this turn was run")
         elif result.outcome == "untested":
@@ -134,7 +140,8 @@ class DstTurn:
         __tracebackhide__ = True
         relation, side = self._found[1].variant.relation, self.result.side
         if ASSERTIONS[side] != called:
-            raise self._refuse(UserError(other_side(relation, side, called))) from None
+            what = words_of(self.result.outcome_kind).what
+            raise self._refuse(UserError(other_side(relation, side, called, what))) from None
 
     def _shown(self, reason: str) -> str:
         return KEPT_BACK if self.settings.output.redact else reason

@@ -14,6 +14,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable, without_commands
 from pytest_dstfuzz.report.edits import (
@@ -24,6 +25,7 @@ from pytest_dstfuzz.report.edits import (
     shorten,
 )
 from pytest_dstfuzz.report.page import hanging
+from pytest_dstfuzz.report.replies import MOST_SAID, reply_lines
 from pytest_dstfuzz.report.rewrites import (
     is_rewritten,
     rewrites_headline,
@@ -31,6 +33,7 @@ from pytest_dstfuzz.report.rewrites import (
     round_lines,
     slot_table,
 )
+from pytest_dstfuzz.report.words import words_of
 
 #: Variants that one text shows; the report holds the others.
 MOST_SHOWN = 5
@@ -59,7 +62,7 @@ def explain(result: TurnResult, settings: Settings, *, command: str | None) -> s
     failed.sort(key=lambda item: (item.outcome != "error", *simplicity(item)))
     blocks = ["\n".join([_headline(result), "", *_said(result)])]
     blocks += [
-        "\n".join(_rewrite(item) if is_rewritten(item) else _variant(item))
+        "\n".join((_rewrite if is_rewritten(item) else _variant)(item, result))
         for item in failed[:MOST_SHOWN]
     ]
     if len(failed) > MOST_SHOWN:
@@ -123,8 +126,13 @@ def _wavers(variant: VariantResult) -> bool:
     return unsure or variant.repeated is False
 
 
-def change_lines(changes: Sequence[ChangedSlot]) -> list[str]:
-    """Return one line a slot, marking those that had changed at an earlier turn."""
+def change_lines(changes: Sequence[ChangedSlot], turn: TurnResult) -> list[str]:
+    """Return one line a slot, marking those that had changed at an earlier turn.
+
+    Of a reply it is what was replied in its place, and why that is another one.
+    """
+    if turn.outcome_kind == REPLY:
+        return [printable(f"{name}: {text}") for name, text in reply_lines(changes, turn)]
     return [
         printable(_changed(change))
         + ("  (carried: had changed at an earlier turn)" if change.carried else "")
@@ -145,8 +153,9 @@ def _headline(result: TurnResult) -> str:
     tested = [item for item in result.variants if item.valid]
     broken = len(result.violations)
     errors = sum(item.outcome == "error" for item in result.variants)
+    words = words_of(result.outcome_kind)
     if result.outcome == "error" and not errors:
-        return f"The tracker failed on {place}: {shorten(result.reason)}"
+        return _capital(f"{words.who} failed on {place}: {shorten(result.reason)}")
     if not broken and not errors:
         why = f" ({shorten(result.reason)})" if result.reason else ""
         return f"No violation at {place}: {result.outcome}{why}"
@@ -156,28 +165,34 @@ def _headline(result: TurnResult) -> str:
         parts.append(rewrites_headline(result, broken, len(tested)))
     elif broken:
         verb = "changes" if broken == 1 else "change"
-        parts.append(f"{broken} of {len(tested)} valid variants {verb} the belief state")
+        parts.append(f"{broken} of {len(tested)} valid variants {verb} the {words.what}")
     if errors:
         noun = "rewrites" if rewritten else "valid variants"
-        parts.append(f"the tracker failed on {errors} of {len(tested)} {noun}")
+        parts.append(f"{words.who} failed on {errors} of {len(tested)} {noun}")
     named = f" ({printable(result.relation)})" if rewritten else ""
-    text = f"{' and '.join(parts)} at {place}{named}"
+    return _capital(f"{' and '.join(parts)} at {place}{named}")
+
+
+def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
 def _said(result: TurnResult) -> Iterator[str]:
     yield from _field("  system", shorten(result.system) if result.system else "(nothing yet)")
     yield from _field("  user", shorten(result.user))
-    if result.clean_state is not None:
+    if result.outcome_kind == REPLY:
+        if result.clean_state is not None:
+            yield from _field("  replied", shorten(result.clean_state.get(REPLY, ""), MOST_SAID))
+    elif result.clean_state is not None:
         pairs = [printable(f"{slot} = {value}") for slot, value in result.clean_state.items()]
         yield from _field("  state", ", ".join(pairs) or "(empty)")
 
 
-def _variant(variant: VariantResult) -> Iterator[str]:
+def _variant(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
     source = undo_edits(variant.text, variant.edits)
     yield f"  Variant {variant.index}"
     if variant.reduced is not None:
-        yield from _blamed(variant.reduced, wavers=_wavers(variant))
+        yield from _blamed(variant.reduced, turn, wavers=_wavers(variant))
     yield from _field("    edits", mark_edits(source, variant.edits, margin=MARGIN))
     yield from _field("    seen as", shorten(variant.text))
     for edit in variant.edits:
@@ -188,8 +203,11 @@ def _variant(variant: VariantResult) -> Iterator[str]:
     yield from _context(variant)
     if variant.outcome == "error":
         yield from _field("    error", shorten(variant.reason))
-    for number, line in enumerate(change_lines(variant.changed_slots)):
-        yield from _field("    changed" if not number else "          +", line)
+    if turn.outcome_kind == REPLY:
+        yield from _replied(variant, turn)
+    else:
+        for number, line in enumerate(change_lines(variant.changed_slots, turn)):
+            yield from _field("    changed" if not number else "          +", line)
     if variant.cause is not None:
         hedge = " (as far as answers that vary can tell)" if _wavers(variant) else ""
         yield from _field("    cause", f"{_CAUSES[variant.cause]}{hedge}")
@@ -198,26 +216,34 @@ def _variant(variant: VariantResult) -> Iterator[str]:
     yield from _field("    rates", f"words {variant.edit_w:.3f}, characters {variant.edit_c:.3f}")
 
 
-def _rewrite(variant: VariantResult) -> Iterator[str]:
-    """Yield what a relation made of the turn, and what came of each slot."""
+def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
+    """Yield what a relation made of the turn, and what came of each slot, or of the reply."""
     yield from hanging(f"  Variant {variant.index}: ", printable(variant.about), _WIDTH)
     if variant.edits:
         yield from _field("    user", rewritten_text(variant))
     if variant.exchanges is not None:
-        yield "    the tracker saw"
+        yield f"    {words_of(turn.outcome_kind).who} saw"
         for who, said in round_lines(variant.exchanges):
             yield from _field(f"      {who}", said)
     if variant.outcome == "error":
         yield from _field("    error", shorten(variant.reason))
         return
     if variant.reduced is not None:
-        yield from _blamed(variant.reduced, wavers=_wavers(variant))
-    yield from (f"    {printable(line)}" for line in slot_table(variant))
+        yield from _blamed(variant.reduced, turn, wavers=_wavers(variant))
+    if turn.outcome_kind == REPLY:
+        yield from _replied(variant, turn)
+    else:
+        yield from (f"    {printable(line)}" for line in slot_table(variant))
     for text in doubts(variant):
         yield from _field("    doubt" if _wavers(variant) else "    votes", text)
 
 
-def _blamed(minimal: Minimal, *, wavers: bool) -> Iterator[str]:
+def _replied(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
+    for name, text in reply_lines(variant.changed_slots, turn):
+        yield from _field(f"    {name}", text)
+
+
+def _blamed(minimal: Minimal, turn: TurnResult, *, wavers: bool) -> Iterator[str]:
     """Yield what alone breaks the relation: no edit of it can be spared."""
     source = undo_edits(minimal.text, minimal.edits)
     marked = mark_edits(source, minimal.edits, margin=MARGIN)
@@ -225,7 +251,11 @@ def _blamed(minimal: Minimal, *, wavers: bool) -> Iterator[str]:
     yield from _field("    blames", f"{blame(minimal)}{hedge}")
     yield from _field("      said", marked)
     yield from _context(minimal)
-    for line in change_lines(minimal.changed_slots):
+    if turn.outcome_kind == REPLY:
+        for name, text in reply_lines(minimal.changed_slots, turn):
+            yield from _field(f"      {name}", text)
+        return
+    for line in change_lines(minimal.changed_slots, turn):
         yield from _field("      does", line)
 
 

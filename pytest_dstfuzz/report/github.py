@@ -43,12 +43,12 @@ from pytest_dstfuzz.report.tally import (
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
+from pytest_dstfuzz.report.words import Words, words_of_results
 
 #: What GitHub takes as the summary of a step, in bytes.
 MOST_BYTES: Final = 1 << 20
 _MOST_SHOWN: Final = 20
 _LONGEST: Final = 200
-_STABLE: Final = "Over-stable: the state should change"
 _CUT: Final = "\nThe rest is left out: a summary has its limits.\n"
 _MARKS: Final = {"good": "\u2705", "bad": "\u274c", "warning": "\u26a0\ufe0f"}
 #: What is neither letter nor digit and never markup inside a line.
@@ -128,7 +128,7 @@ def _head(view: View) -> Iterator[str]:
                 f"{summary.valid:,} of {summary.generated:,} generated variants",
             ),
             ("turns tested", f"{summary.turns_tested:,}", f"of {summary.turns:,} turns"),
-            *_clean(summary),
+            *_clean(summary, words_of_results(view.turns)),
         ],
     )
 
@@ -138,15 +138,16 @@ def _user_turns(summary: Summary) -> Iterator[tuple[str, str, str]]:
         yield EXPECTED, shown.value, shown.detail
 
 
-def _clean(summary: Summary) -> Iterator[tuple[str, str, str]]:
+def _clean(summary: Summary, words: Words) -> Iterator[tuple[str, str, str]]:
     if summary.clean_empty:
         without = percent(summary.failure_rate_not_empty)
         counts = f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers"
         share = percent(summary.clean_empty_share)
         yield "empty answers", share, f"{counts}; failure rate without them {without}"
     if summary.clean_labelled:
-        counts = f"{summary.clean_right:,} of {summary.clean_labelled:,} clean answers are right"
-        yield "accuracy", percent(summary.clean_accuracy), f"{counts}, by the labels"
+        counts = f"{summary.clean_right:,} of {summary.clean_labelled:,} clean"
+        shown = f"{counts} {words.answers} are right, by the {words.labels}"
+        yield words.right, percent(summary.clean_accuracy), shown
 
 
 def _transformations(view: View) -> Iterator[str]:
@@ -215,7 +216,12 @@ def _comparison(view: View) -> Iterator[str]:
 
 def _relations(view: View) -> Iterator[str]:
     """Yield a table for each side; no figure is made of both."""
-    for follows, title in ((False, "Over-sensitive: the state should not change"), (True, _STABLE)):
+    short = words_of_results(view.turns).short
+    titles = (
+        (False, f"Over-sensitive: the {short} should not change"),
+        (True, f"Over-stable: the {short} should change"),
+    )
+    for follows, title in titles:
         those = [one for one in view.sections if one.follows == follows]
         if not those or not view.by_relation:
             continue
@@ -285,7 +291,7 @@ def _shown(turn: TurnResult, variant: VariantResult) -> tuple[str, str]:
     ]
     changed = (
         escape(shorten(line, _LONGEST))
-        for line in change_lines([one for one in plain.changed_slots if not one.carried])
+        for line in change_lines([one for one in plain.changed_slots if not one.carried], turn)
     )
     texts += [escape(text) for text in move_texts(variant)]
     said = "<br>".join([*texts, *([] if variant.moves else [_said(turn.user, plain.edits)])])
@@ -338,7 +344,7 @@ def violation_commands(
                 if variant.moves
                 else [f"user: {mark_edits(turn.user, shown.edits, margin=MARGIN)}"]
             ),
-            *(shorten(line) for line in change_lines(shown.changed_slots)),
+            *(shorten(line) for line in change_lines(shown.changed_slots, turn)),
         ]
         title = _place(turn, variant)
         place = (places or {}).get(turn.id)

@@ -82,6 +82,8 @@ class RunInfo:
     #: from a cache.
     asked: int = 0
     recalled: int = 0
+    #: What said whether two replies are the same; ``""`` where states were compared.
+    compared: str = ""
     #: Name of a relation -> what it says of itself.
     relations: Mapping[str, RelationFacts] = field(default_factory=dict)
 
@@ -127,6 +129,7 @@ def build_report(
         "gate": None if gate is None else dict(gate),
         "settings": {name: value for name, value in options.items() if name not in _PLACES},
         "data": {"name": info.data, **{name: getattr(info, name) for name in _OF_DATA}},
+        "outcome": {"kind": settings.reply.outcome, "compared": info.compared},
         "ledger": ledger_json(first_of(results, named)),
         "relations": [one.to_json() for one in sections_of(results, named, info.relations)],
         "weaknesses": weaknesses_json(found),

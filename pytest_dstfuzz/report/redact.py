@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, overload
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.rewrite import Admissible
 
 #: What stands for the message of an error, which may repeat what was said.
@@ -21,7 +21,7 @@ _SEEN = re.compile(r"\S")
 #: Fields of results, of their edits and of their changes that hold what was said or answered.
 _SAID: Final = frozenset(
     {"system", "earlier_system", "user", "text", "context", "label", "clean_state", "state"}
-    | {"before", "after", "about"}
+    | {"before", "after", "about", "why"}
 )
 
 
@@ -39,7 +39,7 @@ def masked_text(text: str | None) -> str | None:
 
 
 def redacted(result: TurnResult) -> TurnResult:
-    """Return a result without its texts and slot values."""
+    """Return a result without its texts, replies and slot values."""
     masked: TurnResult = _masked(result)
     return replace(
         masked,
@@ -84,6 +84,6 @@ def _masked_values(part: Admissible) -> Admissible:
 def _mask(value: Any) -> Any:
     if isinstance(value, Admissible):
         return _masked_values(value)
-    if isinstance(value, BeliefState):
-        return BeliefState({slot: masked_text(text) for slot, text in value.items()})
+    if isinstance(value, Outcome):
+        return Outcome({path: masked_text(text) for path, text in value.items()})
     return tuple(map(masked_text, value)) if isinstance(value, tuple) else masked_text(value)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.dialogues import BeliefState
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.edits import MARGIN, mark_edits, shorten
+from pytest_dstfuzz.report.words import words_of
 
 #: Slots that are as they should be and are shown beside the others.
 _MOST_HELD: Final = 6
@@ -40,7 +41,7 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
     """Return the slots of a rewrite that was answered: wrong ones, those to change, all others."""
     deltas = {delta.slot: delta for delta in variant.expected}
     missed = {change.slot: change for change in variant.changed_slots}
-    state = variant.state or BeliefState()
+    state = variant.state or Outcome()
     rows = []
     for slot in sorted({*deltas, *missed, *state}):
         found = state.get(slot)
@@ -95,10 +96,12 @@ def rewritten_text(variant: VariantResult) -> str:
 
 def rewrites_headline(result: TurnResult, broken: int, tested: int) -> str:
     """Say how many rewrites of a turn are not answered as expected."""
-    follow = result.side == "should-change"
+    follow, what = result.side == "should-change", words_of(result.outcome_kind).what
     if broken == 1:
-        verb = "is not followed" if follow else "changes the belief state"
+        verb = "is not followed" if follow else f"changes the {what}"
     else:
-        verb = "are not followed" if follow else "change the belief state"
+        verb = "are not followed" if follow else f"change the {what}"
+    if follow and result.outcome_kind == REPLY:
+        verb = "gets the same reply" if broken == 1 else "get the same reply"
     noun = "rewrite" if tested == 1 else "rewrites"
     return printable(f"{broken} of {tested} {noun} {verb}")

@@ -33,6 +33,7 @@ from pytest_dstfuzz.report.tally import (
     wobble_text,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses, weaknesses_text
+from pytest_dstfuzz.report.words import Words, words_of, words_of_results
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
@@ -161,14 +162,18 @@ def _verdict(
 
 def show_run(page: TerminalPage, settings: Settings, info: RunInfo, how: Iterable[str]) -> None:
     """Add what was tested, and how: a paragraph for each text."""
-    model = settings.tracker.model or "the suite's own tracker"
+    words = words_of(settings.reply.outcome)
+    model = settings.tracker.model or f"the suite's own {words.who.removeprefix('the ')}"
+    values = f", values normalised as '{info.normalisation}'" if words.values else ""
     page.field(
         label("tested"),
-        f"{model} on {info.data}, split {info.split} ({info.layout} layout, values normalised "
-        f"as '{info.normalisation}'; {info.dialogues:,} dialogues, {info.turns:,} turns)",
+        f"{model} on {info.data}, split {info.split} ({info.layout} layout{values}; "
+        f"{info.dialogues:,} dialogues, {info.turns:,} turns)",
     )
     for number, text in enumerate(how):
         page.field(label("" if number else "how"), text)
+    if info.compared:
+        page.field(label("compared"), f"{words.what} with {words.what}: {info.compared}")
     if info.disagreement is not None:
         page.field(
             label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)
@@ -218,7 +223,7 @@ def show_figures(
         "bad" if summary.violations or summary.errors else "good",
     )
     show_user_turns(page, summary, verbose=verbose)
-    _clean_answers(page, summary)
+    _clean_answers(page, summary, words_of_results(results))
     page.field(label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls
     page.field(
@@ -238,7 +243,7 @@ def show_figures(
         page.field(label("tokens"), usage_text(usage))
 
 
-def _clean_answers(page: TerminalPage, summary: Summary) -> None:
+def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
     """Say how many are empty or right, and how far violations may be the tracker's noise."""
     if summary.clean_empty:
         text = (
@@ -249,10 +254,10 @@ def _clean_answers(page: TerminalPage, summary: Summary) -> None:
         page.field(label("empty answers"), text)
     if summary.clean_labelled:
         text = (
-            f"{percent(summary.clean_accuracy)} of the clean answers are right: "
-            f"{summary.clean_right:,} of {summary.clean_labelled:,} turns with labels"
+            f"{percent(summary.clean_accuracy)} of the clean {words.answers} are right: "
+            f"{summary.clean_right:,} of {summary.clean_labelled:,} turns with {words.labels}"
         )
-        page.field(label("accuracy"), text)
+        page.field(label(words.right), text)
     if summary.noise is not None:
         page.field(label("clean answers"), wobble_text(summary.noise))
         text = noise_text(summary.noise, summary.violations)
@@ -274,8 +279,9 @@ def show_tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: b
             "dim",
         )
     _table(page, "by domain", yields_by_domain(results))
-    slots = {name: row for name, row in yields_by_slot(results).items() if row.violations}
-    _table(page, "by slot", slots, most=_MOST_SLOTS)
+    if words_of_results(results).values:
+        slots = {name: row for name, row in yields_by_slot(results).items() if row.violations}
+        _table(page, "by slot", slots, most=_MOST_SLOTS)
     locks = vetoes(results)
     if locks:
         page.gap()
@@ -336,7 +342,7 @@ def show_plainest(
         for index, clean, edits in needed_context(variant):
             page.field(f"    turn {index}: ", mark_edits(clean, edits, margin=_MARGIN))
         how = f"{variant.failure}: " if variant.failure not in (None, "changed") else ""
-        for line in change_lines(shown.changed_slots):
+        for line in change_lines(shown.changed_slots, turn):
             page.field("    ", f"{how}{line}")
     if gate and command and settings.variant.variant is None:
         page.field(

@@ -31,6 +31,7 @@ from pytest_dstfuzz.report.terminal import (
     terminal_lines,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses
+from pytest_dstfuzz.report.words import words_of_results
 from pytest_dstfuzz.weaknesses.groups import Weakness
 
 _MOST_REASONS = 5
@@ -88,10 +89,12 @@ def show_sides(page: TerminalPage, sections: Sequence[Section]) -> None:
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
     page.gap()
-    page.line("over-sensitive: the state should not change, and does", "heading")
+    short = words_of_results([turn for one in sections for turn in one.results[:1]]).short
+    page.line(f"over-sensitive: the {short} should not change, and does", "heading")
     _side(page, stay, follows=False)
     page.gap()
-    page.line("over-stable: the state should change, and does not, or not as it should", "heading")
+    how = "" if short == "reply" else ", or not as it should"
+    page.line(f"over-stable: the {short} should change, and does not{how}", "heading")
     _side(page, follow, follows=True)
 
 
@@ -137,7 +140,7 @@ def _how(settings: Settings, sections: Sequence[Section]) -> list[str]:
 
 def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     """Show the figures of a relation that edits by itself."""
-    summary, noun = one.summary, one.unit
+    summary, noun, short = one.summary, one.unit, words_of_results(one.results).short
     asked = one.applicable + sum(one.inapplicable.values())
     dialogues = counted(summary.dialogues_tested, "dialogue")
     some = f"{one.applicable:,} of {counted(asked, noun)}"
@@ -164,18 +167,20 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     if not summary.valid:
         return
     if one.unjudged:
-        text = "n/a: the tracker failed on every rewrite, so nothing could be judged"
+        who = words_of_results(one.results).who
+        text = f"n/a: {who} failed on every rewrite, so nothing could be judged"
         page.field(label("failure rate"), text, "bad")
         return
     bad: Style = "bad" if summary.violations or summary.errors else "good"
     if one.follows:
         bounds = interval_text(one.over_stability_interval, summary.dialogues_tested)
-        text = f"{percent(one.over_stability)} of the rewrites left the state as it was ({bounds})"
+        rate = percent(one.over_stability)
+        text = f"{rate} of the rewrites left the {short} as it was ({bounds})"
         page.field(
             label("over-stable"), text, "bad" if one.failures["stuck"] or summary.errors else "good"
         )
     bounds = interval_text(summary.failure_rate_interval, summary.dialogues_tested)
-    what = "are not followed as expected" if one.follows else "change the state"
+    what = "are not followed as expected" if one.follows else f"change the {short}"
     rate = percent(summary.failure_rate)
     page.field(label("failure rate"), f"{rate} of the rewrites {what} ({bounds})", bad)
 

@@ -98,7 +98,7 @@ def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: boo
         if one.accepted:
             page.field("        ", accepted_text(one.accepted), "dim")
         page.field("        ", said(one.example))
-        changes = change_lines(one.example.variant.plain.changed_slots)
+        changes = change_lines(one.example.variant.plain.changed_slots, one.example.turn)
         page.field("        ", "; ".join(changes if verbose else changes[:2]))
         if verbose:
             page.field("        ", f"words: {', '.join(one.words)}; slots: {', '.join(one.slots)}")

@@ -33,6 +33,7 @@ from pytest_dstfuzz.report.figures import (
 )
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
+from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
 from pytest_dstfuzz.report.sections import Section, outcome_columns
 from pytest_dstfuzz.report.tally import (
@@ -47,6 +48,7 @@ from pytest_dstfuzz.report.tally import (
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
+from pytest_dstfuzz.report.words import words_of_results
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
@@ -68,6 +70,7 @@ def html_text(report: Mapping[str, Any]) -> str:
         .get_template("report.html.j2")
         .render(
             view=view,
+            words=words_of_results(view.turns),
             summary=view.summary,
             broken=any(turn.violations for turn in view.turns),
             weaknesses=view.weaknesses,
@@ -111,6 +114,7 @@ def _environment() -> Environment:
         points=points,
         points_between=_points_between,
         reasons=_reasons,
+        replies=lambda card: reply_pairs(card.turn, card.variant.plain.changed_slots),
         said=_said,
         most_weaknesses=MOST,
         tones={name: kind for name, (kind, _) in VERDICTS.items()},

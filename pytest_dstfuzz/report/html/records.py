@@ -10,12 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import likely_text
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
 from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
+from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
 from pytest_dstfuzz.weaknesses.groups import member_id
 
@@ -25,8 +26,9 @@ def page_data(turns: Sequence[TurnResult], cards: Sequence[Card] = ()) -> dict[s
 
     Returns:
         ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
-        ``system``, ``user``; with a violation also ``state``, and ``repeat`` where the word
-        that selects the turn is not its id. ``violations``, the plainest first: see
+        ``system``, ``user``; with a violation also ``state`` (not of a bot that replies), and
+        ``repeat`` where the word that selects the turn is not its id. ``violations``, the plainest
+        first: see
         `violation_record`. ``weaknesses``: [id, numbers in that list] of each of the ``cards``.
     """
     several = len({turn.relation for turn in turns}) > 1
@@ -61,6 +63,7 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         (``what``, ``spans``, ``context``) of a smaller version that breaks as well,
         ``failure``, ``about`` and ``rounds`` ([mark, system, user], with ``moves`` as texts) of a
         rewrite of a relation; a change has what was expected as a fifth item, if anything was.
+        Of a bot that replies ``replies``, see `reply_pairs`.
         ``doubts`` (texts) about one of a tracker whose answers vary, and ``likely``, a text: how
         many users type it.
     """
@@ -83,6 +86,8 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         ],
         **_rewritten(variant),
     }
+    if pairs := reply_pairs(turn, variant.changed_slots):
+        record["replies"] = pairs
     if variant.context_edits:
         record["context"] = _context(variant)
     if variant.reduced is not None:
@@ -127,7 +132,8 @@ def _turn(turn: TurnResult) -> dict[str, Any]:
         "user": visible(turn.user),
     }
     if turn.violations:
-        entry["state"] = _pairs(turn.clean_state)
+        if turn.outcome_kind != REPLY:
+            entry["state"] = _pairs(turn.clean_state)
         word = shlex.quote(keyword(turn.id))
         if word != turn.id:
             entry["repeat"] = visible(word)

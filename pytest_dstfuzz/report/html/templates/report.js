@@ -116,7 +116,18 @@
     return [rows];
   }
 
+  // Both replies side by side, what is gone marked in the one and what is new in the other.
+  function replies(violation) {
+    return violation.replies.flatMap(([before, after, why]) => [
+      make("dl", { class: "replies" },
+        make("div", {}, make("dt", { text: "it replied" }), drawSpans("dd", before)),
+        make("div", {}, make("dt", { text: "then" }), drawSpans("dd", after))),
+      ...why.map((text) => make("p", { class: "over", text })),
+    ]);
+  }
+
   function changes(violation) {
+    if (violation.replies) return make("div", { class: "changes" }, ...replies(violation));
     const rows = violation.changes.map(([slot, before, after, carried, expected]) =>
       make("li", {},
         make("span", { class: "mono", text: slot }),
@@ -152,7 +163,7 @@
   function more(violation, turn) {
     const parts = [];
     if (turn.index > 0) {
-      parts.push(make("h4", { text: "Earlier turns, as the tracker saw them" }), conversation(violation, turn));
+      parts.push(make("h4", { text: `Earlier turns, as ${turn.state ? "the tracker" : "the bot"} saw them` }), conversation(violation, turn));
     }
     const edits = violation.edits.map(([name, operator, before, after, place]) =>
       [name, operator, before || "(nothing)", after || "(nothing)", String(place)]);
@@ -163,10 +174,12 @@
     if (violation.legend) {
       parts.push(make("ul", { class: "list" }, ...violation.legend.map((text) => make("li", { text }))));
     }
-    parts.push(make("h4", { text: "Belief state at the clean turn" }));
-    parts.push(turn.state.length
-      ? table("belief state", ["slot", "value"], turn.state)
-      : make("p", { text: "empty" }));
+    if (turn.state) {
+      parts.push(make("h4", { text: "Belief state at the clean turn" }));
+      parts.push(turn.state.length
+        ? table("belief state", ["slot", "value"], turn.state)
+        : make("p", { text: "empty" }));
+    }
     const relation = violation.relation ? `--dst-relation=${violation.relation} ` : "";
     const chosen = `${relation}-k ${turn.repeat ?? turn.id} --dst-variant=${violation.variant}`;
     parts.push(
@@ -190,7 +203,7 @@
         text: `edit rate: words ${words.toFixed(3)}, characters ${characters.toFixed(3)}`,
       }),
     );
-    const rest = make("details", {}, make("summary", {}, "Conversation, edits and state",
+    const rest = make("details", {}, make("summary", {}, turn.state ? "Conversation, edits and state" : "Conversation and edits",
       hidden(` of ${turn.id}, variant ${violation.variant}`)));
     rest.addEventListener("toggle", () => rest.append(...more(violation, turn)), { once: true });
     return make("li", {},
@@ -220,7 +233,8 @@
       const side = (place) =>
         violation.spans.map((span) => (typeof span === "string" ? span : span[place])).join("");
       const rounds = (violation.rounds ?? []).flat();
-      violation.searched = [turn.id, turn.system, side(0), side(1), ...rounds].join("\n").toLowerCase();
+      const said = (violation.replies ?? []).flatMap(([before, after]) => [...before, ...after].flat());
+      violation.searched = [turn.id, turn.system, side(0), side(1), ...rounds, ...said].join("\n").toLowerCase();
     }
     return violation.searched;
   }
@@ -320,8 +334,10 @@
 
   const slots = data.violations.flatMap(changedSlots);
   options("transformation", data.violations.flatMap(({ edits }) => edits.map(([name]) => name)));
-  options("slot", slots);
-  options("domain", slots.map(domainOf).filter(Boolean));
+  if (form.elements.slot) {
+    options("slot", slots);
+    options("domain", slots.map(domainOf).filter(Boolean));
+  }
 
   for (const details of document.querySelectorAll("[data-weakness]")) {
     details.addEventListener("toggle", () => unfold(details), { once: true });

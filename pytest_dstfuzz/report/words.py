@@ -1,0 +1,48 @@
+"""What reports call the things they are about: those who keep a state, and those who reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
+
+
+class Words(NamedTuple):
+    """The words for one kind of outcome."""
+
+    #: Who answers.
+    who: str
+    #: What is tested of an answer, and its short form.
+    what: str
+    short: str
+    #: What answers are called, and what says that they are right, each of many.
+    answers: str
+    labels: str
+    #: Name of the share of those that are right.
+    right: str
+    #: Whether an answer has several values, each with a name.
+    values: bool
+
+
+_OF_STATES: Final = Words(
+    "the tracker", "belief state", "state", "answers", "labels", "accuracy", True
+)
+_OF_REPLIES: Final = Words(
+    "the bot", "reply", "reply", "replies", "recorded answers", "right replies", False
+)
+
+
+def words_of(kind: OutcomeKind) -> Words:
+    """Return the words for a kind of outcome.
+
+    >>> words_of("reply").what
+    'reply'
+    """
+    return _OF_REPLIES if kind == REPLY else _OF_STATES
+
+
+def words_of_results(results: Sequence[TurnResult]) -> Words:
+    """Return the words for some results: a run tests one kind of outcome."""
+    return words_of(results[0].outcome_kind if results else "state")
