@@ -16,7 +16,7 @@ from pytest_dstfuzz.cli.command import (
     print_page,
     terminal_page,
 )
-from pytest_dstfuzz.config import ADAPTER, Settings, parse_option
+from pytest_dstfuzz.config import ADAPTER, STATE, Settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.config.rates import percent
@@ -35,7 +35,7 @@ EXIT_FAILED = 1
 _ASKED = ("model", "checkpoint", "data", "split", "domains", "slots", "device", "batch_size")
 _EVALUATED = (*_ASKED, "preflight_seconds", *ADAPTER)
 _CHECKED = (*_ASKED, "repeatable", *ADAPTER)
-_SERVED = ("model", "checkpoint", "device", "batch_size")
+_SERVED = ("model", "checkpoint", "device", "batch_size", "outcome")
 #: Status of a finding -> how the table shows it.
 _SHOWN: dict[str, tuple[str, Style]] = {
     "passed": ("ok", "good"),
@@ -222,14 +222,21 @@ def _serve(given: Namespace) -> None:
         )
     # Imported late, as above.
     from pytest_dstfuzz.trackers.registry import resolve_tracker  # noqa: PLC0415
-    from pytest_dstfuzz.trackers.tracker import fingerprint_of, is_repeatable  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.tracker import fingerprint_of, says_repeatable  # noqa: PLC0415
 
     how = {key: value for key in _SERVED[1:] if (value := getattr(given, key)) is not None}
     with listen(given.host, given.port) as listening:
         tracker = resolve_tracker(name, **how)
-        about = About(name, fingerprint_of(tracker), repeatable=is_repeatable(tracker))
+        about = About(name, fingerprint_of(tracker), repeatable=says_repeatable(tracker))
         batch_size = how.get("batch_size", Settings().tracker.batch_size)
-        app = make_app(tracker, about, batch_size=batch_size, token=token, host=given.host)
+        app = make_app(
+            tracker,
+            about,
+            batch_size=batch_size,
+            token=token,
+            host=given.host,
+            outcome=how.get("outcome", STATE),
+        )
         if not (token or is_loopback(given.host)):
             print(_OPEN.format(host=given.host), file=sys.stderr, flush=True)
         print(f"{name} answers at {address_of(listening)} (Ctrl-C ends it)", flush=True)
@@ -303,6 +310,7 @@ with 2 when the tracker cannot be made.""",
         """\
   dstfuzz serve --model trade --device cuda --host 0.0.0.0 --token-env SERVE_TOKEN
   dstfuzz serve --model mybot.tracker:track --port 9000
+  dstfuzz serve --model my_bot:reply --outcome reply     for --dst-outcome=reply
   pytest --dst-model=http://127.0.0.1:9000               tests what answers there""",
         _serve_options,
         _serve,

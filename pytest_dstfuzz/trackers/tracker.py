@@ -166,9 +166,15 @@ def is_repeatable(
     """
     if said is not None:
         return said
+    told = says_repeatable(tracker)
+    return told is not False and (outcome != REPLY or told is True)
+
+
+def says_repeatable(tracker: object) -> bool | None:
+    """Return what a tracker, or what it adapts, says of repeating itself; ``None`` = nothing."""
     things = (tracker, declared(tracker, "wrapped", tracker))
     told = [declared(thing, "repeatable") for thing in things]
-    return False not in told and (outcome != REPLY or True in told)
+    return False if False in told else True if True in told else None
 
 
 def fingerprint_of(tracker: object) -> str | None:

@@ -13,19 +13,19 @@ from contextlib import suppress
 from typing import Final, Literal, TypeAlias
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.tracker import (
     Interrupted,
-    Prediction,
     Tracker,
     Usage,
-    declared,
     fingerprint_of,
     notes_of,
+    says_repeatable,
     usage_of,
 )
-from pytest_dstfuzz.trackers.validation import as_list, describe_error
+from pytest_dstfuzz.trackers.validation import as_list, check_prediction
 
 #: Whose replies stand in the history of a question: those that were recorded, or its own.
 History = Literal["recorded", "own"]
@@ -68,10 +68,9 @@ class RollingReplies:
         return fingerprint_of(self.wrapped)
 
     @property
-    def repeatable(self) -> object:
+    def repeatable(self) -> bool | None:
         """What the system says about whether it repeats itself; ``None`` = nothing."""
-        said = declared(self.wrapped, "repeatable")
-        return declared(declared(self.wrapped, "wrapped"), "repeatable") if said is None else said
+        return says_repeatable(self.wrapped)
 
     @property
     def usage(self) -> Usage | None:
@@ -131,7 +130,7 @@ class RollingReplies:
     def _recalled(self, key: _Key, answer: object) -> str:
         """Return the reply to a question that others follow: the first that it ever had."""
         if key not in self._said:
-            self._said[key] = _text_of(answer)
+            self._said[key] = check_prediction(answer, outcome=REPLY).state[REPLY]
         self._said.move_to_end(key)
         return self._said[key]
 
@@ -158,15 +157,3 @@ class _Roll:
         """Return the context of a question, with the own replies to those before it."""
         systems = (self._opening, *self.own)
         return Context(tuple(map(Exchange, systems[:depth], self._users[:depth])))
-
-
-def _text_of(answer: object) -> str:
-    """Return what a system replied; anything else is a `TrackerError`."""
-    if isinstance(answer, TrackerError):
-        raise TrackerError(describe_error(answer))
-    text = answer.reply if isinstance(answer, Prediction) else answer
-    if not isinstance(text, str):
-        raise TrackerError("no reply")
-    if not text.strip():
-        raise TrackerError("an empty reply")
-    return text

@@ -94,13 +94,12 @@ class About:
     #: That one request may hold; ``None``: one, in the form for one.
     dialogues: int | None = None
     #: Whether the same dialogue gets the same answer each time.
-    repeatable: bool = True
+    repeatable: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what a service answers to ``GET``."""
         said = to_json(self)
-        varies = {} if said.pop("repeatable") else {"repeatable": False}
-        return {key: value for key, value in said.items() if value} | varies
+        return {key: value for key, value in said.items() if value or value is False}
 
 
 def request_json(

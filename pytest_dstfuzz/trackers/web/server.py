@@ -27,6 +27,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction, describe_error
@@ -68,8 +69,9 @@ class _Item(NamedTuple):
 class Batcher:
     """Asks a tracker on behalf of many, the waiting ones together, from one thread only."""
 
-    def __init__(self, tracker: Tracker, batch_size: int) -> None:
+    def __init__(self, tracker: Tracker, batch_size: int, outcome: OutcomeKind = "state") -> None:
         self._tracker = tracker
+        self._outcome: OutcomeKind = outcome
         self._batch_size = batch_size
         self._waiting: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         #: Contexts that the batch before had no room for.
@@ -141,7 +143,7 @@ class Batcher:
         for item, answer in zip(batch, answers, strict=True):
             try:
                 # For its complaints alone: whoever asked normalises the state as its data wants it.
-                check_prediction(answer)
+                check_prediction(answer, outcome=self._outcome)
             except TrackerError as error:
                 item.request.settle(item.place, _failure(error))
             else:
@@ -159,15 +161,23 @@ _KEPT: Final = 75
 
 
 def make_app(
-    tracker: Tracker, about: About, *, batch_size: int, token: str = "", host: str = "127.0.0.1"
+    tracker: Tracker,
+    about: About,
+    *,
+    batch_size: int,
+    token: str = "",
+    host: str = "127.0.0.1",
+    outcome: OutcomeKind = "state",
 ) -> Starlette:
     """Return the application that answers for a tracker, at most ``batch_size`` contexts at once.
+
+    What it answers with is its ``outcome``.
 
     Callers must send ``token`` as ``Authorization: Bearer``; ``""`` = none. Without one, a ``host``
     of this machine alone is asked by no other name than its own: a page in a browser here may have
     a name that leads here, too.
     """
-    batcher = Batcher(tracker, batch_size)
+    batcher = Batcher(tracker, batch_size, outcome)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

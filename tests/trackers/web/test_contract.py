@@ -161,7 +161,7 @@ def test_other_keys_are_for_whoever_wants_them() -> None:
         ({"name": "n", "version": "1", "slots": ["a-b"]}, About("n", "1", ("a-b",))),
         ({"dialogues": 64}, About(dialogues=64)),
         ({"repeatable": False}, About(repeatable=False)),
-        ({"repeatable": True}, About()),
+        ({"repeatable": True}, About(repeatable=True)),
         ({"status": "ok"}, About()),
         ({"version": ""}, About()),
         (["hello"], About()),

@@ -25,8 +25,9 @@ from pytest_dstfuzz.cli import main
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.registry import tracker_for
-from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, fingerprint_of
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, fingerprint_of, is_repeatable
 from pytest_dstfuzz.trackers.web.contract import About, group_json
 from pytest_dstfuzz.trackers.web.server import Batcher, address_of, listen, make_app, make_server
 
@@ -320,3 +321,28 @@ def test_the_command_serves_until_ctrl_c(tmp_path: Path, host: str) -> None:
     assert err.endswith(bye)
     said = err.removesuffix(bye)
     assert said.startswith(warning) if host == "0.0.0.0" else said == ""  # noqa: S104 - see above
+
+
+def test_replies_are_served_and_asked_for() -> None:
+    def reply(messages: list[dict[str, str]]) -> str:
+        return "" if messages[-1]["content"] == "mute" else f"{len(messages)} so far"
+
+    later = Context((Exchange("Hello!", "Hi"), Exchange("Yes?", "Are you open?")))
+    tracker = as_tracker(reply, outcome="reply")
+    with served(tracker, outcome="reply") as address:
+        asks = tracker_for(Settings.of(model=address, outcome="reply"), DATA)
+        found = asks.predict([*contexts(9), later, Context((Exchange("", "mute"),))])
+        (wrong,) = tracker_for(Settings.of(model=address), DATA).predict(contexts(1))
+    replies = [one.reply for one in found if isinstance(one, Prediction)]
+    assert replies == [*["1 so far"] * 9, "4 so far"]
+    assert "an empty reply" in str(found[-1])
+    assert "for a service that replies add --dst-outcome=reply" in str(wrong)
+    # It says nothing about that, and so do services that were written by hand.
+    assert is_repeatable(asks) != is_repeatable(asks, outcome="reply")
+
+
+def test_a_service_that_keeps_a_state_says_nothing() -> None:
+    with served(Echo()) as address:
+        asks = tracker_for(Settings.of(model=address, outcome="reply"), DATA)
+        (answer,) = asks.predict(contexts(1))
+    assert 'it must be {"reply": "..."}; for a service that keeps a belief' in str(answer)
