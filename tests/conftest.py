@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -100,3 +102,41 @@ def browser() -> Iterator[Any]:
         started = playwright.chromium.launch(executable_path=program)
         yield started
         started.close()
+
+
+#: Set where each case is to be measured, however long it takes.
+_MEASURE_ALL = "DSTFUZZ_MEASURE_ALL"
+#: What hands the measuring of coverage on to the processes that a test starts.
+_HANDED_ON = "COVERAGE_PROCESS_CONFIG"
+_MEASURED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Choose what counts for coverage: the first case of each test.
+
+    A test that is measured takes half as long again or more, and the further cases go over nearly
+    the same lines. What is left out can only make the figure smaller.
+    """
+    seen = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        item.stash[_MEASURED] = test not in seen
+        seen.add(test)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Stop measuring coverage, where it is measured, while a test runs that does not count."""
+    # Not needed to run the tests, so not imported.
+    module = sys.modules.get("coverage")
+    measuring = module and module.Coverage.current()
+    if measuring is None or item.stash[_MEASURED] or _MEASURE_ALL in os.environ:
+        return (yield)
+    handed_on = os.environ.pop(_HANDED_ON, None)
+    measuring.stop()
+    try:
+        return (yield)
+    finally:
+        measuring.start()
+        if handed_on is not None:
+            os.environ[_HANDED_ON] = handed_on
