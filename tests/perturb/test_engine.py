@@ -204,6 +204,7 @@ def texts(perturber: Perturber) -> list[str]:
     ]
 
 
+@pytest.mark.shared_data
 def test_nearly_all_strict_variants_of_real_turns_are_valid(
     real_turns: DialogueSet, lexicon: Lexicon
 ) -> None:

@@ -116,6 +116,7 @@ def passes(perturber: Perturber, turn: Turn, edits: list[tuple[int, str, str]]) 
     return text != turn.user and perturber.check(source, text, made)[0] == "valid"
 
 
+@pytest.mark.shared_data
 def test_no_swapped_value_passes(real: tuple[Perturber, list[Turn]]) -> None:
     perturber, turns = real
     pool = sorted({value for turn in turns for value in (turn.state or {}).values()})
@@ -128,6 +129,7 @@ def test_no_swapped_value_passes(real: tuple[Perturber, list[Turn]]) -> None:
     assert tried > 1000
 
 
+@pytest.mark.shared_data
 def test_no_swap_of_two_values_passes(real: tuple[Perturber, list[Turn]]) -> None:
     perturber, turns = real
     tried = 0
@@ -143,6 +145,7 @@ def test_no_swap_of_two_values_passes(real: tuple[Perturber, list[Turn]]) -> Non
     assert tried > 100
 
 
+@pytest.mark.shared_data
 @pytest.mark.parametrize("negation", ["not", "do not", "do n't", "no", "never", "n't"])
 def test_no_inserted_negation_passes(negation: str, real: tuple[Perturber, list[Turn]]) -> None:
     perturber, turns = real
@@ -152,6 +155,7 @@ def test_no_inserted_negation_passes(negation: str, real: tuple[Perturber, list[
         assert not passes(perturber, turn, [(place, "", negation + " ")]), (turn.user, place)
 
 
+@pytest.mark.shared_data
 @pytest.mark.parametrize(
     "pattern",
     [
