@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.results import ChangedSlot, Votes
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Ontology
 from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
@@ -63,6 +64,8 @@ def check_answer(
     return replace(found, impurities={slot: float(value) for slot, value in impurities.items()})
 
 
+#: Why a turn to which a system replies something else each time is not tested.
+UNSTABLE: Final = "unstable: its replies to the very same messages agree in no two"
 #: One context is asked at most so many times ``votes``, however its answers go.
 _MOST: Final = 11
 
@@ -86,16 +89,46 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
     return found
 
 
-def clean_wanted(context: Context, answers: Mapping[Context, Answer], votes: int) -> list[Context]:
+def clean_wanted(
+    context: Context,
+    answers: Mapping[Context, Answer],
+    votes: int,
+    folding: Folding = AS_GIVEN,
+) -> list[Context]:
     """Return what to ask next about a clean turn; nothing once each of its slots is decided.
 
     A vote takes at least ``votes`` answers, and a value must be ahead of others by as many.
     """
-    given = all_answers(context, answers)
+    given = folding.alike(all_answers(context, answers), context)
     if isinstance(given[0], TrackerFailure) or len(given) >= _MOST * votes:
+        return []
+    if _no_two_alike(given, votes, folding):
         return []
     behind = [votes - _lead(given, slot) for slot in _slots(given)]
     return _more(context, given, max([*behind, votes - len(given)]), votes)
+
+
+def _no_two_alike(given: Sequence[Answer], votes: int, folding: Folding) -> bool:
+    """Whether a system says something else each time: twice as many answers as a vote takes."""
+    states = {one.state for one in given if isinstance(one, Prediction)}
+    return not folding.exact and len(given) >= 2 * votes and len(states) == len(given)
+
+
+def unstable(
+    context: Context, answers: Mapping[Context, Answer], votes: int, folding: Folding
+) -> bool:
+    """Whether what a system replies to a clean turn settles down to nothing.
+
+    No two of the first replies say the same, or none of its ways to reply has a majority after all
+    that may be asked.
+    """
+    given = folding.alike(all_answers(context, answers), context)
+    if folding.exact or votes == 1 or isinstance(given[0], TrackerFailure):
+        return False
+    undecided = len(given) >= _MOST * votes and any(
+        _lead(given, slot) <= 0 for slot in _slots(given)
+    )
+    return undecided or _no_two_alike(given, votes, folding)
 
 
 def variant_wanted(
@@ -106,6 +139,7 @@ def variant_wanted(
     votes: int,
     lead: int,
     expected: Expected = UNCHANGED,
+    folding: Folding = AS_GIVEN,
 ) -> list[Context]:
     """Return what to ask next about a variant, or a second pass, that first broke the relation.
 
@@ -114,23 +148,26 @@ def variant_wanted(
     as all variants of the turn hang on it. Where something is to change, "change" is what is not as
     ``expected``, the clean value of a slot that was to move among it.
     """
-    given = all_answers(context, answers)
-    before = settled_clean(clean, answers)
+    before = settled_clean(clean, answers, folding)
+    expected = expected.against(before)
+    given = _as_clean(clean, context, answers, before, folding)
     slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
     leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
     # A change that may stand or fall is asked until it can do either.
     needed = [min(lead - ahead, ahead + votes) for ahead in leads.values() if -votes < ahead < lead]
     wanted = _more(context, given, max(needed, default=0), votes)
     if not wanted and (standing := [slot for slot in leads if leads[slot] > 0]):
-        clean_given = all_answers(clean, answers)
+        clean_given = folding.alike(all_answers(clean, answers), clean)
         behind = max(lead + 2 - _lead(clean_given, slot) for slot in standing)
         wanted = _more(clean, clean_given, behind, votes)
     return wanted
 
 
-def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> Outcome:
+def settled_clean(
+    context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
+) -> Outcome:
     """Return the state of a clean turn: of each slot by majority, or else the first answer's."""
-    votes = all_answers(context, answers)
+    votes = folding.alike(all_answers(context, answers), context)
     first = votes[0]
     assert isinstance(first, Prediction)  # noqa: S101 - else there is nothing to compare with
     if len(votes) == 1:
@@ -138,19 +175,37 @@ def settled_clean(context: Context, answers: Mapping[Context, Answer]) -> Outcom
     return _changed(first.state, _majority(votes, _slots(votes)))
 
 
+def _as_clean(
+    clean: Context,
+    context: Context,
+    answers: Mapping[Context, Answer],
+    before: Outcome,
+    folding: Folding,
+) -> Sequence[Answer]:
+    """Return all answers to a variant, those that say what clean ones say as ``before``."""
+    given = all_answers(context, answers)
+    return folding.to_clean(given, all_answers(clean, answers), before, clean)
+
+
 def settled(
     clean: Context,
     context: Context,
     answers: Mapping[Context, Answer],
     expected: Expected = UNCHANGED,
+    folding: Folding = AS_GIVEN,
 ) -> tuple[Outcome, Answer]:
     """Return the two sides that a relation compares: belief state of the clean turn, answer.
 
     By majority, where the context was put to the vote, and otherwise its only answer. A slot on
-    which one side has no majority did not change, or became what was ``expected`` of it.
+    which one side has no majority did not change, or became what was ``expected`` of it. Where the
+    clean side failed, that is the answer: of a clean turn it is known before.
     """
-    first, before = answers[context], settled_clean(clean, answers)
-    votes, clean_votes = all_answers(context, answers), all_answers(clean, answers)
+    if isinstance(failed := answers[clean], TrackerFailure):
+        return Outcome(), failed
+    before = settled_clean(clean, answers, folding)
+    expected = expected.against(before)
+    votes = _as_clean(clean, context, answers, before, folding)
+    first, clean_votes = votes[0], folding.alike(all_answers(clean, answers), clean)
     if isinstance(first, TrackerFailure) or len(votes) == 1:
         return before, first
     # A slot that one side alone ever names is absent from the other by all of its votes.
@@ -163,12 +218,14 @@ def settled(
     return before, Prediction(_changed(before, agreed), first.impurities)
 
 
-def kinds_of_answers(context: Context, answers: Mapping[Context, Answer]) -> tuple[int, ...]:
+def kinds_of_answers(
+    context: Context, answers: Mapping[Context, Answer], folding: Folding = AS_GIVEN
+) -> tuple[int, ...]:
     """Return for each answer to a context which of its different states it was, by appearance.
 
     Numbers from 0, and -1 for a failure; nothing for a context that was asked once.
     """
-    given = all_answers(context, answers)
+    given = folding.alike(all_answers(context, answers), context)
     numbers: dict[Outcome, int] = {}
     kinds = [
         numbers.setdefault(one.state, len(numbers)) if isinstance(one, Prediction) else -1
@@ -183,12 +240,14 @@ def count_votes(
     answers: Mapping[Context, Answer],
     changes: Sequence[ChangedSlot],
     expected: Expected = UNCHANGED,
+    folding: Folding = AS_GIVEN,
 ) -> Votes | None:
     """Return how answers voted on the slot whose change they confirm best; ``None`` of only one."""
-    given = all_answers(context, answers)
-    if len(given) < 2:
+    if len(all_answers(context, answers)) < 2 or isinstance(answers[clean], TrackerFailure):
         return None
-    before = settled_clean(clean, answers)
+    before = settled_clean(clean, answers, folding)
+    expected = expected.against(before)
+    given = _as_clean(clean, context, answers, before, folding)
     anew = [change.slot for change in changes if not change.carried]
     slots = anew or [change.slot for change in changes] or sorted({*_slots(given), *before})
     states = [one.state for one in given if isinstance(one, Prediction)]
@@ -203,7 +262,7 @@ def count_votes(
     others = [(count, value) for value, count in counted.items() if value not in wanted]
     changed, value = max(others, key=lambda pair: pair[0]) if others else (0, clean_value)
     kept = sum(count for one, count in counted.items() if one in wanted)
-    clean_counted = _values(all_answers(clean, answers), slot)
+    clean_counted = _values(folding.alike(all_answers(clean, answers), clean), slot)
     # The value of the clean turn, where that was to move, is not against it.
     against = clean_counted[value] if others and value != clean_value else 0
     return Votes(len(given), changed, kept, same, clean_counted[clean_value], against)
@@ -267,4 +326,4 @@ def _slots(votes: Iterable[Answer]) -> list[str]:
 def _changed(state: Outcome, values: Mapping[str, str | None]) -> Outcome:
     """Return a state with the values of some slots; one that nothing changes, as it is."""
     new = {slot: value for slot, value in {**state, **values}.items() if value is not None}
-    return state if new == state else Outcome(new)
+    return state if new == state else type(state)(new)

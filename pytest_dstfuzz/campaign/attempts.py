@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pytest_dstfuzz.campaign.answers import Answer
+from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer
+from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import ATTACKS, PROFILES, VariantSettings
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, label_of
 from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.draft import Source
@@ -51,7 +52,7 @@ class CampaignSpec:
     repeats: bool = False
     #: What of an answer is tested, and when two answers are one.
     outcome: OutcomeKind = "state"
-    comparison: Comparison = EXACT
+    folding: Folding = AS_GIVEN
 
     @property
     def by_density(self) -> bool:
@@ -90,7 +91,7 @@ class CampaignSpec:
         comparison: Comparison = EXACT,
     ) -> CampaignSpec:
         """Build the rules of ``settings``; a search or relation given stands for the named one."""
-        relation = relation_for(relation or settings.relation, data)
+        relation = relation_for(relation or settings.relation, data, outcome)
         own = relation.edits == "own"
         if search is None:
             k = settings.transformations
@@ -101,9 +102,18 @@ class CampaignSpec:
                 f"natural (--dst-validity=natural), not {settings.validity}"
             )
         perturber = Perturber.of(settings, data, lexicon, order=search.order)
-        scenes = Scenes(data, lexicon, perturber.guards, settings.seed)
+        scenes = Scenes(data, lexicon, perturber.guards, settings.seed, outcome)
         return cls(
-            settings, data, relation, search, perturber, scenes, votes, repeats, outcome, comparison
+            settings,
+            data,
+            relation,
+            search,
+            perturber,
+            scenes,
+            votes,
+            repeats,
+            outcome,
+            AS_GIVEN if comparison.exact else Folding(comparison),
         )
 
 
@@ -171,6 +181,11 @@ class TurnAttempts:
         """Why the relation says nothing about the turn; ``""`` where it does."""
         return self.begun.reason if isinstance(self.begun, Inapplicable) else ""
 
+    @property
+    def unstable(self) -> bool:
+        """Whether nothing can be held against what the system says to the clean turn."""
+        return self.inapplicable == UNSTABLE
+
     def expected(self, attempt: Attempt) -> Expected:
         """Return what is to become of the slots that the tracker answers."""
         rewrite = attempt.proposal.rewrite
@@ -184,13 +199,25 @@ class TurnAttempts:
     def verdict(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Verdict:
         """Say whether an answer to an attempt, or to a part of it, is as the relation wants it."""
         if isinstance(self.begun, BySearch):
-            return self.begun.judge(clean, found, self.turn.state)
+            rules, asked = self.rules, self.clean_context
+            label = label_of(self.dialogue, self.turn.index, rules.outcome)
+            if label is not None and rules.folding.agree(label, found, asked):
+                label = found  # It is right, if in other words.
+            return self.begun.judge(clean, found, label)
         expected = self.expected(attempt)
         verdict = expected.judge(clean, found)
-        label = self.dialogue.turns[len(self.reference(attempt).exchanges) - 1].state
-        if verdict.kind == "violation" and not expected.deltas and found == label:
+        if verdict.kind == "violation" and expected.stays and self._is_right(attempt, found):
             return Verdict("improved", verdict.changes)
         return verdict
+
+    def _is_right(self, attempt: Attempt, found: Outcome) -> bool:
+        """Whether an answer is what the label of the reference says."""
+        reference, rules = self.reference(attempt), self.rules
+        rewrite = attempt.proposal.rewrite
+        if rewrite is not None and rewrite.between:
+            return False  # What is right there is not known.
+        label = label_of(self.dialogue, len(reference.exchanges) - 1, rules.outcome)
+        return label is not None and rules.folding.agree(label, found, reference)
 
     @property
     def to_run(self) -> tuple[Attempt, ...]:
@@ -307,7 +334,7 @@ def begin_turn(
             states = [*[None] * index, prediction.state]
         begun = begin(rules.relation, rules.scenes.of(rules.relation.name, dialogue, index, states))
     if not rules.own_edits:
-        values = lock_values(rules.data, turn, clean)
+        values = lock_values(rules.data, turn, clean if rules.outcome == "state" else None)
         source = rules.perturber.prepare(turn.user, values, turn.system)
         variants = rules.settings.variants
         task = SearchTask(dialogue, index, prediction, rules.perturber, source, variants)

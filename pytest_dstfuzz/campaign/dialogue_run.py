@@ -16,14 +16,17 @@ from functools import partial
 from itertools import product
 
 from pytest_dstfuzz.campaign.answers import (
+    UNSTABLE,
     Answer,
     TrackerFailure,
+    all_answers,
     all_asked,
     clean_wanted,
     count_asked,
     count_votes,
     kinds_of_answers,
     settled_clean,
+    unstable,
     variant_wanted,
 )
 from pytest_dstfuzz.campaign.attempts import CampaignSpec, TurnAttempts, attempt_turn, begin_turn
@@ -38,10 +41,11 @@ from pytest_dstfuzz.campaign.judge import (
 )
 from pytest_dstfuzz.campaign.own_edits import attempt_own, begin_own
 from pytest_dstfuzz.campaign.repeats import Repeat, choose_repeats
-from pytest_dstfuzz.campaign.results import TurnResult, turn_id
+from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, turn_id
 from pytest_dstfuzz.campaign.shrink import OptionalRequest, Shrunk, shrink
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, label_of
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
+from pytest_dstfuzz.relations.rewrite import Inapplicable
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 Answers = Mapping[Context, Answer]
@@ -125,6 +129,8 @@ class _DialogueSteps:
                 if rules.own_edits
                 else begin_turn(rules, dialogue, index, answer)
             )
+            if unstable(begun.clean_context, self._answers, rules.votes, rules.folding):
+                begun.begun = Inapplicable(UNSTABLE)
             self._turns.append(begun)
             self._judged.append({})
 
@@ -151,11 +157,22 @@ class _DialogueSteps:
         first = self._answers[context]
         if isinstance(first, TrackerFailure):
             return first
-        return replace(first, state=settled_clean(context, self._answers))
+        return replace(first, state=settled_clean(context, self._answers, self._rules.folding))
+
+    def _prepare(self, asked: Iterable[tuple[Context, Context]]) -> None:
+        """Let the comparison get ready for the answers to clean contexts and to others."""
+        answers = self._answers
+        self._rules.folding.prepare(
+            (clean, all_answers(clean, answers), all_answers(context, answers))
+            for clean, context in asked
+        )
 
     def _doubtful_clean(self, done: int) -> _Wanted:
+        self._prepare((context, context) for context in self._contexts[:done])
         for place, context in enumerate(self._contexts[:done]):
-            for again in clean_wanted(context, self._answers, self._rules.votes):
+            for again in clean_wanted(
+                context, self._answers, self._rules.votes, self._rules.folding
+            ):
                 yield place, again
 
     def _attempt(self, numbers: Sequence[int], done: int) -> _Wanted:
@@ -178,6 +195,12 @@ class _DialogueSteps:
 
     def _judge(self, numbers: Sequence[int], done: int) -> None:
         """Give the variants of some numbers their outcomes, and tell a search that learns."""
+        self._prepare(
+            (turn.reference(attempt), attempt.context)
+            for turn in self._turns[:done]
+            for number in numbers
+            if (attempt := turn.attempts.get(number)) is not None and turn.asks(attempt)
+        )
         for number, (place, turn) in product(numbers, enumerate(self._turns[:done])):
             attempt = turn.attempts.get(number)
             if attempt is None:
@@ -209,6 +232,7 @@ class _DialogueSteps:
                     votes=votes,
                     lead=votes if carried else 2 * votes - 1,
                     expected=turn.expected(attempt),
+                    folding=self._rules.folding,
                 ):
                     yield place, again
 
@@ -220,7 +244,12 @@ class _DialogueSteps:
                 for context in _probes([item]):
                     if context in answers and breaks(turn, item, context, answers):
                         for again in variant_wanted(
-                            clean, context, answers, votes=votes, lead=votes
+                            clean,
+                            context,
+                            answers,
+                            votes=votes,
+                            lead=votes,
+                            folding=self._rules.folding,
                         ):
                             yield place, again
 
@@ -241,7 +270,7 @@ class _DialogueSteps:
         smaller: Shrunk,
         repeats: Sequence[Repeat],
     ) -> TurnResult:
-        turn, clean, answers = attempts.turn, attempts.clean, self._answers
+        turn, answers, folding = attempts.turn, self._answers, self._rules.folding
         same = {repeat.number: repeat.same(answers) for repeat in repeats}
         variants = []
         for item in judged:
@@ -254,34 +283,32 @@ class _DialogueSteps:
                     answers,
                     variant.changed_slots,
                     attempts.expected(attempt),
+                    folding,
                 )
             minimal, repeated = smaller.minimal.get(variant.index), same.get(variant.index)
             variants.append(replace(variant, minimal=minimal, votes=votes, repeated=repeated))
         outcome = turn_outcome(attempts, variants)
-        reason = ""
-        if isinstance(clean, TrackerFailure):
-            reason = clean.reason
-        elif outcome == "inapplicable":
-            reason = attempts.inapplicable
-        elif outcome == "untested" and len(turn.user) > LONGEST_EDITED:
-            reason = (
-                f"the utterance has {len(turn.user):,} characters, and only those of at most "
-                f"{LONGEST_EDITED:,} are edited"
-            )
         asked = {*self._clean_of(turn.index), *_probes(judged)}
         asked.update(attempt.context for attempt in attempts.to_run)
-        failed = isinstance(clean, TrackerFailure)
+        # A context of another turn has another number of exchanges, so these are new.
+        found = _skipped(self._rules, self._dialogue, turn.index, calls=self._count(asked))
+        context, clean_state, right = attempts.clean_context, None, None
+        if not isinstance(attempts.clean, TrackerFailure):
+            clean_state = settled_clean(context, answers, folding)
+            if found.label is not None and not folding.exact:
+                right = folding.agree(found.label, clean_state, context)
         return replace(
-            # A context of another turn has another number of exchanges, so these are new.
-            _skipped(self._rules, self._dialogue, turn.index, calls=self._count(asked)),
-            clean_state=None if failed else settled_clean(attempts.clean_context, answers),
+            found,
+            clean_state=clean_state,
             outcome=outcome,
             variants=tuple(variants),
-            reason=reason,
+            reason=_reason(attempts, outcome),
             minimiser_calls=smaller.calls,
             noise=attempts.noise,
-            clean_votes=kinds_of_answers(attempts.clean_context, answers),
+            clean_votes=kinds_of_answers(context, answers, folding),
             repeat_calls=count_asked({c for one in repeats for c in one.wanted}, answers),
+            own=folding.spread(all_answers(context, answers), context),
+            right=right,
         )
 
     def _clean_of(self, index: int) -> list[Context]:
@@ -309,6 +336,21 @@ def unanswered(rules: CampaignSpec, dialogue: Dialogue, last: int) -> list[TurnR
     return [_skipped(rules, dialogue, i, calls=0) for i in range(rules.first_of(last), last + 1)]
 
 
+def _reason(attempts: TurnAttempts, outcome: TurnOutcome) -> str:
+    """Say why a turn has no verdict; ``""`` where it has one, or no variant could be made."""
+    if isinstance(attempts.clean, TrackerFailure):
+        return attempts.clean.reason
+    if outcome == "inapplicable" or attempts.unstable:
+        return attempts.inapplicable
+    length = len(attempts.turn.user)
+    if outcome != "untested" or length <= LONGEST_EDITED:
+        return ""
+    return (
+        f"the utterance has {length:,} characters, and only those of at most "
+        f"{LONGEST_EDITED:,} are edited"
+    )
+
+
 def _probes(variants: Sequence[JudgedVariant]) -> list[Context]:
     """Return the contexts of the second passes of a turn."""
     probes = [item.probe for item in variants if item.probe is not None]
@@ -327,7 +369,8 @@ def _skipped(rules: CampaignSpec, dialogue: Dialogue, index: int, calls: int) ->
         clean_state=None,
         outcome="skipped",
         variants=(),
-        label=turn.state,
+        label=label_of(dialogue, index, rules.outcome),
+        outcome_kind=rules.outcome,
         calls=calls,
         relation=rules.relation.name,
         side=rules.relation.side,

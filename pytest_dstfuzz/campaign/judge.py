@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, settled
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, all_answers, settled
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
+from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import (
     Cause,
     ChangedSlot,
@@ -58,16 +59,24 @@ def judge_attempt(
         else:
             outcome, reason = variant.status, variant.reason or "equal to the clean utterance"
         return JudgedVariant(_result(attempt, outcome, reason))
-    expected = turn.expected(attempt)
-    clean, answer = settled(turn.reference(attempt), attempt.context, answers, expected)
+    reference, folding = turn.reference(attempt), turn.rules.folding
+    clean, answer = settled(reference, attempt.context, answers, turn.expected(attempt), folding)
     if isinstance(answer, TrackerFailure):
         return JudgedVariant(_result(attempt, "error", answer.reason))
     verdict = turn.verdict(attempt, clean, answer.state)
-    changes = tuple(_changed_slot(change, before, expected) for change in verdict.changes)
+    expected = turn.expected(attempt).against(clean)
+    changes = tuple(
+        _changed_slot(change, before, expected, folding, reference) for change in verdict.changes
+    )
     outcome = "improved" if verdict.kind == "improved" else "held"
     if verdict.kind == "violation":
         outcome = "carried" if all(change.carried for change in changes) else "violation"
-    result = replace(_result(attempt, outcome), state=answer.state, changed_slots=changes)
+    result = replace(
+        _result(attempt, outcome),
+        state=folding.said(answer.state, all_answers(attempt.context, answers), reference),
+        changed_slots=changes,
+        expected=expected.deltas,
+    )
     if outcome != "violation":
         return JudgedVariant(result)
     if attempt.proposal.rewrite is not None:
@@ -85,12 +94,17 @@ def judge_attempt(
 
 
 def _changed_slot(
-    change: SlotChange, carried: Collection[SlotChange], expected: Expected
+    change: SlotChange,
+    carried: Collection[SlotChange],
+    expected: Expected,
+    folding: Folding,
+    asked: Context,
 ) -> ChangedSlot:
     """Return a slot that is not as expected, with what was to become of it."""
     delta = expected.of(change.slot)
     wanted = None if delta is None else delta.after
-    return ChangedSlot(*change, carried=change in carried, expected=wanted)
+    found = ChangedSlot(*change, carried=change in carried, expected=wanted)
+    return folding.told(found, asked)
 
 
 def seen(
@@ -121,6 +135,8 @@ def changes_before(
     already been reported for them.
     """
     found: set[SlotChange] = set()
+    if earlier and earlier[0][0].rules.outcome != "state":
+        return frozenset()  # A reply is no running total: nothing of it stays.
     for turn, known in earlier if attempt.users else ():
         # What a context by density shows is no variant of the turn.
         by_density = turn.rules.search.by_density
@@ -157,7 +173,7 @@ def breaks(
     answers: Mapping[Context, Answer],
 ) -> bool:
     """Whether a half of a violation breaks the relation in a slot that was not carried here."""
-    clean, answer = settled(turn.clean_context, context, answers)
+    clean, answer = settled(turn.clean_context, context, answers, folding=turn.rules.folding)
     if isinstance(answer, TrackerFailure):
         return False
     carried = {
@@ -174,7 +190,7 @@ def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnO
     if isinstance(turn.clean, TrackerFailure):
         return "error"
     if not turn.applicable:
-        return "inapplicable"
+        return "untested" if turn.unstable else "inapplicable"
     outcomes = {variant.outcome for variant in variants}
     if "error" in outcomes:
         return "error"
@@ -191,6 +207,7 @@ def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> Vari
         if rewrite.moves:
             exchanges = rewrite.seen.exchanges
             told["exchanges"] = tuple(SeenRound(*exchange) for exchange in exchanges)
+        told["case"] = rewrite.case
     return VariantResult(
         **told,
         index=attempt.index,

@@ -17,6 +17,7 @@ from typing import Final
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.attempts import TurnAttempts
+from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.dialogues import Again, Context
@@ -35,6 +36,7 @@ class Repeat:
     number: int
     #: Contexts of the clean turn and of the variant.
     contexts: tuple[Context, Context]
+    folding: Folding = AS_GIVEN
 
     @property
     def wanted(self) -> list[Again]:
@@ -52,7 +54,7 @@ class Repeat:
                 or isinstance(other, TrackerFailure)
             ):
                 return None
-            found.append(one.state == other.state)
+            found.append(self.folding.agree(one.state, other.state, self.contexts[0]))
         return all(found)
 
 
@@ -71,7 +73,7 @@ def choose_repeats(
             number, turn = found[int(rng.integers(len(found)))], turns[place]
             attempt = turn.attempts[number]
             contexts = turn.reference(attempt), attempt.context
-            chosen.append(Repeat(place, number, contexts))
+            chosen.append(Repeat(place, number, contexts, turn.rules.folding))
     return chosen
 
 

@@ -5,7 +5,7 @@ Each type is JSON in and out: fields stand in the order of the keys of the JSON 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
@@ -269,13 +269,28 @@ class TurnResult:
         return tuple(variant for variant in self.variants if variant.outcome == "violation")
 
     @property
+    def is_right(self) -> bool:
+        """Whether the clean answer is the label, or says the same where replies are compared."""
+        return self.clean_state == self.label if self.right is None else self.right
+
+    @property
     def tested(self) -> bool:
         """Whether there is a valid variant."""
         return any(variant.valid for variant in self.variants)
 
     def to_json(self) -> dict[str, Any]:
-        """Return a plain dictionary; floats keep their value (the report rounds)."""
+        """Return a plain dictionary; floats keep their value (the report rounds).
+
+        What only replies have is left out where states were tested.
+        """
         plain: dict[str, Any] = to_json(self)
+        if self.outcome_kind == "state":
+            _drop(plain, ("outcome_kind", "own", "right"))
+            for variant in plain["variants"]:
+                _drop(variant, ("case",))
+                smallest = variant["minimal"] or {"changed_slots": []}
+                for change in (*variant["changed_slots"], *smallest["changed_slots"]):
+                    _drop(change, ("distance", "why"))
         return plain
 
     @classmethod
@@ -295,6 +310,11 @@ class TurnResult:
                 if item.name not in part and item.name not in _LATER:
                     raise ValueError(f"lacks {item.name!r}")
         return found
+
+
+def _drop(plain: dict[str, Any], keys: Iterable[str]) -> None:
+    for key in keys:
+        del plain[key]
 
 
 def turn_id(data: DialogueSet, dialogue_id: str, turn_index: int) -> str:

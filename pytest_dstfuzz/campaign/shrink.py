@@ -265,7 +265,14 @@ class _ShrinkCase:
         needed = [rebuilt.context]
         if self._rules.votes > 1 and rebuilt.context in answers and self._changes(edits, answers):
             clean, votes = self._turn.clean_context, self._rules.votes
-            needed += variant_wanted(clean, rebuilt.context, answers, votes=votes, lead=votes)
+            needed += variant_wanted(
+                clean,
+                rebuilt.context,
+                answers,
+                votes=votes,
+                lead=votes,
+                folding=self._rules.folding,
+            )
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
 
@@ -278,7 +285,8 @@ class _ShrinkCase:
         rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
             return ()
-        clean, answer = settled(turn.clean_context, rebuilt.context, answers)
+        folding = self._rules.folding
+        clean, answer = settled(turn.clean_context, rebuilt.context, answers, folding=folding)
         if isinstance(answer, TrackerFailure):
             return ()
         verdict = turn.verdict(self._attempt, clean, answer.state)
@@ -325,7 +333,9 @@ class _ShrinkCase:
             edits=rebuilt.edits,
             context_edits=rebuilt.context_edits,
             changed_slots=tuple(
-                ChangedSlot(*change, carried=change.slot in carried)
+                self._rules.folding.told(
+                    ChangedSlot(*change, carried=change.slot in carried), self._turn.clean_context
+                )
                 for change in self._changes(edits, answers)
             ),
             calls=count_asked(

@@ -122,7 +122,7 @@ def summarise(results: Iterable[TurnResult]) -> Summary:
         clean_empty=sum(not turn.clean_state for turn in known),
         failure_rate_not_empty=telling.failure_rate,
         clean_labelled=len(labelled),
-        clean_right=sum(turn.clean_state == turn.label for turn in labelled),
+        clean_right=sum(turn.is_right for turn in labelled),
         noise=noise_of(turns),
         repeats=repeats_of(turns),
         expected_failures=expected_failures(turns),

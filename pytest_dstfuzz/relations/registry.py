@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Final, TypeVar
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.registry import Registry, blamed
 from pytest_dstfuzz.relations.checked import CheckedRelation, overrides
@@ -24,6 +25,12 @@ ALL: Final = "all"
 #: Makes the variants of ``metamorphic`` again, where the clean answer is right.
 REPEATS: Final = "gold"
 _HOMES: Final = tuple(f"{__package__}.{name}" for name in MODULES)
+#: What messages call what a relation speaks of.
+_SPOKEN_OF: Final[dict[OutcomeKind, str]] = {
+    "state": "slots",
+    "reply": "replies",
+    "tool-calls": "tool calls",
+}
 _shipped: dict[str, object] = {}
 _Given = TypeVar("_Given")
 
@@ -71,11 +78,13 @@ def relation_by_name(name: str) -> Relation:
     return found
 
 
-def relations_named(text: str, data: DialogueSet | None = None) -> tuple[Relation, ...]:
+def relations_named(
+    text: str, data: DialogueSet | None = None, outcome: OutcomeKind | None = None
+) -> tuple[Relation, ...]:
     """Return the relations of a list of names, parted by commas, in their order.
 
     ``all`` = those that ship but ``gold``, which repeats ``metamorphic``; with ``data``, those of
-    them that can say something about it.
+    them that can say something about it, and with ``outcome``, about answers of that kind.
 
     Raises:
         UserError: there is no such relation, the nearest name is said; one is named twice; or
@@ -84,7 +93,11 @@ def relations_named(text: str, data: DialogueSet | None = None) -> tuple[Relatio
     names = [name.strip() for name in text.split(",")]
     if names == [ALL]:
         shipped = [relation_by_name(name) for name in RELATIONS.shipped if name != REPEATS]
-        return tuple(one for one in shipped if data is None or not one.impossible(data))
+        return tuple(
+            one
+            for one in shipped
+            if (outcome is None or outcome in one.on) and (data is None or not one.impossible(data))
+        )
     if ALL in names:
         raise UserError(f"{ALL!r} stands alone, not beside others as in {text!r}")
     if "" in names:
@@ -94,9 +107,17 @@ def relations_named(text: str, data: DialogueSet | None = None) -> tuple[Relatio
     return tuple(relation_by_name(name) for name in names)
 
 
-def relation_for(given: str | Relation, data: DialogueSet) -> Relation:
-    """Return a relation after checking that it can say something about ``data``."""
+def relation_for(
+    given: str | Relation, data: DialogueSet, outcome: OutcomeKind = "state"
+) -> Relation:
+    """Return a relation after checking that it can say something about ``data``, and answers."""
     relation = relation_by_name(given) if isinstance(given, str) else given
+    if outcome not in relation.on:
+        others = [name for name in RELATIONS.shipped if outcome in relation_by_name(name).on]
+        raise UserError(
+            f"the relation {relation.name!r} speaks of {_SPOKEN_OF[relation.on[0]]}: for "
+            f"{_SPOKEN_OF[outcome]} there are {', '.join(others)}"
+        )
     if why := relation.impossible(data):
         raise UserError(
             f"the relation {relation.name!r} can say nothing about the data {data.name!r} (split "

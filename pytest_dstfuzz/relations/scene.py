@@ -14,8 +14,9 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Exchange,
     Turn,
     diff_states,
+    label_of,
 )
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.rewrite import Delta, Expected, Rewrite
@@ -63,6 +64,8 @@ class Scene:
     lexicon: Lexicon
     #: Of the campaign.
     seed: int
+    #: What of the answers is tested: what the states are.
+    outcome: OutcomeKind = "state"
     #: See `once`; shared by the scenes of a run.
     kept: dict[object, object] = field(default_factory=dict)
 
@@ -116,7 +119,9 @@ class Scene:
 
     def guarded_in(self, text: str, parts: Parts) -> Mask:
         """Return what would guard the words of another utterance, word by word as in ``parts``."""
-        values = locked_values(self.data, self.turn, self.states[self.index])
+        # What a system replies is no value that the user gave.
+        state = self.states[self.index] if self.outcome == "state" else None
+        values = locked_values(self.data, self.turn, state)
         return self.guards.mask(text, parts, values, self.turn.system)
 
     def once(self, build: Callable[[DialogueSet], _Found]) -> _Found:
@@ -187,10 +192,16 @@ class Scene:
 class Scenes:
     """Makes the scenes of a run: what they share is built once."""
 
-    def __init__(self, data: DialogueSet, lexicon: Lexicon, guards: Locks, seed: int) -> None:
-        """Keep what all scenes share; ``seed`` is that of the campaign."""
-        self._shared = data, guards, lexicon
-        self._seed = seed
+    def __init__(
+        self,
+        data: DialogueSet,
+        lexicon: Lexicon,
+        guards: Locks,
+        seed: int,
+        outcome: OutcomeKind = "state",
+    ) -> None:
+        """Keep what all scenes share; ``seed`` and ``outcome`` are those of the campaign."""
+        self._shared = data, guards, lexicon, seed, outcome
         self._kept: dict[object, object] = {}
 
     def of(
@@ -201,13 +212,11 @@ class Scenes:
         states: Iterable[Outcome | None],
     ) -> Scene:
         """Return the scene of a turn for the relation of a name; for ``states`` see `Scene`."""
-        data, guards, lexicon = self._shared
-        found, seed = tuple(states), self._seed
-        return Scene(relation, dialogue, index, found, data, guards, lexicon, seed, self._kept)
+        return Scene(relation, dialogue, index, tuple(states), *self._shared, self._kept)
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
         """Return the scene of a turn where the labels stand for the tracker's answers."""
-        states = (turn.state for turn in dialogue.turns[: index + 1])
+        states = (label_of(dialogue, place, self._shared[-1]) for place in range(index + 1))
         return self.of(relation, dialogue, index, states)
 
 

@@ -1,0 +1,190 @@
+"""Answers that say the same become one and the same, before anything looks at them.
+
+A system may say one thing in many words. So a text that compares as one that was given is replaced
+by it, and only then are votes counted, answers diffed and variants judged: by equality, as those
+of belief states, whose comparison is equality itself. What that folds stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations
+from statistics import median
+from typing import Final, TypeVar
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, Spread
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.trackers.tracker import Prediction
+
+#: A prediction, or what stands in the place of one where there is none.
+_Given = TypeVar("_Given")
+#: Comparisons that are remembered: a pair is looked at in each round of a vote.
+_REMEMBERED: Final = 1 << 15
+
+
+class Folding:
+    """Folds answers by a comparison."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self.exact = comparison.exact
+        self._compare = lru_cache(_REMEMBERED)(comparison.compare)
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Compare two texts; what is equal is the same, whatever the comparison."""
+        if before == found:
+            return Compared(same=True)
+        return self._compare(path, before, found, asked)
+
+    def apart(self, path: str, before: str, found: str, asked: Context) -> float | None:
+        """Return the distance of two texts; ``None`` where the comparison has none."""
+        return 0.0 if before == found else self.compare(path, before, found, asked).distance
+
+    def agree(self, before: Outcome, found: Outcome, asked: Context) -> bool:
+        """Whether two answers say the same, path by path."""
+        if self.exact:
+            return before == found
+        aligned = self.comparison.align(before, found)
+        return set(before) == set(aligned) and all(
+            self.compare(path, text, aligned[path], asked).same for path, text in before.items()
+        )
+
+    def prepare(self, asked: Iterable[tuple[Context, Sequence[object], Sequence[object]]]) -> None:
+        """Let the comparison get ready for answers that are about to be folded.
+
+        Args:
+            asked: clean contexts, each with all answers to it, and answers that are held against
+                those.
+        """
+        if self.exact:
+            return
+        pairs = {
+            TextPair(path, text, other.state[path], context): None
+            for context, clean, given in asked
+            for one in _predictions(clean)
+            for other in _predictions(given)
+            for path, text in one.state.items()
+            if other.state.get(path, text) != text
+        }
+        if pairs:
+            self.comparison.prepare(list(pairs))
+
+    def alike(self, given: Sequence[_Given], asked: Context) -> Sequence[_Given]:
+        """Return answers to one context, each text as the first of them that says the same.
+
+        ``given`` are predictions, and failures, which stay as they are.
+        """
+        if self.exact:
+            return given
+        leaders: dict[str, list[str]] = {}
+
+        def led(path: str, text: str) -> str:
+            known = leaders.setdefault(path, [])
+            return self._first(path, known, text, asked) or _added(known, text)
+
+        return _changed(given, led)
+
+    def to_clean(
+        self, given: Sequence[_Given], clean: Iterable[object], settled: Outcome, asked: Context
+    ) -> Sequence[_Given]:
+        """Return answers to a variant, each text as that of the clean turn if it says the same.
+
+        A text that says the same as any of the ``clean`` answers is one of the system's own ways
+        to say it. All others count as one, the first of them: a changed reply that is worded anew
+        each time is a changed reply still.
+
+        Args:
+            given: predictions and failures.
+            clean: all answers to the clean context, as they were given.
+            settled: what those of the clean context count as.
+            asked: the clean context.
+        """
+        if self.exact:
+            return given
+        known: dict[str, list[str]] = {path: [text] for path, text in settled.items()}
+        for one in clean:
+            for path, text in one.state.items() if isinstance(one, Prediction) else ():
+                known.setdefault(path, []).append(text)
+        others: dict[str, str] = {}
+
+        def told(path: str, text: str) -> str:
+            own = self._first(path, known.get(path, ()), text, asked)
+            if own is not None:
+                return settled.get(path, own)
+            return others.setdefault(path, text)
+
+        return _changed([self._aligned(one, settled) for one in given], told)
+
+    def said(self, counted: Outcome, given: Sequence[object], asked: Context) -> Outcome:
+        """Return an answer as it was given, of what it counts as."""
+        if self.exact:
+            return counted
+        found = [one.state for one in _predictions(given)]
+        return next((one for one in found if self.agree(counted, one, asked)), counted)
+
+    def told(self, change: ChangedSlot, asked: Context) -> ChangedSlot:
+        """Return a change with how far its texts are apart, and what sets them apart."""
+        if self.exact or change.before is None or change.after is None:
+            return change
+        compared = self.compare(change.slot, change.before, change.after, asked)
+        return replace(change, distance=compared.distance, why=compared.why)
+
+    def spread(self, clean: Sequence[object], asked: Context) -> Spread | None:
+        """Return how far the answers to one clean context lie apart; ``None`` of only one."""
+        found = [one.state for one in clean if isinstance(one, Prediction)]
+        if self.exact or len(found) < 2:
+            return None
+        kinds = {tuple(one.state.items()) for one in self.alike(_predictions(clean), asked)}
+        pairs = [
+            self.apart(path, one[path], other[path], asked)
+            for one, other in combinations(found, 2)
+            for path in sorted({*one} & {*other})
+        ]
+        distances = [pair for pair in pairs if pair is not None]
+        known = len(distances) == len(pairs) and bool(pairs)
+        return Spread(
+            answers=len(found),
+            kinds=len(kinds),
+            largest=max(distances) if known else None,
+            median=median(distances) if known else None,
+        )
+
+    def _first(self, path: str, known: Iterable[str], text: str, asked: Context) -> str | None:
+        """Return the first of some texts that says the same as a text; ``None`` = none does."""
+        return next((one for one in known if self.compare(path, one, text, asked).same), None)
+
+    def _aligned(self, given: _Given, before: Outcome) -> _Given:
+        if not isinstance(given, Prediction):
+            return given
+        aligned = self.comparison.align(before, given.state)
+        return given if aligned == given.state else replace(given, state=Outcome(aligned))
+
+
+#: Answers are compared as they are: the way of belief states.
+AS_GIVEN: Final = Folding(EXACT)
+
+
+def _predictions(given: Iterable[object]) -> list[Prediction]:
+    return [one for one in given if isinstance(one, Prediction)]
+
+
+def _added(known: list[str], text: str) -> str:
+    known.append(text)
+    return text
+
+
+def _changed(given: Sequence[_Given], change: Callable[[str, str], str]) -> list[_Given]:
+    """Return answers with each text as ``change(path, text)`` makes it; failures as they are."""
+    found: list[_Given] = []
+    for one in given:
+        if isinstance(one, Prediction):
+            texts = {path: change(path, text) for path, text in one.state.items()}
+            found.append(one if texts == one.state else replace(one, state=Outcome(texts)))
+        else:
+            found.append(one)
+    return found
