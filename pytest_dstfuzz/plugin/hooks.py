@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import REPLY, Settings
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.garbage import frozen
 from pytest_dstfuzz.json_data import to_json
@@ -93,10 +93,14 @@ class SessionHooks:
         if how.noisy:
             rate = NoiseInUse.of(how.noise, how.slip_rate).rate
             noise = f" ({' and '.join(how.noise)}, slip rate {100 * rate:g} %)"
+        compared = ""
+        if settings.reply.outcome == REPLY:
+            name = self.context.comparison(settings.reply).name
+            compared = f", replies compared by {name}"
         what = (
             f"{settings.tracker.model} on {data.name} ({data.split}, {data.turn_count()} turns): "
             f"{turns} turns x {how.variants} variants, {how.search} search, "
-            f"{how.validity}{noise}, {how.attack}, {how.relation}, seed {how.seed}"
+            f"{how.validity}{noise}, {how.attack}, {how.relation}{compared}, seed {how.seed}"
         )
         return [printable(f"dstfuzz: {what}")]
 

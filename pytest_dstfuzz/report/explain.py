@@ -132,7 +132,8 @@ def change_lines(changes: Sequence[ChangedSlot], turn: TurnResult) -> list[str]:
     Of a reply it is what was replied in its place, and why that is another one.
     """
     if turn.outcome_kind == REPLY:
-        return [printable(f"{name}: {text}") for name, text in reply_lines(changes, turn)]
+        lines = reply_lines(changes, None, turn.own)
+        return [printable(f"{name}: {text}") for name, text in lines]
     return [
         printable(_changed(change))
         + ("  (carried: had changed at an earlier turn)" if change.carried else "")
@@ -204,7 +205,7 @@ def _variant(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
     if variant.outcome == "error":
         yield from _field("    error", shorten(variant.reason))
     if turn.outcome_kind == REPLY:
-        yield from _replied(variant, turn)
+        yield from _replied(variant.changed_slots, turn)
     else:
         for number, line in enumerate(change_lines(variant.changed_slots, turn)):
             yield from _field("    changed" if not number else "          +", line)
@@ -231,16 +232,19 @@ def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
     if variant.reduced is not None:
         yield from _blamed(variant.reduced, turn, wavers=_wavers(variant))
     if turn.outcome_kind == REPLY:
-        yield from _replied(variant, turn)
+        yield from _replied(variant.changed_slots, turn)
     else:
         yield from (f"    {printable(line)}" for line in slot_table(variant))
     for text in doubts(variant):
         yield from _field("    doubt" if _wavers(variant) else "    votes", text)
 
 
-def _replied(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
-    for name, text in reply_lines(variant.changed_slots, turn):
-        yield from _field(f"    {name}", text)
+def _replied(
+    changes: Sequence[ChangedSlot], turn: TurnResult, margin: str = "    "
+) -> Iterator[str]:
+    shown = None if turn.clean_state is None else turn.clean_state.get(REPLY)
+    for name, text in reply_lines(changes, shown, turn.own):
+        yield from _field(f"{margin}{name}", text)
 
 
 def _blamed(minimal: Minimal, turn: TurnResult, *, wavers: bool) -> Iterator[str]:
@@ -252,8 +256,7 @@ def _blamed(minimal: Minimal, turn: TurnResult, *, wavers: bool) -> Iterator[str
     yield from _field("      said", marked)
     yield from _context(minimal)
     if turn.outcome_kind == REPLY:
-        for name, text in reply_lines(minimal.changed_slots, turn):
-            yield from _field(f"      {name}", text)
+        yield from _replied(minimal.changed_slots, turn, "      ")
         return
     for line in change_lines(minimal.changed_slots, turn):
         yield from _field("      does", line)
@@ -284,4 +287,4 @@ def _circumstances(
 
 
 def _field(name: str, text: str) -> Iterator[str]:
-    return hanging(f"{name + ':':<13}", text, _WIDTH)
+    return hanging(f"{name + ': ':<13}", text, _WIDTH)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
+from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.report.edits import Span, mark_edits, shorten, shown_spans, visible
@@ -55,36 +55,34 @@ def differences(before: str, after: str) -> tuple[Edit, ...]:
 
 
 def reply_lines(
-    changes: Sequence[ChangedSlot], turn: TurnResult, *, longest: int = MOST_SAID
+    changes: Sequence[ChangedSlot], shown: str | None, own: Spread | None
 ) -> Iterator[tuple[str, str]]:
     """Yield what came in the place of a reply: what it is called, and a text.
 
-    ``replied`` is the reply, ``before`` the one that it is held against where no line of the turn
-    shows it, ``differs`` or ``apart`` why it is another one.
+    ``replied`` is the reply, with the words marked that differ from the one that it is held
+    against; ``before`` is that one, where they have little in common and it is not the one that is
+    ``shown`` anyway; ``differs`` or ``apart`` why it is another one.
     """
     for change in changes:
         before, after = _texts(change)
         if before == after:
-            yield "replied", f"the same again: {shorten(after, longest)}"
+            yield "replied", f"the same again: {shorten(after, MOST_SAID)}"
             continue
         edits = differences(before, after)
-        clean = None if turn.clean_state is None else turn.clean_state.get(REPLY)
         if edits:
-            marked = mark_edits(before, edits, margin=_MARGIN)
-            # As a whole where nothing much is left out.
-            yield "replied", marked if len(marked) <= longest else shorten(after, longest)
+            yield "replied", mark_edits(before, edits, margin=_MARGIN)
         else:
-            yield "replied", shorten(after, longest)
-        if before != clean and not edits:
-            yield "before", shorten(before, longest)
-        yield from why_lines(change, turn)
+            if before != shown:
+                yield "before", shorten(before, MOST_SAID)
+            yield "replied", shorten(after, MOST_SAID)
+        yield from why_lines(change, own)
 
 
-def why_lines(change: ChangedSlot, turn: TurnResult) -> Iterator[tuple[str, str]]:
+def why_lines(change: ChangedSlot, own: Spread | None) -> Iterator[tuple[str, str]]:
     """Yield why a reply is another one, as far as the comparison says it."""
     if change.distance is not None:
-        own = turn.own.largest if turn.own is not None else None
-        far = "" if own is None else f"; its own replies lie within {own:.2f}"
+        within = None if own is None else own.largest
+        far = "" if within is None else f"; its own replies lie within {within:.2f}"
         yield "apart", f"{change.why or f'{change.distance:.2f}'}{far}"
     elif change.why:
         yield "differs", change.why
@@ -108,7 +106,7 @@ def reply_pairs(
         spans = shown_spans(before, edits)
         left: Spans = [one if isinstance(one, str) else Span(one.before, "") for one in spans]
         right: Spans = [one if isinstance(one, str) else Span("", one.after) for one in spans]
-        why = [f"{name}: {visible(text)}" for name, text in why_lines(change, turn)]
+        why = [f"{name}: {visible(text)}" for name, text in why_lines(change, turn.own)]
         found.append((left, right if edits else [visible(after)], why))
     return found
 

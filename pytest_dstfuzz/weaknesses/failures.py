@@ -28,7 +28,8 @@ _IGNORED: Final = {
     "drop": "drop-ignored",
 }
 #: What was done to rounds of a dialogue -> what goes wrong where the state should have stayed.
-_MOVED: Final = {"repeat": "said-twice", "move": "order-matters", "again": "restart-differs"}
+RESTARTED: Final = "restart-differs"
+_MOVED: Final = {"repeat": "said-twice", "move": "order-matters", "again": RESTARTED}
 
 FAILURES: Final = (
     *dict.fromkeys(_IGNORED.values()),

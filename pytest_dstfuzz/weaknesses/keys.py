@@ -10,13 +10,15 @@ import hashlib
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.weaknesses.changed import BrokenScene, traits_of
 from pytest_dstfuzz.weaknesses.edited import blamed
 from pytest_dstfuzz.weaknesses.failures import FAILURES, failure_of
 from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER, mechanism_of
+from pytest_dstfuzz.weaknesses.replies import REPLIES, reply_failure
 
 #: The names of all mechanisms.
-ALL: Final = (*MECHANISMS, *FAILURES, OTHER)
+ALL: Final = (*MECHANISMS, *FAILURES, *REPLIES, OTHER)
 _DIGITS: Final = 6
 
 
@@ -46,6 +48,8 @@ class Reading(NamedTuple):
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
     """Return key, words and slot of a violation; they depend on it alone."""
+    if turn.outcome_kind == REPLY:
+        return Reading(Key(reply_failure(turn, variant)), blamed(turn, variant).reached, REPLY)
     changes = variant.plain.changed_slots
     name, number = failure_of(turn, variant, changes)
     if name:

@@ -152,6 +152,38 @@ _WORDS: Final = {
         "the same dialogue asked from its start once more gets another answer",
         "see what is kept between two dialogues, and whether chance is in the answers",
     ),
+    "no-answer": _Words(
+        "the bot says that it does not know, or did not understand, in place of an answer",
+        "correct spelling in what comes in; let one word that is not known not decide",
+    ),
+    "last-answer-again": _Words(
+        "the bot says once more what it said before, in place of an answer",
+        "see what it does with a question that it does not understand",
+    ),
+    "answers-anyway": _Words(
+        "what a question is about is gone, or another, and the reply is the same",
+        "see where the bot has it from: what it keeps of earlier conversations, or a guess",
+    ),
+    "disagrees": _Words(
+        "the same question after other rounds that tell as much gets another reply",
+        "see how many rounds the bot looks back, and whether their order matters",
+    ),
+    "other-number": _Words(
+        "a number, a time, a date or an amount in the reply becomes another",
+        "take such figures from one place, such as a table, and do not generate them",
+    ),
+    "other-polarity": _Words(
+        "a yes becomes a no, or what the reply affirms is denied",
+        "see which words of the question decide; ask back where they are not understood",
+    ),
+    "other-name": _Words(
+        "a name in the reply becomes another, comes or goes",
+        "let only names be said that the question or your own data have",
+    ),
+    "other-answer": _Words(
+        "the reply says something else",
+        "see whether it answers another question: which words decide what is asked for",
+    ),
     OTHER: _Words("the tracker answers otherwise", "see what the relation asks for"),
 }
 

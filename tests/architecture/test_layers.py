@@ -52,7 +52,7 @@ ALLOWED: dict[str, set[str]] = {
     "campaign": BASE | {"dialogue", "perturb", "trackers", "comparisons", "relations", "search"},
     "weaknesses": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "perturb.words", "perturb.lexicon"}
-    | {"perturb.value_index", "perturb.spelling", "campaign"},
+    | {"perturb.value_index", "perturb.spelling", "campaign", "comparisons"},
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
     | {"relations.rewrite"},

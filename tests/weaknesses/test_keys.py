@@ -10,7 +10,7 @@ import pytest
 from violations import Changes, edit, turn, violation
 
 from pytest_dstfuzz.campaign.results import ContextEdits
-from pytest_dstfuzz.weaknesses.keys import Key, Reading, read
+from pytest_dstfuzz.weaknesses.keys import ALL, Key, Reading, read
 from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER
 from pytest_dstfuzz.weaknesses.triage import description, to_try
 
@@ -281,7 +281,7 @@ def test_a_change_goes_on_as_the_same_weakness_at_later_turns() -> None:
 def test_ids_are_of_the_key_alone_and_readable() -> None:
     digest = hashlib.sha256(b"made-up").hexdigest()
     assert Key("made-up").id == f"made-up-{digest[:6]}"
-    assert len({Key(name).id for name in (*MECHANISMS, OTHER)}) == len(MECHANISMS) + 1
+    assert len({Key(name).id for name in ALL}) == len(ALL)
 
 
 @pytest.mark.parametrize("text", ["", "...", "🙂", "the"])
@@ -291,7 +291,7 @@ def test_every_utterance_and_value_has_a_key(text: str, value: str) -> None:
     assert read(turn(text, STATE, variant), variant).key.mechanism in MECHANISMS
 
 
-@pytest.mark.parametrize("name", [*MECHANISMS, OTHER])
+@pytest.mark.parametrize("name", ALL)
 def test_triage_says_what_to_try_and_never_what_the_cause_is(name: str) -> None:
     found = Key(name)
     assert description(found)

@@ -241,7 +241,8 @@ def _outcomes(view: View) -> list[tuple[str, str]]:
     names = ("generated", "vacuous", "duplicate", "vetoed", "over_rate", "valid")
     run = ("held", "violations", "carried", "improved", "errors")
     rows = [(name.replace("_", " "), _number(getattr(summary, name))) for name in (*names, *run)]
-    return [*rows, ("calls of the tracker", _number(summary.calls))]
+    who = words_of_results(view.turns).who
+    return [*rows, (f"calls of {who}", _number(summary.calls))]
 
 
 def _counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:

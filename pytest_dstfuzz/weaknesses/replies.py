@@ -1,0 +1,56 @@
+"""What goes wrong with a reply, told by what came in its place."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.exact import bare
+from pytest_dstfuzz.comparisons.fallbacks import is_fallback
+from pytest_dstfuzz.comparisons.names import SameNames
+from pytest_dstfuzz.comparisons.numbers import SameNumbers
+from pytest_dstfuzz.comparisons.polarity import SamePolarity
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.dialogue.outcome import REPLY
+from pytest_dstfuzz.weaknesses.failures import RESTARTED
+
+#: The same reply where it was to be another one.
+ANYWAY: Final = "answers-anyway"
+#: Other replies to one question, in two contexts that both say what it is about.
+_DISAGREES: Final = "disagrees"
+#: What differs first, in this order.
+_FACTS: Final[dict[str, Comparison]] = {
+    "other-number": SameNumbers(),
+    "other-polarity": SamePolarity(),
+    "other-name": SameNames(),
+}
+REPLIES: Final = (
+    *("no-answer", "last-answer-again", ANYWAY, _DISAGREES),
+    *_FACTS,
+    "other-answer",
+)
+
+
+def reply_failure(turn: TurnResult, variant: VariantResult) -> str:
+    """Return the mechanism of a violation of a bot that replies: one of `REPLIES`, or a restart."""
+    if any(move.kind == "again" for move in variant.moves):
+        return RESTARTED
+    change = next((one for one in variant.plain.changed_slots if one.slot == REPLY), None)
+    before = "" if change is None else change.before or ""
+    after = "" if change is None else change.after or ""
+    if variant.failure == "stuck" or bare(before) == bare(after):
+        return ANYWAY
+    if is_fallback(after) and not is_fallback(before):
+        return "no-answer"
+    if turn.system and bare(after) == bare(turn.system):
+        return "last-answer-again"
+    if turn.relation == "contexts-agree":
+        return _DISAGREES
+    asked = Context((Exchange(turn.system, turn.user),))
+    differs = (
+        name
+        for name, facts in _FACTS.items()
+        if not facts.compare(REPLY, before, after, asked).same
+    )
+    return next(differs, "other-answer")

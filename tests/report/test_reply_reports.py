@@ -1,0 +1,156 @@
+"""Replies in reports: what was said, what came in its place, and why that is another one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.outcome import reply_outcome
+from pytest_dstfuzz.perturb.edits import apply_edits
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.explain import change_lines, explain
+from pytest_dstfuzz.report.github import markdown_text
+from pytest_dstfuzz.report.html.page import html_text
+from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.redact import redacted
+from pytest_dstfuzz.report.replies import differences, reply_pairs
+from pytest_dstfuzz.report.terminal import terminal_lines
+
+ASKED = "when will it be here"
+CLEAN = "It will be with you on Tuesday."
+OTHER = "It will be with you on Friday."
+SORRY = "Sorry, what do you mean?"
+SETTINGS = Settings.of(model="my_bot:reply", outcome="reply", seed=7)
+INFO = RunInfo("chats", "test", "plain", "jsonl", 1, 1, compared="numbers,polarity")
+EXPECTED = """\
+1 of 1 valid variants changes the reply at turn 0 of dialogue chat
+
+  system:    (nothing yet)
+  user:      when will it be here
+  replied:   It will be with you on Tuesday.
+
+  Variant 0
+    edits:   [-when-]{+wehn+} will it be here
+    seen as: wehn will it be here
+      char_replace/swap: "he" -> "eh" at 1
+    replied: It will be with you on [-Tuesday.-]{+Friday.+}
+    differs: Tuesday / Friday
+    cause:   the edits of this turn
+    rates:   words 0.000, characters 0.010
+
+  seed 7, natural profile, hybrid attack, random search, metamorphic relation"""
+
+
+def answered(found: str, why: str = "", distance: float | None = None) -> TurnResult:
+    """A turn whose only variant got another reply."""
+    change = ChangedSlot("reply", CLEAN, found, distance=distance, why=why)
+    variant = VariantResult(
+        index=0,
+        text="wehn will it be here",
+        context=(),
+        edits=(Edit("char_replace", "swap", 1, 3, "he", "eh"),),
+        edit_w=0.0,
+        edit_c=0.01,
+        valid=True,
+        reason="",
+        outcome="violation",
+        state=reply_outcome(found),
+        changed_slots=(change,),
+        cause="turn",
+    )
+    return TurnResult(
+        id="chats-test-chat-t0",
+        dialogue_id="chat",
+        turn_index=0,
+        system="",
+        user=ASKED,
+        label=reply_outcome("Tuesday."),
+        clean_state=reply_outcome(CLEAN),
+        outcome="violation",
+        outcome_kind="reply",
+        right=True,
+        variants=(variant,),
+    )
+
+
+def test_a_failure_shows_both_replies_and_why_they_differ() -> None:
+    found = explain(answered(OTHER, "Tuesday / Friday"), SETTINGS, command=None)
+    assert found == EXPECTED
+
+
+def test_replies_with_little_in_common_are_shown_as_they_are() -> None:
+    text = explain(answered(SORRY), SETTINGS, command=None)
+    assert f"    replied: {SORRY}\n    cause:" in text
+    assert change_lines(answered(SORRY).variants[0].changed_slots, answered(SORRY)) == [
+        f"before: {CLEAN}",
+        f"replied: {SORRY}",
+    ]
+
+
+def test_a_distance_stands_beside_that_of_its_own_replies() -> None:
+    turn = answered(SORRY, "0.83 apart, 0.42 allowed", 0.83)
+    own = replace(turn, own=Spread(3, 1, 0.07, 0.05))
+    text = explain(own, SETTINGS, command=None)
+    assert "apart:   0.83 apart, 0.42 allowed; its own replies lie within 0.07" in text
+
+
+def test_what_stayed_where_it_should_not_is_the_same_again() -> None:
+    assert change_lines((ChangedSlot("reply", CLEAN, CLEAN),), answered(CLEAN)) == [
+        f"replied: the same again: {CLEAN}"
+    ]
+
+
+def test_a_failure_of_the_bot_is_one_of_the_bot() -> None:
+    failed = replace(
+        answered(OTHER), variants=(), clean_state=None, outcome="error", reason="an empty reply"
+    )
+    text = explain(failed, SETTINGS, command=None)
+    assert text.startswith("The bot failed on turn 0 of dialogue chat: an empty reply")
+
+
+def test_no_report_of_replies_speaks_of_states_or_slots() -> None:
+    turn = answered(OTHER, "Tuesday / Friday")
+    report = build_report([turn], summarise([turn]), SETTINGS, INFO)
+    assert report["outcome"] == {"kind": "reply", "compared": "numbers,polarity"}
+    pytest.importorskip("jinja2")
+    lines = terminal_lines(summarise([turn]), [turn], SETTINGS, INFO, verbosity=1)
+    page = html_text(report).partition("<body>")[2].partition('<script type="application')[0]
+    # Settings are listed by their names, which are those of all options.
+    page = page.partition("<h3>Settings</h3>")[0]
+    texts = ["\n".join(line.text for line in lines), markdown_text(report), page]
+    for text in texts:
+        for word in ("belief", "slot", "ontology", "tracker", "accuracy"):
+            assert word not in text.lower(), (word, text)
+        assert "Friday." in text
+    assert "right replies" in texts[0]
+
+
+def test_pages_have_both_replies_side_by_side() -> None:
+    turn = answered(OTHER, "Tuesday / Friday")
+    ((before, after, why),) = reply_pairs(turn, turn.variants[0].changed_slots)
+    assert before == ["It will be with you on ", ("Tuesday.", "")]
+    assert after == ["It will be with you on ", ("", "Friday.")]
+    assert why == ["differs: Tuesday / Friday"]
+
+
+def test_redacted_replies_are_not_read() -> None:
+    text = repr(redacted(answered(OTHER, "Tuesday / Friday")))
+    assert "Tuesday" not in text
+    assert "Friday" not in text
+
+
+WORDS = st.lists(st.sampled_from(["it", "opens", "at", "nine.", "ten.", "\n", "no"]), max_size=12)
+
+
+@given(WORDS, WORDS)
+def test_differences_lead_from_one_reply_to_the_other(one: list[str], other: list[str]) -> None:
+    before, after = " ".join(one), " ".join(other)
+    edits = differences(before, after)
+    assert not edits or apply_edits(before, edits) == after
+    assert differences(before, before) == ()
