@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from pytest_dstfuzz.cli.command import (
 from pytest_dstfuzz.config import ADAPTER, STATE, Settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
-from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.choose import LAYOUTS
 from pytest_dstfuzz.dialogue.normalise import NORMALISATIONS, check_normalisation
 from pytest_dstfuzz.errors import UserError, needs_extra
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.report.page import Style
     from pytest_dstfuzz.trackers.conformance import Conformance
+    from pytest_dstfuzz.trackers.evaluate import Evaluation
+    from pytest_dstfuzz.trackers.replies.evaluate import RepliedTurn, ReplyEvaluation, ReplyJudge
 
 EXIT_FAILED = 1
 
 _ASKED = ("model", "checkpoint", "data", "split", "domains", "slots", "device", "batch_size")
-_EVALUATED = (*_ASKED, "preflight_seconds", *ADAPTER)
-_CHECKED = (*_ASKED, "repeatable", *ADAPTER)
+_REPLIES = ("outcome", "compare", "threshold", "cited", "fallback", "history")
+_EVALUATED = (*_ASKED, "preflight_seconds", *_REPLIES, *ADAPTER)
+_CHECKED = (*_ASKED, "repeatable", *_REPLIES, *ADAPTER)
 _SERVED = ("model", "checkpoint", "device", "batch_size", "outcome")
 #: Status of a finding -> how the table shows it.
 _SHOWN: dict[str, tuple[str, Style]] = {
@@ -74,6 +77,26 @@ def _dialogues(
     return sample_set(data, turns, settings.variant.seed, how.domains)
 
 
+def _judge(settings: Settings) -> ReplyJudge | None:
+    """Return who says which replies are right; ``None`` where none are tested."""
+    if settings.reply.outcome == STATE:
+        return None
+    # Imported late, as above.
+    from pytest_dstfuzz.comparisons.comparison import TextPair  # noqa: PLC0415
+    from pytest_dstfuzz.comparisons.registry import comparison_by_name  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.outcome import REPLY  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.replies.evaluate import ReplyJudge  # noqa: PLC0415
+
+    comparison = comparison_by_name(settings.reply.compare, settings.reply)
+
+    def agree(turns: Sequence[RepliedTurn]) -> list[bool]:
+        pairs = [TextPair(REPLY, turn.recorded, turn.found, turn.context) for turn in turns]
+        comparison.prepare(pairs)
+        return [comparison.compare(*pair).same for pair in pairs]
+
+    return ReplyJudge(comparison.name, agree)
+
+
 def _evaluate_options(parser: Parser) -> None:
     parser.shared(*_EVALUATED, required=("model",))
     parser.value(
@@ -99,6 +122,7 @@ def _evaluate(given: Namespace) -> None:
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
     from pytest_dstfuzz.trackers.preflight import bounded, preflight  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.replies.evaluate import evaluate_replies  # noqa: PLC0415
 
     settings = given_settings(given, _EVALUATED)
     data = _dialogues(settings, layout=given.layout, normalisation=given.normalisation)
@@ -106,9 +130,20 @@ def _evaluate(given: Namespace) -> None:
     with bounded(deadline, settings.budget.preflight_seconds):
         tracker = tracker_for(settings, data, deadline=deadline)
         contexts = [dialogue.context(len(dialogue.turns) - 1) for dialogue in data.dialogues]
-        preflight(tracker, contexts, ontology=data.ontology, deadline=deadline)
+        preflight(
+            tracker,
+            contexts,
+            ontology=data.ontology,
+            deadline=deadline,
+            outcome=settings.reply.outcome,
+        )
+    judge, batch_size = _judge(settings), settings.tracker.batch_size
+    evaluation: Evaluation | ReplyEvaluation
     with closing(ProgressLine("turns predicted")) as progress:
-        evaluation = evaluate(tracker, data, settings.tracker.batch_size, progress)
+        if judge is None:
+            evaluation = evaluate(tracker, data, batch_size, progress)
+        else:
+            evaluation = evaluate_replies(tracker, data, judge, batch_size, progress)
     lines = [f"tracker               {settings.tracker.model}", *evaluation.lines()]
     shown = [json.dumps(evaluation.to_json(), indent=2)] if given.json else lines
     print(printable("\n".join(shown)))
@@ -141,6 +176,8 @@ def _check(given: Namespace) -> int:
             how.batch_size,
             lambda asked: progress(asked, None),
             repeatable=how.repeatable,
+            outcome=settings.reply.outcome,
+            judge=_judge(settings),
         )
     about = {
         "tracker": str(how.model),
@@ -174,12 +211,8 @@ def _print_findings(about: dict[str, Any], found: Conformance) -> None:
     rates = "   ".join(f"{size}: {rate:,.1f}" for size, rate in found.throughput.items())
     if rates:
         page.field("contexts a second by batch size   ", rates)
-    if accuracy := found.evaluation:
-        joint = percent(accuracy.joint_goal_accuracy)
-        labelled = " with labels" if accuracy.unlabelled else ""
-        of = f"{accuracy.turns} turns{labelled}"
-        page.field("joint goal accuracy               ", f"{joint} of {of}")
-        page.field("slot accuracy                     ", percent(accuracy.slot_accuracy))
+    for name, figure in found.evaluation.figures() if found.evaluation else ():
+        page.field(f"{name:<34}", figure)
     page.field("contexts asked for                ", f"{found.asked:,}")
     page.gap()
     page.line(found.headline(), "good" if found.passed else "bad")
@@ -283,10 +316,12 @@ COMMANDS = (
   dstfuzz evaluate --model trade                         on the shipped dialogues
   dstfuzz evaluate --model trade --data multiwoz21 --split val
   dstfuzz evaluate --model trade --data MultiWOZ_2.1 --layout original
-  dstfuzz evaluate --model mybot.tracker:track --data conversations.jsonl --json""",
+  dstfuzz evaluate --model mybot.tracker:track --data conversations.jsonl --json
+  dstfuzz evaluate --model my_bot:reply --outcome reply --data questions.jsonl""",
         _evaluate_options,
         _evaluate,
-        about="Print joint goal accuracy, slot accuracy and figures by domain of a tracker.",
+        about="Print joint goal accuracy, slot accuracy and figures by domain of a tracker; with\n"
+        "--outcome reply, how many replies say what was recorded.",
     ),
     Command(
         "check-tracker",
@@ -296,6 +331,7 @@ COMMANDS = (
   dstfuzz check-tracker --model my_bot:track             on the shipped dialogues
   dstfuzz check-tracker --model my_bot:track --data conversations.jsonl
   dstfuzz check-tracker --model http://localhost:8000 --turns 100 --json
+  dstfuzz check-tracker --model my_bot:reply --outcome reply --data questions.jsonl
 It exits with 0 when all checks passed (a warning is no failure), with 1 when one failed, and
 with 2 when the tracker cannot be made.""",
         _check_options,

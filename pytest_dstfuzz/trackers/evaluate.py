@@ -8,7 +8,7 @@ from typing import Any
 
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
 from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction, describe_error
@@ -71,6 +71,14 @@ class Evaluation:
     def slot_accuracy(self) -> float:
         """Share of (turn, slot) pairs that are right."""
         return self.right_slots / (self.turns * self.slots)
+
+    def figures(self) -> list[tuple[str, str]]:
+        """Return what the figures are called, each with its value as text."""
+        of = f"{self.turns} turns{' with labels' if self.unlabelled else ''}"
+        return [
+            ("joint goal accuracy", f"{percent(self.joint_goal_accuracy)} of {of}"),
+            ("slot accuracy", percent(self.slot_accuracy)),
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary, rates rounded to 4 decimals."""
@@ -193,10 +201,12 @@ def predict_all(
     batch_size: int,
     progress: Progress | None = None,
     normalisation: str = "plain",
+    outcome: OutcomeKind = "state",
 ) -> list[Prediction | TrackerError]:
     """Predict contexts in batches of similar length; the answers keep their order.
 
-    Their states are brought to ``normalisation``. An error stands in the place of an answer
+    They are checked for what is tested, their ``outcome``; states are brought to ``normalisation``.
+    An error stands in the place of an answer
     where the tracker put one there.
     """
     answers: dict[int, Prediction | TrackerError] = {}
@@ -206,7 +216,9 @@ def predict_all(
             if isinstance(answer, TrackerError):
                 answers[index] = answer
             else:
-                answers[index] = check_prediction(answer, normalisation=normalisation)
+                answers[index] = check_prediction(
+                    answer, normalisation=normalisation, outcome=outcome
+                )
         if progress is not None:
             progress(len(answers), len(contexts))
     return [answers[index] for index in range(len(contexts))]

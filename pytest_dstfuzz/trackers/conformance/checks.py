@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.trackers.conformance.findings import (
     CheckOutcome,
@@ -38,6 +39,18 @@ UTTERANCES = {
     "capitals": "I NEED A CHEAP HOTEL IN THE NORTH",
     "punctuation alone": "?!... --",
 }
+#: What to do, where states are tested, and where replies are.
+_NOTHING_SAID = (
+    "Users send these. Answer with the state so far where there is nothing to understand.",
+    "Users send these. Where there is nothing to understand, reply with a text that says so.",
+)
+_RETURNED = (
+    (
+        "predict(contexts) returns one Prediction, or one mapping slot -> value, for each context; "
+        "slots and values are strings."
+    ),
+    "A reply is a text that is not empty.",
+)
 
 
 def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
@@ -54,7 +67,7 @@ def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
         shown = first_few([*refused.values()], ", ")
         return failed(
             f"no answer to {len(refused)} of {kinds} odd utterances: {shown}",
-            "Users send these. Answer with the state so far where there is nothing to understand.",
+            _NOTHING_SAID[probe.outcome == REPLY],
         )
     try:
         probe.ask([*turns, *probe.few])
@@ -97,8 +110,7 @@ def clean_turns(probe: TrackerProbe) -> CheckOutcome:
     which = f"all {total}" if len(errors) == total else f"{len(errors)} of {total}"
     return failed(
         f"no answer to {which} clean turns; to {probe.turns[place].name}: {error}",
-        "A run counts such a turn as an error. predict(contexts) returns one Prediction, or one "
-        "mapping slot -> value, for each context; slots and values are strings.",
+        f"A run counts such a turn as an error. {_RETURNED[probe.outcome == REPLY]}",
     )
 
 
@@ -148,7 +160,7 @@ def own_states(probe: TrackerProbe) -> CheckOutcome:
         for first in range(second):
             if (
                 states[first] is state
-                and not isinstance(state, BeliefState)
+                and not isinstance(state, Outcome)
                 and probe.few_alone[first].state != probe.few_alone[second].state
             ):
                 names = f"{probe.few[first].name} and {probe.few[second].name}"

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.trackers.evaluate import Evaluation
+from pytest_dstfuzz.trackers.replies.evaluate import ReplyEvaluation
 
 #: ``warned`` is no failure; ``skipped`` says nothing about the tracker.
 Status = Literal["passed", "failed", "warned", "skipped"]
@@ -66,7 +67,7 @@ class Conformance:
     #: Batch size -> contexts answered in a second, as the clock had it on that machine.
     throughput: Mapping[int, float]
     #: Accuracy by the labels; ``None`` where the data has none, or a turn has no answer.
-    evaluation: Evaluation | None
+    evaluation: Evaluation | ReplyEvaluation | None
     #: Contexts that the tracker was asked for, repetitions included.
     asked: int
 
@@ -102,6 +103,12 @@ class Conformance:
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary: what was found, and the figures."""
         accuracy = self.evaluation
+        figures: dict[str, Any] = {"turns": accuracy and accuracy.turns}
+        if isinstance(accuracy, ReplyEvaluation):
+            figures["right_replies"] = round(accuracy.right_replies, 4)
+        else:
+            figures["joint_goal_accuracy"] = accuracy and round(accuracy.joint_goal_accuracy, 4)
+            figures["slot_accuracy"] = accuracy and round(accuracy.slot_accuracy, 4)
         return {
             "passed": self.passed,
             "findings": [finding.to_json() for finding in self.findings],
@@ -110,8 +117,6 @@ class Conformance:
                 "contexts_per_second": {
                     str(size): round(rate, 1) for size, rate in self.throughput.items()
                 },
-                "turns": accuracy and accuracy.turns,
-                "joint_goal_accuracy": accuracy and round(accuracy.joint_goal_accuracy, 4),
-                "slot_accuracy": accuracy and round(accuracy.slot_accuracy, 4),
+                **figures,
             },
         }

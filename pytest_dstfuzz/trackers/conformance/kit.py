@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, label_of
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.trackers.conformance import checks, values
 from pytest_dstfuzz.trackers.conformance.findings import (
@@ -18,42 +20,65 @@ from pytest_dstfuzz.trackers.conformance.findings import (
 )
 from pytest_dstfuzz.trackers.conformance.probe import TrackerProbe
 from pytest_dstfuzz.trackers.evaluate import Evaluation, score
+from pytest_dstfuzz.trackers.replies.evaluate import ReplyEvaluation, ReplyJudge, score_replies
 from pytest_dstfuzz.trackers.tracker import Tracker
 
+#: What to do, where states are tested, and where replies are.
 _READS = (
-    "Look at what it is given (context.user is the newest utterance, context.exchanges all of "
-    "them) and at the slots that it returns; or name other data with --data."
+    (
+        "Look at what it is given (context.user is the newest utterance, context.exchanges all of "
+        "them) and at the slots that it returns; or name other data with --data."
+    ),
+    (
+        "Look at what it is given (messages, the newest one last) and at what it returns; or name "
+        "other data with --data."
+    ),
 )
 
 
-def evaluation(probe: TrackerProbe) -> Evaluation | None:
+def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | None:
     """Return the accuracy on the turns with labels, where every turn has an answer."""
     if not _has_labels(probe) or len(probe.answers) < len(probe.turns):
         return None
-    return score(probe.data, [answer.prediction for answer in probe.answers.values()])
+    answers = [answer.prediction for answer in probe.answers.values()]
+    if probe.outcome != REPLY:
+        return score(probe.data, answers)
+    if probe.judge is None:
+        return None
+    labelled = [_label(probe, turn) is not None for turn in _turns(probe)]
+    return score_replies(probe.data, [*compress(answers, labelled)], probe.judge)
 
 
 def accuracy(probe: TrackerProbe) -> CheckOutcome:
     """The tracker predicts something, not always the same, and is right now and then."""
     states = {answer.prediction.state for answer in probe.answers.values()}
     turns = f"{len(probe.answers)} turns"
+    reads = _READS[probe.outcome == REPLY]
     if not any(states):
-        return warned(f"the tracker predicts no slot at any of {turns}", _READS)
+        return warned(f"the tracker predicts no slot at any of {turns}", reads)
     if len(states) == 1 and len(probe.answers) > 1:
-        return warned(f"the tracker says the same to all of {turns}", _READS)
+        return warned(f"the tracker says the same to all of {turns}", reads)
     found = evaluation(probe)
     if found is None:
         why = "some turns have no answer" if _has_labels(probe) else "the data has no labels"
-        return skipped(f"{why}; {len(states)} different states at {turns}")
+        return skipped(f"{why}; {len(states)} different answers at {turns}")
     of = f"{found.turns} turns"
     if found.unlabelled:
         of = f"the {of} that have labels ({found.unlabelled} have none)"
     right = f"{found.right} of {of} are right"
-    return passed(right) if found.right else warned(right, _READS)
+    return passed(right) if found.right else warned(right, reads)
 
 
 def _has_labels(probe: TrackerProbe) -> bool:
-    return any(turn.state is not None for d in probe.data.dialogues for turn in d.turns)
+    return any(_label(probe, turn) is not None for turn in _turns(probe))
+
+
+def _turns(probe: TrackerProbe) -> Iterator[tuple[Dialogue, int]]:
+    return ((dialogue, turn.index) for dialogue in probe.data.dialogues for turn in dialogue.turns)
+
+
+def _label(probe: TrackerProbe, turn: tuple[Dialogue, int]) -> Outcome | None:
+    return label_of(*turn, probe.outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +91,8 @@ class Check:
     explained_by: tuple[str, ...] = ()
     #: Whether it can be asked of a tracker that answered nothing.
     unanswered: bool = False
+    #: Whether it is about slots and values.
+    of_slots: bool = False
 
 
 _BATCHES = ("batch-sizes",)
@@ -85,8 +112,8 @@ CHECKS = (
     Check("memory", checks.memory, (*_CHANCE, "batch-order")),
     Check("batch-alone", checks.batch_alone, (*_CHANCE, "batch-order", "memory")),
     Check("odd-utterances", checks.odd_utterances, (*_BATCHES, "input-kept")),
-    Check("slots", values.slots),
-    Check("values", values.values),
+    Check("slots", values.slots, of_slots=True),
+    Check("values", values.values, of_slots=True),
     Check("accuracy", accuracy),
 )
 
@@ -98,6 +125,8 @@ def check_tracker(
     progress: Callable[[int], None] = lambda _: None,
     *,
     repeatable: bool | None = None,
+    outcome: OutcomeKind = "state",
+    judge: ReplyJudge | None = None,
 ) -> Conformance:
     """Put every check to a tracker.
 
@@ -105,13 +134,18 @@ def check_tracker(
     500 contexts more.
 
     ``progress`` is told how many contexts were asked for so far; ``repeatable`` is what the user
-    says of the tracker, see `is_repeatable`.
+    says of the tracker, see `is_repeatable`. Where the ``outcome`` is a reply, ``judge`` says which
+    are right; ``None`` = that is not looked at.
     """
-    probe = TrackerProbe(tracker, data, batch_size, progress, repeatable=repeatable)
+    probe = TrackerProbe(
+        tracker, data, batch_size, progress, repeatable=repeatable, outcome=outcome, judge=judge
+    )
     if not probe.turns:
         raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
     findings: list[Finding] = []
     for check in CHECKS:
+        if check.of_slots and outcome == REPLY:
+            continue
         findings.append(_judged(check, probe, findings))
     rates = probe.throughput() if probe.answers else {}
     return Conformance(tuple(findings), rates, evaluation(probe), probe.asked)

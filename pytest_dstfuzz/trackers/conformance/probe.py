@@ -8,9 +8,11 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar, cast
 
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.seeding import stream
 from pytest_dstfuzz.trackers.evaluate import similar_lengths
+from pytest_dstfuzz.trackers.replies.evaluate import ReplyJudge
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, is_repeatable
 from pytest_dstfuzz.trackers.validation import ask_raw, check_prediction
 
@@ -60,9 +62,13 @@ class TrackerProbe:
         progress: Callable[[int], None],
         *,
         repeatable: bool | None = None,
+        outcome: OutcomeKind = "state",
+        judge: ReplyJudge | None = None,
     ) -> None:
         self.tracker = tracker
-        self.repeatable = is_repeatable(tracker, repeatable)
+        self.judge = judge
+        self.outcome: OutcomeKind = outcome
+        self.repeatable = is_repeatable(tracker, repeatable, outcome)
         self.data = data
         self.batch_size = batch_size
         self.asked = 0
@@ -82,7 +88,8 @@ class TrackerProbe:
 
     def checked(self, answer: object) -> Prediction:
         """Return an answer as a sound prediction; see `check_prediction`."""
-        return check_prediction(answer, normalisation=self.data.normalisation)
+        how = self.data.normalisation
+        return check_prediction(answer, normalisation=how, outcome=self.outcome)
 
     def ask(self, turns: Sequence[ProbeTurn]) -> list[Prediction]:
         """Return the answers to turns that are asked for in one batch."""
@@ -187,7 +194,12 @@ class TrackerProbe:
 
 
 def state_of(answer: object) -> Mapping[str, str]:
-    """Return the state of a sound answer as the tracker gave it, not copied."""
+    """Return the state of a sound answer as the tracker gave it, not copied.
+
+    A reply that is a text alone has none.
+    """
+    if isinstance(answer, str):
+        return {}
     return answer.state if isinstance(answer, Prediction) else cast("Mapping[str, str]", answer)
 
 
