@@ -78,10 +78,11 @@ class Registry(Generic[T]):
         lacks = [] if isinstance(name, str) and name.strip() else ["a name"]
         lacks += [] if callable(getattr(thing, called, None)) else [f"a method {called}()"]
         if lacks:
+            base = self._kind.title().replace(" ", "")
             raise UserError(
                 f"{where}: {type(thing).__name__} is no {self._kind}, it lacks "
                 f"{' and '.join(lacks)}. A {self._kind} has a name and {method}, which returns "
-                f"{answer}; inherit from pytest_dstfuzz.{self._kind.title()} for the rest"
+                f"{answer}; inherit from pytest_dstfuzz.{base} for the rest"
             )
         self.refuse_shipped(str(name), where)
 

@@ -15,7 +15,7 @@ from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
 from pytest_dstfuzz.errors import DataError
 
 #: Layouts, the preferred first where a source holds several of one split.
-LAYOUTS: Final = ("original", "sharded", "trade", "sgd", "jsonl")
+LAYOUTS: Final = ("original", "sharded", "trade", "sgd", "canard", "jsonl")
 
 #: Enough for the first dialogue of every published file.
 _HEAD: Final = 1 << 16
@@ -45,8 +45,8 @@ def classify(file: SourceFile) -> str | None:
 
     Ontologies look like nothing in particular, so they go by name too: JSON called
     ``<stem>.ontology.json`` or ``ontology*.json`` (MultiWOZ: ``ontology-modified.json``).
-    One of ``original``, ``sharded``, ``trade`` (JSON), ``trade-tsv``, ``sgd``, ``jsonl``,
-    ``ontology``, ``schema``, ``list`` (of dialogue ids), or ``None``.
+    One of ``original``, ``sharded``, ``trade`` (JSON), ``trade-tsv``, ``sgd``, ``canard``,
+    ``jsonl``, ``ontology``, ``schema``, ``list`` (of dialogue ids), or ``None``.
     """
     if listed_split(file):
         return "list"
@@ -67,6 +67,8 @@ def classify(file: SourceFile) -> str | None:
 def _of_array(head: str) -> str | None:
     if '"dialogue_idx"' in head:
         return "trade"
+    if '"QuAC_dialog_id"' in head:
+        return "canard"
     if '"dialogue_id"' in head:
         dialogues = "sgd" if _SGD_SERVICE.search(head) else "sharded"
         return dialogues if '"turns"' in head else None
@@ -97,7 +99,7 @@ _EXTRAS: Final = ("list", "ontology", "schema")
 
 _EXPECTED: Final = (
     "expected MultiWOZ's data.json, the sharded files of 2.2, TRADE's TSV or *_dials.json, "
-    "SGD's dialogues_*.json, or JSON Lines with one dialogue a line"
+    "SGD's dialogues_*.json, CANARD's questions, or JSON Lines with one dialogue a line"
 )
 
 

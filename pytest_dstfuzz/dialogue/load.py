@@ -26,7 +26,7 @@ from pytest_dstfuzz.dialogue.fetch import DATASETS, fetched
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, labels_note, read_ontology
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
-from pytest_dstfuzz.dialogue.readers import jsonl, sgd, trade
+from pytest_dstfuzz.dialogue.readers import canard, jsonl, sgd, trade
 from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import DataError, nearest, unknown_name
@@ -97,13 +97,14 @@ _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] =
     "original": published.read_original,
     "sharded": published.read_sharded,
     "sgd": sgd.read_sgd,
+    "canard": canard.read_canard,
     "trade": trade.read_json,
     "trade-tsv": trade.read_tsv,
 }
 
 
 #: Layouts of data that are not MultiWOZ.
-_PLAIN: Final = ("jsonl", "sgd")
+_PLAIN: Final = ("jsonl", "sgd", "canard")
 
 
 @gc_paused()
@@ -123,12 +124,13 @@ def load_dialogues(
         source: ``sample`` (shipped), the path of a folder, a file or a zip, or a named
             data set that was fetched (``multiwoz21``).
         split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
-        layout: read this layout (``original``, ``sharded``, ``trade``, ``sgd``, ``jsonl``);
+        layout: read this layout (``original``, ``sharded``, ``trade``, ``sgd``, ``canard``,
+            ``jsonl``);
             by default the first of them that holds the split.
         ontology: JSON file ``slot -> list of values``; by default the one found with
             the data, else the values of the labels.
-        normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines
-            and SGD, and ``multiwoz`` for the other layouts.
+        normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines,
+            SGD and CANARD, and ``multiwoz`` for the other layouts.
         name: name of the set in test ids; by default made from the source.
         outcome: what is tested; of systems that reply, each user utterance of JSON Lines must
             say something.
