@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
+from pytest_dstfuzz.campaign.attempts import lock_values
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import (
     DONTCARE,

@@ -6,20 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer
-from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
-from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.comparisons.exact import EXACT
-from pytest_dstfuzz.config import ATTACKS, PROFILES, VariantSettings
+from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.config import ATTACKS, PROFILES
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, label_of
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
-from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.perturb.draft import Source
-from pytest_dstfuzz.perturb.engine import Perturber
-from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.types import Variant
-from pytest_dstfuzz.relations.registry import relation_for
-from pytest_dstfuzz.relations.relation import Relation, TurnBegun, begin
+from pytest_dstfuzz.relations.relation import TurnBegun, begin
 from pytest_dstfuzz.relations.rewrite import (
     UNCHANGED,
     BySearch,
@@ -28,93 +23,10 @@ from pytest_dstfuzz.relations.rewrite import (
     Move,
     Verdict,
 )
-from pytest_dstfuzz.relations.scene import Scenes, locked_values
-from pytest_dstfuzz.search.protocol import Feedback, Proposal, Search, SearchTask, TurnSearch
-from pytest_dstfuzz.search.registry import search_by_name
+from pytest_dstfuzz.relations.scene import locked_values
+from pytest_dstfuzz.search.protocol import Feedback, Proposal, SearchTask, TurnSearch
 from pytest_dstfuzz.seeding import derive, stream
 from pytest_dstfuzz.trackers.tracker import Prediction
-
-
-@dataclass(frozen=True, slots=True)
-class CampaignSpec:
-    """What a campaign does to every dialogue, built once from its settings."""
-
-    settings: VariantSettings
-    data: DialogueSet
-    relation: Relation
-    search: Search
-    perturber: Perturber
-    #: Makes what a relation gets to see.
-    scenes: Scenes
-    #: Answers of a vote on what breaks the relation once, see `answers`; 1 = there is no vote.
-    votes: int = 1
-    #: Whether a few contexts are asked once more, see `repeats`.
-    repeats: bool = False
-    #: What of an answer is tested, and when two answers are one.
-    outcome: OutcomeKind = "state"
-    folding: Folding = AS_GIVEN
-
-    @property
-    def by_density(self) -> bool:
-        """Whether the variants of a turn are a whole sample of what people make of it."""
-        if self.own_edits:
-            return False
-        settings = self.settings
-        return self.search.by_density and not settings.stop_at_first and settings.variant is None
-
-    @property
-    def own_edits(self) -> bool:
-        """Whether the relation makes the edits: then neither search nor attack design counts."""
-        return self.relation.edits == "own"
-
-    @property
-    def learns(self) -> bool:
-        """Whether whoever makes the edits wants to know what earlier ones showed."""
-        return self.relation.adaptive if self.own_edits else self.search.adaptive
-
-    def first_of(self, last: int) -> int:
-        """Return the first turn of a dialogue that has a result, where ``last`` is the last one."""
-        return last if self.relation.unit == "dialogue" else 0
-
-    @classmethod
-    def of(  # noqa: PLR0913 - all but the first four are given by their names
-        cls,
-        settings: VariantSettings,
-        data: DialogueSet,
-        lexicon: Lexicon,
-        search: Search | None = None,
-        *,
-        relation: Relation | None = None,
-        votes: int = 1,
-        repeats: bool = False,
-        outcome: OutcomeKind = "state",
-        comparison: Comparison = EXACT,
-    ) -> CampaignSpec:
-        """Build the rules of ``settings``; a search or relation given stands for the named one."""
-        relation = relation_for(relation or settings.relation, data, outcome)
-        own = relation.edits == "own"
-        if search is None:
-            k = settings.transformations
-            search = search_by_name(settings.search, seed=settings.seed, k=k)
-        if search.by_density and not own and not PROFILES[settings.validity].noise:
-            raise UserError(
-                f"the search {search.name} draws what people make of a turn: it needs the profile "
-                f"natural (--dst-validity=natural), not {settings.validity}"
-            )
-        perturber = Perturber.of(settings, data, lexicon, order=search.order)
-        scenes = Scenes(data, lexicon, perturber.guards, settings.seed, outcome)
-        return cls(
-            settings,
-            data,
-            relation,
-            search,
-            perturber,
-            scenes,
-            votes,
-            repeats,
-            outcome,
-            AS_GIVEN if comparison.exact else Folding(comparison),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +80,8 @@ class TurnAttempts:
     attempts: dict[int, Attempt] = field(default_factory=dict)
     #: What was proposed for each number and, once the search was told, what it showed.
     seen: list[Feedback] = field(default_factory=list)
-    #: Text of a valid variant, or all that is seen of a rewrite -> number of the first one.
-    numbers: dict[str | Context, int] = field(default_factory=dict)
+    #: Text of a valid variant, or all that is asked by a rewrite -> number of the first one.
+    numbers: dict[str | tuple[Context, ...], int] = field(default_factory=dict)
 
     @property
     def applicable(self) -> bool:
@@ -192,9 +104,17 @@ class TurnAttempts:
         return UNCHANGED if rewrite is None else rewrite.expected
 
     def reference(self, attempt: Attempt) -> Context:
-        """Return the clean context whose answer that to an attempt is compared with."""
+        """Return the context whose answer that to an attempt is compared with: a clean one.
+
+        Where a rewrite is between two others, it is what the other one shows.
+        """
         rewrite = attempt.proposal.rewrite
         return self.clean_context if rewrite is None else rewrite.reference
+
+    def asked(self, attempt: Attempt) -> tuple[Context, ...]:
+        """Return what the tracker is asked for because of an attempt: no clean context."""
+        rewrite = attempt.proposal.rewrite
+        return (attempt.context,) if rewrite is None else rewrite.asks
 
     def verdict(self, attempt: Attempt, clean: Outcome, found: Outcome) -> Verdict:
         """Say whether an answer to an attempt, or to a part of it, is as the relation wants it."""
@@ -223,6 +143,11 @@ class TurnAttempts:
     def to_run(self) -> tuple[Attempt, ...]:
         """The attempts that the tracker is asked about."""
         return tuple(attempt for attempt in self.attempts.values() if self.asks(attempt))
+
+    @property
+    def wanted(self) -> set[Context]:
+        """What the tracker is asked for because of the attempts."""
+        return {context for attempt in self.to_run for context in self.asked(attempt)}
 
     @property
     def noise(self) -> TurnNoise | None:
@@ -261,7 +186,7 @@ class TurnAttempts:
         self.seen.append(Feedback(proposal))
         return proposal, draw + 1
 
-    def same_as(self, proposal: Proposal, asked: str | Context) -> int | None:
+    def same_as(self, proposal: Proposal, asked: str | tuple[Context, ...]) -> int | None:
         """Return the first attempt that asks what a valid proposal does, if there is one."""
         first = self.numbers.get(asked) if proposal.variant.valid else None
         # One that was made and is not run has no result that another could share.

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet

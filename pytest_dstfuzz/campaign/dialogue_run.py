@@ -29,7 +29,7 @@ from pytest_dstfuzz.campaign.answers import (
     unstable,
     variant_wanted,
 )
-from pytest_dstfuzz.campaign.attempts import CampaignSpec, TurnAttempts, attempt_turn, begin_turn
+from pytest_dstfuzz.campaign.attempts import TurnAttempts, attempt_turn, begin_turn
 from pytest_dstfuzz.campaign.judge import (
     JudgedVariant,
     breaks,
@@ -43,6 +43,7 @@ from pytest_dstfuzz.campaign.own_edits import attempt_own, begin_own
 from pytest_dstfuzz.campaign.repeats import Repeat, choose_repeats
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult, turn_id
 from pytest_dstfuzz.campaign.shrink import OptionalRequest, Shrunk, shrink
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, label_of
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.relations.rewrite import Inapplicable
@@ -116,7 +117,7 @@ class _DialogueSteps:
         for index, context in enumerate(self._contexts[done:], done):
             asked_for = {context}
             if index < len(self._turns):
-                asked_for.update(attempt.context for attempt in self._turns[index].to_run)
+                asked_for.update(self._turns[index].wanted)
             results.append(_skipped(rules, dialogue, index, calls=self._count(asked_for)))
         return results[rules.first_of(len(self._contexts) - 1) :]
 
@@ -191,7 +192,8 @@ class _DialogueSteps:
                     else attempt_turn(self._turns[:done], place, number)
                 )
                 if attempt is not None and turn.asks(attempt):
-                    yield place, attempt.context
+                    for context in turn.asked(attempt):
+                        yield place, context
 
     def _judge(self, numbers: Sequence[int], done: int) -> None:
         """Give the variants of some numbers their outcomes, and tell a search that learns."""
@@ -289,7 +291,7 @@ class _DialogueSteps:
             variants.append(replace(variant, minimal=minimal, votes=votes, repeated=repeated))
         outcome = turn_outcome(attempts, variants)
         asked = {*self._clean_of(turn.index), *_probes(judged)}
-        asked.update(attempt.context for attempt in attempts.to_run)
+        asked.update(attempts.wanted)
         # A context of another turn has another number of exchanges, so these are new.
         found = _skipped(self._rules, self._dialogue, turn.index, calls=self._count(asked))
         context, clean_state, right = attempts.clean_context, None, None

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, takewhile
 
 from pytest_dstfuzz.campaign.answers import Answer
-from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.dialogue_run import Answers, DialogueRun, run_dialogue, unanswered
 from pytest_dstfuzz.campaign.events import (
@@ -21,6 +20,7 @@ from pytest_dstfuzz.campaign.events import (
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.shrink import OptionalRequest
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import Settings
@@ -115,7 +115,7 @@ class CampaignEngine:
             relation=relation,
             votes=self._predictor.votes,
             repeats=self._predictor.repeats,
-            outcome=settings.reply.outcome,
+            reply=settings.reply,
             comparison=comparison,
         )
         self._listener = listener or ignore

@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Final
 
 from pytest_dstfuzz.campaign.answers import Answer
-from pytest_dstfuzz.campaign.attempts import Attempt, CampaignSpec, TurnAttempts, begin_turn
+from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts, begin_turn
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, Dialogue
 from pytest_dstfuzz.perturb.rates import distinct_words, edit_c, edit_w
 from pytest_dstfuzz.perturb.types import Status, Variant
@@ -60,8 +61,8 @@ def _in_order(
 
     Of those that ask the same the first one stays: its moves or edits tell it.
     """
-    different = {rewrite.seen: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
-    found = [different[seen] for seen in reversed(different)]
+    different = {rewrite.asks: rewrite for rewrite in map(_as_asked, reversed(rewrites))}
+    found = [different[asks] for asks in reversed(different)]
     if rules.votes > 1:
         found = [rewrite for rewrite in found if not isinstance(rewrite.seen, Again)]
         if not found:
@@ -89,7 +90,7 @@ def attempt_own(turn: TurnAttempts, number: int) -> Attempt | None:
         context_variant=number,
         proposal=proposal,
         draws=draws,
-        duplicate_of=turn.same_as(proposal, rewrite.seen),
+        duplicate_of=turn.same_as(proposal, rewrite.asks),
         users={},
         context=rewrite.seen,
         context_edits=(),
@@ -113,8 +114,8 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
         rewrite = _as_asked(proposed)
         variant = _variant_of(rewrite)
         found = rewrite, Proposal(variant, NO_ACTION, rewrite=rewrite), draw + 1
-        if variant.valid and rewrite.seen not in turn.numbers:
-            turn.numbers[rewrite.seen] = number
+        if variant.valid and rewrite.asks not in turn.numbers:
+            turn.numbers[rewrite.asks] = number
             break
     if found is not None:
         turn.seen.append(Feedback(found[1]))

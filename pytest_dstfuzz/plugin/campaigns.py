@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.events import (
     BatchDone,
@@ -20,6 +19,7 @@ from pytest_dstfuzz.campaign.events import (
 )
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import REPLY, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
@@ -170,7 +170,7 @@ class RunContext:
                     one.settings.variant,
                     self.data,
                     self.lexicon,
-                    outcome=settings.reply.outcome,
+                    reply=settings.reply,
                     comparison=comparison,
                 )
                 if why := self.hopeless(one.relation):

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from pytest_dstfuzz.campaign.answers import TrackerFailure
-from pytest_dstfuzz.campaign.attempts import CampaignSpec, begin_turn
+from pytest_dstfuzz.campaign.attempts import begin_turn
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn

@@ -213,6 +213,11 @@ class Rewrite:
     #: Whether the reference is what another rewrite shows, which the tracker is asked for as well.
     between: bool = False
 
+    @property
+    def asks(self) -> tuple[Context, ...]:
+        """What the tracker is asked for, besides clean contexts; of a turn each is tried once."""
+        return (self.seen, self.reference) if self.between else (self.seen,)
+
 
 class Inapplicable(NamedTuple):
     """The relation says nothing about this turn."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
+from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import (
     Context,
     Dialogue,
@@ -16,7 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     diff_states,
     label_of,
 )
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.rewrite import Delta, Expected, Rewrite
@@ -64,8 +65,10 @@ class Scene:
     lexicon: Lexicon
     #: Of the campaign.
     seed: int
-    #: What of the answers is tested: what the states are.
-    outcome: OutcomeKind = "state"
+    #: What of the answers is tested, and what there is to say about replies.
+    reply: ReplySettings = field(default_factory=ReplySettings)
+    #: How many variants of a turn were asked for.
+    variants: int = 5
     #: See `once`; shared by the scenes of a run.
     kept: dict[object, object] = field(default_factory=dict)
 
@@ -120,7 +123,7 @@ class Scene:
     def guarded_in(self, text: str, parts: Parts) -> Mask:
         """Return what would guard the words of another utterance, word by word as in ``parts``."""
         # What a system replies is no value that the user gave.
-        state = self.states[self.index] if self.outcome == "state" else None
+        state = self.states[self.index] if self.reply.outcome == "state" else None
         values = locked_values(self.data, self.turn, state)
         return self.guards.mask(text, parts, values, self.turn.system)
 
@@ -198,10 +201,12 @@ class Scenes:
         lexicon: Lexicon,
         guards: Locks,
         seed: int,
-        outcome: OutcomeKind = "state",
+        reply: ReplySettings | None = None,
+        variants: int = 5,
     ) -> None:
-        """Keep what all scenes share; ``seed`` and ``outcome`` are those of the campaign."""
-        self._shared = data, guards, lexicon, seed, outcome
+        """Keep what all scenes share: ``seed`` and the settings are those of the campaign."""
+        self._reply = reply or ReplySettings()
+        self._shared = data, guards, lexicon, seed, self._reply, variants
         self._kept: dict[object, object] = {}
 
     def of(
@@ -216,7 +221,7 @@ class Scenes:
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
         """Return the scene of a turn where the labels stand for the tracker's answers."""
-        states = (label_of(dialogue, place, self._shared[-1]) for place in range(index + 1))
+        states = (label_of(dialogue, place, self._reply.outcome) for place in range(index + 1))
         return self.of(relation, dialogue, index, states)
 
 

@@ -15,14 +15,9 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.agents.features import Trace, TurnView
 from pytest_dstfuzz.campaign.answers import Answer
-from pytest_dstfuzz.campaign.attempts import (
-    Attempt,
-    CampaignSpec,
-    TurnAttempts,
-    attempt_turn,
-    begin_turn,
-)
+from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts, attempt_turn, begin_turn
 from pytest_dstfuzz.campaign.judge import JudgedVariant, changes_before, judge_attempt, seen
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon

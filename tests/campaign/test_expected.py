@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.expected import expected_failures, failing_mass
 from pytest_dstfuzz.campaign.intervals import mean_interval, ratio_interval
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.perturb.edits import apply_edits

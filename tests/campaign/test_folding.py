@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,9 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Dialogue, DialogueSet, Exchange, Turn
 from pytest_dstfuzz.dialogue.outcome import reply_outcome
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
-from pytest_dstfuzz.relations.rewrite import OTHER_REPLY
+from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.relations.rewrite import OTHER_REPLY, Move, Rewrite
+from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 CLEAN, VARIANT = (Context((Exchange("", user),)) for user in ("clean", "variant"))
@@ -151,6 +154,39 @@ class Counting:
         words = user.split()
         # It knows one word by its letters alone.
         return str(100 * ("luggage" in words) + len(words) + self.asked % 2)
+
+
+class Between(Relation):
+    """What is said in two other contexts: to a longer one, and to one that is longer still."""
+
+    name = "between"
+    edits = "own"
+    on = ("reply",)
+
+    def begin(self, scene: Scene) -> list[Rewrite]:
+        first, other = (scene.said(f"{scene.turn.user} {word}") for word in ("now", "luggage now"))
+        made = Rewrite(other, first, moves=(Move("add", 0, 0),), case="A-0", between=True)
+        back = replace(made, seen=first, reference=other, expected=OTHER_REPLY)
+        return [made, replace(made, about="again"), back]
+
+
+def test_a_rewrite_may_be_held_against_another_one(lexicon: Lexicon) -> None:
+    data = DialogueSet("travel", "test", (Dialogue("a", (Turn(0, "", "where is it"),)),))
+    settings = Settings.of(outcome="reply", shrink=False)
+    predictor = predictor_for(settings, data, Counting(), wobbles=True)  # type: ignore[arg-type]
+    plan = [(data.dialogues[0], 0)]
+    engine = CampaignEngine(
+        settings, data, predictor, lexicon, plan=plan, comparison=Near(), relation=Between()
+    )
+    (turn,) = engine.run()
+    found = {variant.text: variant for variant in turn.variants}
+    assert [one.outcome for one in turn.variants].count("violation") == 1
+    broken, held = found["where is it luggage now"], found["where is it now"]
+    assert (broken.outcome, broken.case, broken.failure) == ("violation", "A-0", "changed")
+    assert (held.outcome, len(held.expected)) == ("held", 1)
+    assert len(turn.variants) == 2  # What asks the same is asked once.
+    # Three clean ones; five of the variant, and seven of what it is held against.
+    assert turn.calls == 3 + 5 + 7
 
 
 def test_a_bot_that_words_its_replies_anew_is_tested_for_what_it_says(lexicon: Lexicon) -> None:

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from test_execution import DATA, PLAN
 from toybots import UnsureBot, WordBot, data_of, talk
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
+from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.campaign.engine import CampaignEngine
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.shrink import FEW, Subset, minimise
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.perturb.edits import apply_edits, undo_edits

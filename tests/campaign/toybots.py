@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec
 from pytest_dstfuzz.campaign.engine import CampaignEngine
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import (
     BeliefState,

@@ -23,8 +23,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pytest_dstfuzz.campaign.attempts import CampaignSpec, lock_values
+from pytest_dstfuzz.campaign.attempts import lock_values
 from pytest_dstfuzz.campaign.engine import predictor_for
+from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues

@@ -47,6 +47,7 @@ class Drop(Relation):
 
     name = "drop"
     expects = "what the round gave is gone at the end, and all else stays"
+    on = ("state",)
     edits = "own"
     side = "should-change"
     unit = "dialogue"

@@ -33,6 +33,7 @@ class Shuffle(Relation):
 
     name = "shuffle"
     expects = "the state at the end stays as it is"
+    on = ("state",)
     edits = "own"
     unit = "dialogue"
     reasons = (_FEW, _SLOTS, _UNSAID, _VALUES, _TAKEN_BACK, _POINTS, _DOMAINS)

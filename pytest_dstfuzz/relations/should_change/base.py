@@ -7,6 +7,7 @@ from itertools import chain, zip_longest
 from typing import ClassVar, Literal
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import (
     Begun,
@@ -30,6 +31,7 @@ class ShouldChange(Relation):
     It writes ``name``, ``expects``, ``reasons`` and `begin`.
     """
 
+    on: ClassVar[tuple[OutcomeKind, ...]] = ("state",)
     edits: ClassVar[Literal["search", "own"]] = "own"
     side: ClassVar[Side] = "should-change"
 

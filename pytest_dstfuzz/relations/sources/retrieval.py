@@ -81,6 +81,7 @@ class Retrieval(Relation):
     name = "retrieval"
     expects = "the state stays as it is"
     source = "the utterances of the data itself, under its licence"
+    on = ("state",)
     edits = "own"
     reasons = (_NONE, _UNSAID, _LABELS, _NOBODY)
 
