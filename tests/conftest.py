@@ -10,10 +10,16 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from pytest_dstfuzz.dialogue import load
+from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.dialogue.readers.multiwoz import read_original
+from pytest_dstfuzz.dialogue.readers.source import SourceFile
 
 # A run within a test forgets the modules that it was the first to load. These may not be
 # loaded twice by one process: numpy and torch crash, scipy loads a part of numpy anew, and httpx
@@ -32,6 +38,24 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["pytester"]
+
+
+_SHIPPED = Path(load.__file__).parents[1] / "resources"
+
+
+@functools.cache
+def _shipped(file: SourceFile, normalisation: str) -> tuple[Dialogue, ...]:
+    return tuple(read_original(file, normalisation))
+
+
+def _read_once(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
+    """Read the shipped dialogues once a process: many hundreds of runs within tests do."""
+    if file.path.is_relative_to(_SHIPPED):
+        return iter(_shipped(file, normalisation))
+    return read_original(file, normalisation)
+
+
+load._READERS["original"] = _read_once
 
 # What pytest itself looks at: under `CI` its short summary repeats whole messages, and the
 # others add options or colour. The runs within tests are to read the same everywhere.

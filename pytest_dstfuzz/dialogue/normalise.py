@@ -147,6 +147,8 @@ def value_text(slot: str, value: object) -> str:
     It is a text, a number, a boolean (``true``, ``false``), ``None`` (absent: ``""``) or a list of
     alternatives, of which the first counts; NaN, infinite or beyond 100 digits is an error.
     """
+    if type(value) is str:  # Nearly all of them are.
+        return value
     if isinstance(value, list | tuple):
         value = value[0] if value else None
     if value is None:

@@ -50,6 +50,16 @@ def keeps_letters(old: str, new: str) -> bool:
     )
 
 
+@lru_cache(maxsize=8)
+def _near(words: frozenset[str]) -> frozenset[str]:
+    """Return the longer ones of some words, and what is a typing error away from one of them.
+
+    The words are those of a lexicon, and a run builds several tables of the same one.
+    """
+    long = [word for word in words if len(word) >= _SHORTEST]
+    return frozenset(near for word in long for near in (word, *one_letter_away(word)))
+
+
 class TypoTable:
     """Judges whether a misspelling is one, and nothing else.
 
@@ -64,12 +74,7 @@ class TypoTable:
         self, is_word: Callable[[str], bool] | None = None, dangerous: Iterable[str] = ()
     ) -> None:
         self._is_word = is_word
-        self._dangerous = frozenset(
-            near
-            for word in dangerous
-            if len(word) >= _SHORTEST
-            for near in (word, *one_letter_away(word))
-        )
+        self._dangerous = _near(frozenset(dangerous))
         self.harmless = lru_cache(maxsize=1 << 16)(self._harmless)
 
     def kept(self, word: str, typos: Iterable[Typo]) -> tuple[Typo, ...]:
