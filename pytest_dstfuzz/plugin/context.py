@@ -102,12 +102,13 @@ class RunContext:
         Of all that ship (``all``), those that can say something about a turn of the data.
         """
         named = settings.variant.relation
-        if named not in self._relations:
-            found = relations_named(named, self.data)
+        key = named, settings.reply.outcome
+        if key not in self._relations:
+            found = relations_named(named, self.data, settings.reply.outcome)
             if named == ALL:
                 found = tuple(relation for relation in found if not self.hopeless(relation))
-            self._relations[named] = found
-        return self._relations[named]
+            self._relations[key] = found
+        return self._relations[key]
 
     @property
     def left_out(self) -> str:
@@ -115,7 +116,8 @@ class RunContext:
         if self.settings.variant.relation != ALL or self.mistake is not None:
             return ""
         used = self.relations(self.settings)
-        names = [one.name for one in relations_named(ALL) if one not in used]
+        outcome = self.settings.reply.outcome
+        names = [one.name for one in relations_named(ALL, outcome=outcome) if one not in used]
         text = f"all leaves out {REPEATS}: it repeats metamorphic where the clean answer is right"
         apart = ", ".join(names)
         return f"{text}; relations that apply to no turn of the data: {apart}" if names else text
@@ -187,8 +189,8 @@ class RunContext:
         return None
 
     @cached_property
-    def _relations(self) -> dict[str, tuple[Relation, ...]]:
-        """As they are named -> the relations."""
+    def _relations(self) -> dict[tuple[str, str], tuple[Relation, ...]]:
+        """As they are named, and what of an answer is tested -> the relations."""
         return {}
 
     @cached_property

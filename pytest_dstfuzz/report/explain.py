@@ -133,7 +133,7 @@ def change_lines(changes: Sequence[ChangedSlot], turn: TurnResult) -> list[str]:
     """
     if turn.outcome_kind == REPLY:
         lines = reply_lines(changes, None, turn.own)
-        return [printable(f"{name}: {text}") for name, text in lines]
+        return [printable(f"{name + ':':<8} {text}") for name, text in lines]
     return [
         printable(_changed(change))
         + ("  (carried: had changed at an earlier turn)" if change.carried else "")

@@ -16,6 +16,10 @@ _NARROWEST = 40
 _GROWTH = len("<U+003A>") - 1
 
 
+#: Columns of what stands before a figure.
+_LABEL = 14
+
+
 class StyledLine(NamedTuple):
     """One line of text, without colour, and what it is."""
 
@@ -81,3 +85,8 @@ def encodable(text: str, encoding: str) -> str:
     # There and back: what begins a text of some encodings is no character of it.
     known = (char.encode(encoding, "ignore").decode(encoding) for char in text)
     return "".join(there or by_number(char) for there, char in zip(known, text, strict=True))
+
+
+def label(name: str) -> str:
+    """Return what stands before a figure, as wide as that of all others."""
+    return f"{name:<{_LABEL}}"

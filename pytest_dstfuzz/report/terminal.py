@@ -17,11 +17,11 @@ from pytest_dstfuzz.report.chances import ALL_DISTORTED, show_user_turns, user_t
 from pytest_dstfuzz.report.edits import mark_edits, needed_context, shorten
 from pytest_dstfuzz.report.explain import change_lines, keyword
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage
+from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
+from pytest_dstfuzz.report.run_facts import show_run
 from pytest_dstfuzz.report.tally import (
     causes,
     causes_text,
-    disagreement_text,
     failures,
     noise_text,
     plainest,
@@ -33,12 +33,11 @@ from pytest_dstfuzz.report.tally import (
     wobble_text,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses, weaknesses_text
-from pytest_dstfuzz.report.words import Words, words_of, words_of_results
+from pytest_dstfuzz.report.words import Words, words_of_results
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
-_LABEL = 14
 _MOST_SLOTS = 10
 _MOST_REASONS = 5
 #: Violations that are shown. Under the gate no test shows its own.
@@ -74,7 +73,7 @@ def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its
         return [StyledLine(f"{_verdict(summary, results, found)}{why}", style)]
     show_weaknesses(page, found, verbose=verbosity > 0)
     page.gap()
-    show_run(page, settings, info, [how_text(settings.variant, results)])
+    show_run(page, settings, info, [how_text(settings.variant, results)], results)
     page.gap()
     show_figures(page, summary, results, info.usage, verbose=verbosity > 0)
     show_tables(page, results, verbose=verbosity > 0)
@@ -158,31 +157,6 @@ def _verdict(
     if repeats is not None and repeats.changed:
         text += "; the tracker does not repeat itself: violations may be noise"
     return text
-
-
-def show_run(page: TerminalPage, settings: Settings, info: RunInfo, how: Iterable[str]) -> None:
-    """Add what was tested, and how: a paragraph for each text."""
-    words = words_of(settings.reply.outcome)
-    model = settings.tracker.model or f"the suite's own {words.who.removeprefix('the ')}"
-    values = f", values normalised as '{info.normalisation}'" if words.values else ""
-    page.field(
-        label("tested"),
-        f"{model} on {info.data}, split {info.split} ({info.layout} layout{values}; "
-        f"{info.dialogues:,} dialogues, {info.turns:,} turns)",
-    )
-    for number, text in enumerate(how):
-        page.field(label("" if number else "how"), text)
-    if info.compared:
-        page.field(label("compared"), f"{words.what} with {words.what}: {info.compared}")
-    if info.disagreement is not None:
-        page.field(
-            label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)
-        )
-    if info.recalled:
-        text = f"{info.recalled:,} answers; the tracker was asked for {info.asked:,} contexts"
-        page.field(label("from cache"), text)
-    for note in info.notes:
-        page.field(label("note"), note, "dim")
 
 
 def show_figures(
@@ -388,8 +362,3 @@ def _counted(counts: Mapping[str, int], most: int | None = None) -> str:
     parts: Iterable[str] = (f"{name} {count:,}" for name, count in list(counts.items())[:most])
     rest = sum(list(counts.values())[most:]) if most is not None else 0
     return ", ".join([*parts, *([f"others {rest:,}"] if rest else [])])
-
-
-def label(name: str) -> str:
-    """Return what stands before a figure, as wide as that of all others."""
-    return f"{name:<{_LABEL}}"

@@ -15,18 +15,17 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.json_report import RunInfo
-from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage
+from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
+from pytest_dstfuzz.report.run_facts import show_run
 from pytest_dstfuzz.report.sections import Section, outcome_columns, sections_of
 from pytest_dstfuzz.report.terminal import (
     between,
     how_text,
     interval_text,
-    label,
     left_out_texts,
     show_figures,
     show_left_out,
     show_plainest,
-    show_run,
     show_tables,
     terminal_lines,
 )
@@ -69,7 +68,7 @@ def report_lines(  # noqa: PLR0913 - as `terminal_lines`
     verbose = verbosity > 0
     show_weaknesses(page, weaknesses, verbose=verbose)
     page.gap()
-    show_run(page, settings, info, _how(settings, sections))
+    show_run(page, settings, info, _how(settings, sections), results)
     show_sides(page, sections)
     for one in sections:
         page.gap()

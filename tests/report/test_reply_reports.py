@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
@@ -18,6 +19,7 @@ from pytest_dstfuzz.report.explain import change_lines, explain
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.replies import differences, reply_pairs
 from pytest_dstfuzz.report.terminal import terminal_lines
@@ -88,7 +90,7 @@ def test_replies_with_little_in_common_are_shown_as_they_are() -> None:
     text = explain(answered(SORRY), SETTINGS, command=None)
     assert f"    replied: {SORRY}\n    cause:" in text
     assert change_lines(answered(SORRY).variants[0].changed_slots, answered(SORRY)) == [
-        f"before: {CLEAN}",
+        f"before:  {CLEAN}",
         f"replied: {SORRY}",
     ]
 
@@ -128,7 +130,7 @@ def test_no_report_of_replies_speaks_of_states_or_slots() -> None:
         for word in ("belief", "slot", "ontology", "tracker", "accuracy"):
             assert word not in text.lower(), (word, text)
         assert "Friday." in text
-    assert "right replies" in texts[0]
+    assert "right replies 100.00 % of the clean replies are right" in texts[0]
 
 
 def test_pages_have_both_replies_side_by_side() -> None:
@@ -143,6 +145,24 @@ def test_redacted_replies_are_not_read() -> None:
     text = repr(redacted(answered(OTHER, "Tuesday / Friday")))
     assert "Tuesday" not in text
     assert "Friday" not in text
+
+
+def test_its_own_spread_is_told_before_violations_are() -> None:
+    turns = [
+        replace(answered(CLEAN), id=f"t{number}", own=Spread(3, kinds, far, far), reason=reason)
+        for number, (kinds, far, reason) in enumerate(
+            [(1, 0.1, ""), (1, 0.2, ""), (2, 0.6, ""), (3, 1.0, UNSTABLE)]
+        )
+    ]
+    texts = [text for text, _ in spread_texts([*turns, turns[0]], "numbers,words<=0.5")]
+    assert texts[0].startswith(
+        "4 clean turns, each asked 3 times or more: replies of one kind to 2, of several to 1; 1"
+    )
+    assert "median 0.40, in 95 % of the turns at most 1.00 (0.5 allowed)" in texts[1]
+    assert "in 50.00 % of the turns: --dst-threshold=1 keeps 95 %" in texts[2]
+    plain = [replace(turn, own=Spread(3, 1)) for turn in turns]
+    assert len(list(spread_texts(plain, "exact"))) == 1
+    assert "asked once" in next(spread_texts([answered(CLEAN)], "exact"))[0]
 
 
 WORDS = st.lists(st.sampled_from(["it", "opens", "at", "nine.", "ten.", "\n", "no"]), max_size=12)
