@@ -1,0 +1,1 @@
+"""Builds the small embedding that ships, and measures it: ``python -m tools.similarity.build``."""

@@ -1,0 +1,65 @@
+"""Up to which distance two replies say the same: where as many same as other ones are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tools.similarity.pairs import Utterances
+from tools.similarity.sources import ActTurn
+
+PAIRS = 4000
+#: Points of the curve of the card.
+CURVE = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+
+
+class Calibrated(NamedTuple):
+    """Distances of pairs of system utterances of held-out dialogues, by kind of pair."""
+
+    eps: float
+    distances: dict[str, list[float]]
+
+    def above(self, kind: str, eps: float) -> float:
+        """Return the share of pairs of a kind that is farther apart than that."""
+        return float(np.mean(np.array(self.distances[kind]) > eps))
+
+    def table(self) -> list[str]:
+        """Return the lines of the card: errors at eps, then the curve."""
+        lines = [
+            "| distance | same, told apart | other acts, taken for the same | other values | other turns |"
+        ]
+        lines += ["| --- | --- | --- | --- | --- |"]
+        for eps in sorted((*CURVE, self.eps)):
+            shares = [self.above("same", eps)]
+            shares += [1 - self.above(kind, eps) for kind in ("acts", "values", "turns")]
+            mark = "**" if eps == self.eps else ""
+            cells = (f"{mark}{eps:.2f}{mark}", *(f"{share:.1%}" for share in shares))
+            lines.append(f"| {' | '.join(cells)} |")
+        return lines
+
+
+def calibrated(turns: Sequence[ActTurn], encode: Callable[[str], Any], seed: int) -> Calibrated:
+    """Draw pairs, and return their distances and the distance at equal error rates."""
+    said = [turn for turn in turns if turn.system]
+    utterances = Utterances(said)
+    rng = np.random.default_rng(seed)
+    found: dict[str, list[float]] = {"same": [], "acts": [], "values": [], "turns": []}
+
+    def apart(one: str, other: str) -> float:
+        return float(1.0 - encode(one) @ encode(other))
+
+    for number in range(PAIRS):
+        triple = utterances.drawn(rng, acts=bool(number % 2))
+        found["same"].append(apart(triple.text, triple.same))
+        found["acts" if number % 2 else "values"].append(apart(triple.text, triple.other))
+        one, other = (said[place] for place in rng.integers(len(said), size=2))
+        if one.signature != other.signature:
+            found["turns"].append(apart(one.text, other.text))
+    same, acts = np.sort(found["same"]), np.sort(found["acts"])
+    points = np.linspace(0, 2, 2001)
+    missed = 1 - np.searchsorted(same, points, side="right") / len(same)
+    taken = np.searchsorted(acts, points, side="right") / len(acts)
+    eps = round(float(points[int(np.argmin(np.abs(missed - taken)))]), 2)
+    return Calibrated(eps, found)
