@@ -5,6 +5,7 @@
   lunch. Where the other text says such a word without denying it, they contradict each other.
 * Words that are a negation of others count as that: `closed` denies `open`, `sold out` denies
   `available`.
+* Nor does one of two opposites (`before`, `after`) stand where the other text has the other one.
 * Who says that there is no answer agrees with nobody who gives one.
 
 What hangs on a condition (`if you do not ...`) and phrases that deny nothing (`no problem`) are
@@ -29,7 +30,8 @@ _IDLE: Final = re.compile(
     r"|not? (?:extra |additional |further )?(?:charge|cost|fee)s?"
     r"|no time|can(?:'t|not| not) (?:wait|go wrong)|not to mention|could(?:n't| not) be (?:easier"
     r"|happier|better)|nothing but|nothing else|no one (?:else )?but|if not|or not|whether or not"
-    r"|not just|anything else|last but not least|without (?:a )?(?:doubt|problem|delay)"
+    r"|not just|anything else|last but not least|(?:charges?|costs?|pay) nothing"
+    r"|without (?:a )?(?:doubt|problem|delay)"
     r"|how can i help|is(?:n't| not) it|do(?:n't| not) you|are(?:n't| not) (?:you|they|we))\b"
 )
 _CONDITION: Final = re.compile(
@@ -79,6 +81,23 @@ _DENIES: Final = {
     "untrue": "true",
     "nonrefundable": "refundable",
 }
+#: Words of which one denies the other.
+_OPPOSITES: Final = (
+    *(("north", "south"), ("east", "west"), ("northern", "southern"), ("eastern", "western")),
+    *(("before", "after"), ("hot", "cold"), ("warm", "cool"), ("up", "down"), ("above", "below")),
+    *(("cheap", "expensive"), ("early", "late"), ("increase", "decrease"), ("more", "less")),
+    *(("more", "fewer"), ("high", "low"), ("higher", "lower"), ("fast", "slow"), ("old", "new")),
+    *(("inside", "outside"), ("indoor", "outdoor"), ("credit", "debit")),
+    *(("first", "last"), ("best", "worst"), ("always", "never"), ("win", "lose"), ("buy", "sell")),
+    *(("deposit", "withdraw"), ("arrival", "departure"), ("upstairs", "downstairs")),
+    *(("single", "double"), ("minimum", "maximum"), ("male", "female"), ("hard", "soft")),
+)
+_OPPOSITE: Final = {
+    word: frozenset(
+        other for pair in _OPPOSITES for other in pair if word in pair and other != word
+    )
+    for word in sorted({word for pair in _OPPOSITES for word in pair})
+}
 _PHRASES: Final = (
     (
         re.compile(r"\b(?:sold out|fully booked|booked up|out of stock|booked out)\b"),
@@ -104,11 +123,13 @@ _NEGATIONS: Final = listed(
 _THROUGH: Final = listed(
     """a an the any some much many more very really quite too so all that this it its be been being
     is are was were am do does did have has had can could will would shall should may might must
-    need to of at in on for with by from as yet currently actually usually normally always ever
+    to of at in on for with by from as yet currently actually usually normally always ever
     even also i we you they he she there our your their my his her us me them him just only
     currently at present still unfortunately however able"""
 )
 _REACH: Final = 2
+#: Of these a negation reaches back to what they are said of: `parking is not possible`.
+_OF_ALL: Final = listed("possible allowed available included needed necessary required permitted")
 _IRREGULAR: Final = dict(
     pair.split(":")
     for pair in sorted(
@@ -134,6 +155,8 @@ class Polarity(NamedTuple):
     denied: tuple[frozenset[str], ...]
     #: Words that are said outside of negations.
     said: frozenset[str]
+    #: Words that have an opposite.
+    ends: frozenset[str]
     #: Whether it gives no answer at all.
     fallback: bool
 
@@ -176,6 +199,9 @@ def _compared(before: str, found: str, fallbacks: tuple[str, ...]) -> Compared:
 
 
 def _contradiction(one: Polarity, other: Polarity) -> Compared:
+    for word in sorted(one.ends - other.ends):
+        if opposite := _OPPOSITE[word] & (other.ends - one.ends):
+            return _told(False, word, min(opposite))
     for mine, theirs, swapped in ((one, other, False), (other, one, True)):
         denied_there = frozenset().union(*theirs.denied)
         for reached in mine.denied:
@@ -206,32 +232,41 @@ def polarity(text: str, fallbacks: tuple[str, ...] = ()) -> Polarity:
         plain = pattern.sub(" ", plain)
     for pattern, instead in _PHRASES:
         plain = pattern.sub(instead, plain)
-    denied, said = _reached(_WORD.findall(plain))
-    return Polarity(answer, denied, said, is_fallback(text, fallbacks))
+    words = _WORD.findall(plain)
+    denied, said = _reached(words)
+    ends = frozenset(word for word in words if word in _OPPOSITE)
+    return Polarity(answer, denied, said, ends, is_fallback(text, fallbacks))
 
 
 def _reached(words: list[str]) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
     denied: list[frozenset[str]] = []
-    said: set[str] = set()
-    open_: set[str] | None = None
-    for place, word in enumerate(words):
-        if word in _STOPS or (open_ is not None and len(open_) == _REACH):
+    said: list[str] = []
+    clause: list[str] = []
+    open_: list[str] | None = None
+    for place, word in enumerate([*words, "."]):
+        if open_ is not None and (word in _STOPS or len(open_) == _REACH):
+            if {stem(one) for one in _OF_ALL} & set(open_):
+                open_ += clause
+                clause = []
             denied += [frozenset(open_)] if open_ else []
             open_ = None
         if word in _STOPS:
-            continue
-        if word in _NEGATIONS:
+            said += clause
+            clause = []
+        elif word in _NEGATIONS:
             answers = word == "no" and words[place + 1 : place + 2] in ([], [","], ["."], ["!"])
-            open_ = open_ if answers else (open_ or set())
+            open_ = open_ if answers else (open_ or [])
         elif word in _DENIES:
             turned = stem(_DENIES[word])
-            if open_ is None:
-                denied.append(frozenset({turned}))
+            if open_ is not None:
+                clause.append(turned)
+            elif _DENIES[word] in _OF_ALL:
+                denied.append(frozenset({turned, *clause}))
+                clause = []
             else:
-                said.add(turned)
+                denied.append(frozenset({turned}))
         elif word not in _THROUGH:
-            (said if open_ is None else open_).add(stem(word))
-    denied += [frozenset(open_)] if open_ else []
+            (clause if open_ is None else open_).append(stem(word))
     return tuple(denied), frozenset(said)
 
 

@@ -99,7 +99,7 @@ _PARTS: Final = (
         rf"(?P<spoken>\bhalf an? (?P<hu>{_UNIT})\b|\bhalf a dozen\b|\ba dozen\b"
         rf"|\b(?P<an>an hour)(?P<ah> and a half)?\b)"
     ),
-    r"(?P<phone>(?<![\w.])\+?\(?\d[\d ()-]{7,}\d\b)",
+    r"(?P<phone>(?<![\w.])(?=(?:[ ()+-]{0,2}\d){9})\+?\(?\d[\d ()-]{7,}\d\b)",
     (
         rf"(?P<number>(?P<money>[£$€]\s?)?(?:(?<![\w.,)])[-−])?(?<![\w.])(?P<digits>\d{{1,3}}(?:,\d{{3}})+"
         rf"(?:\.\d+)?|\d+(?:[.,]\d+)*)(?P<half>\s+and a half|½)?"
@@ -137,6 +137,18 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     spelled = with_digits(unicodedata.normalize("NFKC", text.replace("½", " and a half")))
     found = (_quantity(match) for match in _QUANTITY.finditer(spelled))
     return tuple(one for one in found if one is not None)
+
+
+def without_quantities(text: str, instead: str) -> str:
+    """Return a text with something else in the place of each quantity.
+
+    >>> without_quantities("Table for two at half past 8, please.", "#")
+    'Table for # at #, please.'
+    """
+    spelled = with_digits(unicodedata.normalize("NFKC", text.replace("½", " and a half")))
+    return _QUANTITY.sub(
+        lambda match: match[0] if _quantity(match) is None else f"{instead}", spelled
+    )
 
 
 def _quantity(match: re.Match[str]) -> Quantity | None:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.comparisons.embedding import SameMeaning
 from pytest_dstfuzz.comparisons.exact import Exact
+from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.comparisons.names import SameIds, SameNames
 from pytest_dstfuzz.comparisons.numbers import SameNumbers
 from pytest_dstfuzz.comparisons.own import CheckedComparison, OwnFunction
 from pytest_dstfuzz.comparisons.polarity import SamePolarity
-from pytest_dstfuzz.comparisons.words import SharedWords
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome
@@ -24,9 +25,9 @@ from pytest_dstfuzz.trackers.attributes import load_attribute
 #: or a class that is made without arguments.
 ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.comparisons"
 #: What replies are compared by where nothing is said.
-DEFAULT: Final = "numbers,polarity,words"
+DEFAULT: Final = "numbers,polarity,embedding"
 #: Those that have distances.
-_MEASURES: Final = ("words",)
+_MEASURES: Final = ("embedding",)
 _Given = TypeVar("_Given")
 
 
@@ -37,7 +38,7 @@ def _shipped() -> dict[str, Callable[[ReplySettings], Comparison]]:
         "names": lambda settings: SameNames(),  # noqa: ARG005 - likewise
         "polarity": lambda settings: SamePolarity(settings.fallback),
         "ids": lambda settings: SameIds(settings.cited),
-        "words": lambda settings: SharedWords(settings.threshold),
+        "embedding": lambda settings: SameMeaning(None, settings.threshold),
     }
 
 
@@ -48,8 +49,15 @@ COMPARISONS: Final[Registry[Any]] = Registry("comparison", ENTRY_POINT_GROUP, _F
 class AllOf(Comparison):
     """Several comparisons: two texts say the same where all of them say so."""
 
-    def __init__(self, parts: Sequence[Comparison]) -> None:
+    def __init__(
+        self, parts: Sequence[Comparison], fallbacks: tuple[str, ...] | None = None
+    ) -> None:
+        """Take comparisons, and further fallbacks where any two of these are one reply.
+
+        With ``None`` they are compared as all replies are.
+        """
         self._parts = tuple(parts)
+        self._fallbacks = fallbacks
 
     @property
     def name(self) -> str:
@@ -58,8 +66,9 @@ class AllOf(Comparison):
 
     @property
     def identity(self) -> str:
-        """The identities of all, in their order."""
-        return ",".join(part.identity for part in self._parts)
+        """The identities of all, in their order, and the fallbacks."""
+        given = "".join(f"|{one}" for one in self._fallbacks or ())
+        return ",".join(part.identity for part in self._parts) + given
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
         """Return what all of them make of the paths, one after the other."""
@@ -74,6 +83,10 @@ class AllOf(Comparison):
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
         """Return what the first says that finds a difference, else the largest distance."""
+        if self._fallbacks is not None and all(
+            is_fallback(text, self._fallbacks) for text in (before, found)
+        ):
+            return Compared(same=True)
         farthest = Compared(same=True)
         for part in self._parts:
             one = part.compare(path, before, found, asked)
@@ -125,7 +138,9 @@ def comparison_by_name(
             f"{'have' if len(listed) > 1 else 'has'} none: add {' or '.join(_MEASURES)}, or a "
             "function of yours that returns one"
         )
-    return parts[0] if len(parts) == 1 else AllOf(parts)
+    if listed == ["exact"] or any(name not in COMPARISONS.shipped for name in listed):
+        return parts[0] if len(parts) == 1 else AllOf(parts)
+    return AllOf(parts, settings.fallback)
 
 
 def as_comparison(given: object, where: str, settings: ReplySettings) -> Comparison:

@@ -1,8 +1,9 @@
 """The small embedding that ships: vectors of words and of groups of letters, in numpy.
 
-A text is the sum of the vectors of its words, brought to length 1; how much a word counts is the
-length of its vector. A word that is not listed is the mean of the vectors of its 3- to 5-letter
-groups. How the vectors were made is in ``resources/similarity/README.md``.
+A text is the sum of the vectors of its words, and how much a word counts is the length of its
+vector. A word that is not listed is the mean of the vectors of its 3- to 5-letter groups. Numbers,
+times and dates are all one: they are compared by themselves. How the vectors were made is in
+``resources/similarity/README.md``.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import zlib
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib import resources
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from pytest_dstfuzz.comparisons.quantities import without_quantities
 from pytest_dstfuzz.perturb.words import word_list
 
 Vector = np.ndarray[Any, np.dtype[np.float32]]
@@ -28,6 +30,8 @@ GRAMS: Final = 8192
 NUMBER: Final = "#"
 #: Words longer than this are cut: nobody reads them.
 _LONGEST_WORD: Final = 40
+#: A word that `NUMBER` is made of.
+_FIGURE: Final = "0"
 _ENDINGS: Final = ("'s", "'re", "'ll", "'ve", "'d", "'m")
 _CONTRACTED: Final = {"can't": ("can",), "won't": ("will",), "shan't": ("shall",)}
 
@@ -35,18 +39,18 @@ _CONTRACTED: Final = {"can't": ("can",), "won't": ("will",), "shan't": ("shall",
 def tokens(text: str) -> list[str]:
     """Return the words of a text as the embedding knows them.
 
-    >>> tokens("I don't think it's 8:30.")
-    ['i', 'do', 'not', 'think', 'it', '#']
+    >>> tokens("I don't think it's at half past eight.")
+    ['i', 'do', 'not', 'think', 'it', 'at', '#']
     """
     found: list[str] = []
-    for word in word_list(text):
+    for word in word_list(without_quantities(text, f" {_FIGURE} ")):
         bare = (
             word.replace("’", "'")[:_LONGEST_WORD] if not word.isalpha() else word[:_LONGEST_WORD]
         )
         if bare.isalpha():
             found += ("can", "not") if bare == "cannot" else (bare,)
         elif any(map(str.isdigit, bare)):
-            found.append(NUMBER)
+            found += [NUMBER] if found[-1:] != [NUMBER] else []
         elif bare.endswith("n't"):
             found += (*_CONTRACTED.get(bare, (bare[:-3],)), "not")
         else:
@@ -63,6 +67,47 @@ def grams(word: str) -> list[int]:
         for size in range(SHORTEST, LONGEST + 1)
         for at in range(len(marked) - size + 1)
     ]
+
+
+class TextVectors(NamedTuple):
+    """A text: its words, a row for each, their lengths, and the sum of the rows."""
+
+    words: tuple[str, ...]
+    rows: Vector
+    lengths: Vector
+    total: Vector
+
+
+class Apart(NamedTuple):
+    """How far two texts are apart."""
+
+    #: From 0 to 2.
+    distance: float
+    #: The words of either that say most of what the other has nothing like; empty where one says
+    #: no more than the other.
+    words: tuple[str, str]
+
+
+def apart(one: TextVectors, other: TextVectors) -> Apart:
+    """Return how far two texts are apart: half by what they say on the whole, half by one word.
+
+    The mean of 1 - cosine of their sums, and of what the farthest replaced word says, at most 1. A
+    word of one text is as far from the other as from the nearest word there, times its length; the
+    farthest one of either text is taken, and of the two the lesser, as a text that only says more
+    replaces nothing.
+    """
+    if not one.words or not other.words:
+        return Apart(0.0 if one.words == other.words else 1.0, ("", ""))
+    lengths = float(np.sqrt((one.total @ one.total) * (other.total @ other.total)))
+    whole = 1.0 - float(one.total @ other.total) / max(lengths, 1e-9)
+    norms = np.maximum(np.outer(one.lengths, other.lengths), np.float32(1e-9))
+    cosines = np.clip((one.rows @ other.rows.T) / norms, 0, 1)
+    lost = one.lengths * (1 - cosines.max(axis=1))
+    new = other.lengths * (1 - cosines.max(axis=0))
+    farthest = (int(lost.argmax()), int(new.argmax()))
+    replaced = min(float(lost[farthest[0]]), float(new[farthest[1]]), 1.0)
+    distance = min(max((whole + replaced) / 2, 0.0), 2.0)
+    return Apart(round(distance, 6), (one.words[farthest[0]], other.words[farthest[1]]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +142,17 @@ class WordVectors:
                 hashlib.sha256(content).hexdigest()[:12],
             )
 
-    def encode(self, text: str) -> Vector:
-        """Return the vector of a text, of length 1; of nothing but zeros where it says nothing."""
-        total = np.zeros(self.words.shape[1], np.float32)
-        known = []
-        for token in tokens(text):
-            place = self.places.get(token)
+    def parts(self, text: str) -> TextVectors:
+        """Return the words of a text with their vectors."""
+        words = tokens(text)
+        rows = np.zeros((len(words), self.words.shape[1]), np.float32)
+        for number, word in enumerate(words):
+            place = self.places.get(word)
             if place is None:
-                total += self._of_grams(token)
+                rows[number] = self._of_grams(word)
             else:
-                known.append(place)
-        if known:
-            total += self.word_scales[known] @ self.words[known].astype(np.float32)
-        length = float(np.sqrt(total @ total))
-        return total / np.float32(length) if length > 0 else total
+                rows[number] = self.words[place] * self.word_scales[place]
+        return TextVectors(tuple(words), rows, np.sqrt((rows**2).sum(axis=1)), rows.sum(axis=0))
 
     def _of_grams(self, word: str) -> Vector:
         places = grams(word)
@@ -126,15 +168,3 @@ def shipped_vectors() -> WordVectors:
     """Return the vectors that ship."""
     file = resources.files("pytest_dstfuzz") / "resources" / "similarity" / "vectors.npz"
     return WordVectors.read(file.read_bytes())
-
-
-@lru_cache(maxsize=1 << 14)
-def _encoded(text: str) -> Vector:
-    return shipped_vectors().encode(text)
-
-
-def distance(before: str, found: str) -> float:
-    """Return 1 - cosine of two texts, from 0 to 2; 0 for equal ones, 1 where one says nothing."""
-    if before == found:
-        return 0.0
-    return float(min(max(1.0 - float(_encoded(before) @ _encoded(found)), 0.0), 2.0))

@@ -75,7 +75,7 @@ def build(sgd: Path, multiwoz: Path, wordnet: Path, output: Path) -> None:
     lengths = np.linalg.norm(vectors, axis=1)
     rare = float(np.median(lengths[-int(_RARE * len(lengths)) :]))
     draft = _file(listed, vectors, letters, rare, 1.0)
-    found = calibrated(read_sgd(sgd / "dev.zip"), WordVectors.read(draft).encode, SEED)
+    found = calibrated(read_sgd(sgd / "dev.zip"), WordVectors.read(draft).parts, SEED)
     output.write_bytes(_file(listed, vectors, letters, rare, found.eps))
     say(f"{output}: {output.stat().st_size} bytes, eps {found.eps}")
     print("\n".join(found.table()))

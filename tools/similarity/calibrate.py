@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pytest_dstfuzz.comparisons.vectors import TextVectors, apart
 from tools.similarity.pairs import Utterances
 from tools.similarity.sources import ActTurn
 
@@ -28,7 +29,7 @@ class Calibrated(NamedTuple):
     def table(self) -> list[str]:
         """Return the lines of the card: errors at eps, then the curve."""
         lines = [
-            "| distance | same, told apart | other acts, taken for the same | other values | other turns |"
+            "| distance | same, told apart | taken for the same: other acts | values | turns |"
         ]
         lines += ["| --- | --- | --- | --- | --- |"]
         for eps in sorted((*CURVE, self.eps)):
@@ -40,23 +41,25 @@ class Calibrated(NamedTuple):
         return lines
 
 
-def calibrated(turns: Sequence[ActTurn], encode: Callable[[str], Any], seed: int) -> Calibrated:
+def calibrated(
+    turns: Sequence[ActTurn], parts: Callable[[str], TextVectors], seed: int
+) -> Calibrated:
     """Draw pairs, and return their distances and the distance at equal error rates."""
     said = [turn for turn in turns if turn.system]
     utterances = Utterances(said)
     rng = np.random.default_rng(seed)
     found: dict[str, list[float]] = {"same": [], "acts": [], "values": [], "turns": []}
 
-    def apart(one: str, other: str) -> float:
-        return float(1.0 - encode(one) @ encode(other))
+    def far(one: str, other: str) -> float:
+        return apart(parts(one), parts(other)).distance
 
     for number in range(PAIRS):
         triple = utterances.drawn(rng, acts=bool(number % 2))
-        found["same"].append(apart(triple.text, triple.same))
-        found["acts" if number % 2 else "values"].append(apart(triple.text, triple.other))
+        found["same"].append(far(triple.text, triple.same))
+        found["acts" if number % 2 else "values"].append(far(triple.text, triple.other))
         one, other = (said[place] for place in rng.integers(len(said), size=2))
         if one.signature != other.signature:
-            found["turns"].append(apart(one.text, other.text))
+            found["turns"].append(far(one.text, other.text))
     same, acts = np.sort(found["same"]), np.sort(found["acts"])
     points = np.linspace(0, 2, 2001)
     missed = 1 - np.searchsorted(same, points, side="right") / len(same)

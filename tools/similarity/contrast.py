@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 
-from pytest_dstfuzz.comparisons.vectors import tokens
+from pytest_dstfuzz.comparisons import vectors as shipped
 from tools.similarity.pairs import Meanings, Triple, Utterances
 from tools.similarity.words import Matrix
 
 STEPS, SAID, TOLD = 3000, 192, 64
 _RATE, _TEMPERATURE, _PULL = 3e-3, 0.08, 0.02
+#: Texts are drawn again and again.
+tokens = lru_cache(maxsize=1 << 18)(shipped.tokens)
 #: Weight of a word before it is learnt: a / (a + how often it is said) (Arora et al., 2017).
 _RARE = 1e-3
 
@@ -51,9 +54,9 @@ def learnt(
         triples += [meanings.drawn(rng) for _ in range(TOLD)]
         loss = _loss(triples, table, start, places)
         optimiser.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # torch says nothing about it
-        optimiser.step()
-        running += float(loss)
+        loss.backward()
+        optimiser.step()  # type: ignore[no-untyped-call]  # torch says nothing about it
+        running += float(loss.detach())
         if step % 250 == 249:
             say(f"  step {step + 1}: loss {running / 250:.3f}")
             running = 0.0
@@ -74,7 +77,8 @@ def _loss(
     alike = (ids[:, None] == ids[None, :]) & ~torch.eye(len(triples), dtype=torch.bool)
     scores = scores.masked_fill(alike, -9.0)
     near = (texts * others).sum(1, keepdim=True)
-    missing = torch.tensor([not triple.other for triple in triples])[:, None]
+    # Where only numbers differ nothing can be learnt.
+    missing = torch.tensor([tokens(t.other) in ([], tokens(t.same)) for t in triples])[:, None]
     near = near.masked_fill(missing, -9.0)
     right = torch.arange(len(triples))
     forward = torch.cat([scores, near], 1) / _TEMPERATURE

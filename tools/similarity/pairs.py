@@ -61,9 +61,8 @@ class Utterances:
         ``None`` = either.
         """
         while True:
-            places = self.groups[
-                min(np.searchsorted(self._chances, rng.random()), len(self.groups) - 1)
-            ]
+            drawn = int(np.searchsorted(self._chances, rng.random()))
+            places = self.groups[min(drawn, len(self.groups) - 1)]
             one, two, three = (self.turns[place] for place in rng.choice(places, 3))
             if one.pieces[::2] == two.pieces[::2]:
                 continue
@@ -89,7 +88,7 @@ class Meanings:
 
     def drawn(self, rng: np.random.Generator) -> Triple:
         """Return two of its wordings: another word for the same, with some words left out."""
-        gloss = self.glosses[rng.integers(len(self.glosses))]
+        gloss = self.glosses[int(rng.integers(len(self.glosses)))]
         first, second = (gloss.words[rng.integers(len(gloss.words))] for _ in range(2))
         usable = [example for example in gloss.examples if first in example]
         if usable and rng.random() < 0.5:
