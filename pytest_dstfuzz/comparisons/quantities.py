@@ -109,6 +109,13 @@ _PARTS: Final = (
     r"(?P<code>\b(?=[\w-]*\d)\w[\w-]*)",
 )
 _QUANTITY: Final = re.compile("|".join(_PARTS), re.IGNORECASE | re.MULTILINE)
+#: No text without these has a quantity.
+_SIGNS: Final = re.compile(
+    r"\d|https?:|www\.|@|\b(?:noon|midday|midnight|half|dozen|an hour|[a-z]+days?|tomorrow"
+    r"|yesterday"
+    r"|mon|tues?|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    re.IGNORECASE,
+)
 _SCALES: Final = {
     "hundred": 100.0,
     "thousand": 1e3,
@@ -134,9 +141,15 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     >>> [one.said for one in quantities("Table for two at half past 8 on 12 May, ref. AB12.")]
     ['2', 'half past 8', '12 May', 'AB12']
     """
-    spelled = with_digits(unicodedata.normalize("NFKC", text.replace("½", " and a half")))
+    spelled = _spelled(text)
+    if not _SIGNS.search(spelled):
+        return ()
     found = (_quantity(match) for match in _QUANTITY.finditer(spelled))
     return tuple(one for one in found if one is not None)
+
+
+def _spelled(text: str) -> str:
+    return with_digits(unicodedata.normalize("NFKC", text.replace("½", " and a half")))
 
 
 def without_quantities(text: str, instead: str) -> str:
@@ -145,10 +158,10 @@ def without_quantities(text: str, instead: str) -> str:
     >>> without_quantities("Table for two at half past 8, please.", "#")
     'Table for # at #, please.'
     """
-    spelled = with_digits(unicodedata.normalize("NFKC", text.replace("½", " and a half")))
-    return _QUANTITY.sub(
-        lambda match: match[0] if _quantity(match) is None else f"{instead}", spelled
-    )
+    spelled = _spelled(text)
+    if not _SIGNS.search(spelled):
+        return spelled
+    return _QUANTITY.sub(lambda match: match[0] if _quantity(match) is None else instead, spelled)
 
 
 def _quantity(match: re.Match[str]) -> Quantity | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
-from pytest_dstfuzz.comparisons.embedding import SameMeaning
+from pytest_dstfuzz.comparisons.embedding import SHIPPED, SameMeaning
 from pytest_dstfuzz.comparisons.exact import Exact
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.comparisons.names import SameIds, SameNames
@@ -28,6 +28,8 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.comparisons"
 DEFAULT: Final = "numbers,polarity,embedding"
 #: Those that have distances.
 _MEASURES: Final = ("embedding",)
+#: Before the name of an embedding that does not ship.
+_FOREIGN: Final = "embedding:"
 _Given = TypeVar("_Given")
 
 
@@ -138,7 +140,8 @@ def comparison_by_name(
             f"{'have' if len(listed) > 1 else 'has'} none: add {' or '.join(_MEASURES)}, or a "
             "function of yours that returns one"
         )
-    if listed == ["exact"] or any(name not in COMPARISONS.shipped for name in listed):
+    ships = (name in COMPARISONS.shipped or name.startswith(_FOREIGN) for name in listed)
+    if listed == ["exact"] or not all(ships):
         return parts[0] if len(parts) == 1 else AllOf(parts)
     return AllOf(parts, settings.fallback)
 
@@ -156,6 +159,8 @@ def as_comparison(given: object, where: str, settings: ReplySettings) -> Compari
 def _named(name: str, settings: ReplySettings, search_path: tuple[str, ...]) -> Comparison:
     if factory := _FACTORIES.get(name):
         return factory(settings)
+    if name.startswith(_FOREIGN):
+        return _foreign(name.removeprefix(_FOREIGN), settings)
     if ":" in name:
         found = load_attribute(name, search_path, "comparison")
         return _own(found, f"the comparison {name!r}", settings.threshold, name)
@@ -164,6 +169,19 @@ def _named(name: str, settings: ReplySettings, search_path: tuple[str, ...]) -> 
         raise UserError(f"{error} Your own is named as package.module:function.")
     found = COMPARISONS.find(name)
     return _own(found, f"the comparison {name!r}", settings.threshold, name)
+
+
+def _foreign(name: str, settings: ReplySettings) -> Comparison:
+    if name in ("", SHIPPED):
+        return SameMeaning(None, settings.threshold)
+    if settings.threshold is None:
+        raise UserError(
+            f"embedding:{name} has no threshold of its own: give one as --dst-threshold; "
+            f"`dstfuzz calibrate --embedding={name} --data=...` says which"
+        )
+    from pytest_dstfuzz.comparisons.foreign import SentenceEmbedding  # noqa: PLC0415 - torch
+
+    return SameMeaning(SentenceEmbedding(name), settings.threshold)
 
 
 def _own(given: Any, where: str, threshold: float | None, called: str = "") -> Comparison:

@@ -39,18 +39,18 @@ _CONTRACTED: Final = {"can't": ("can",), "won't": ("will",), "shan't": ("shall",
 def tokens(text: str) -> list[str]:
     """Return the words of a text as the embedding knows them.
 
-    >>> tokens("I don't think it's at half past eight.")
-    ['i', 'do', 'not', 'think', 'it', 'at', '#']
+    >>> tokens("I don't think it's 8:30.")
+    ['i', 'do', 'not', 'think', 'it', '#']
     """
     found: list[str] = []
-    for word in word_list(without_quantities(text, f" {_FIGURE} ")):
+    for word in word_list(text):
         bare = (
             word.replace("’", "'")[:_LONGEST_WORD] if not word.isalpha() else word[:_LONGEST_WORD]
         )
         if bare.isalpha():
             found += ("can", "not") if bare == "cannot" else (bare,)
         elif any(map(str.isdigit, bare)):
-            found += [NUMBER] if found[-1:] != [NUMBER] else []
+            found.append(NUMBER)
         elif bare.endswith("n't"):
             found += (*_CONTRACTED.get(bare, (bare[:-3],)), "not")
         else:
@@ -143,8 +143,8 @@ class WordVectors:
             )
 
     def parts(self, text: str) -> TextVectors:
-        """Return the words of a text with their vectors."""
-        words = tokens(text)
+        """Return the words of a text with their vectors, each quantity as one number."""
+        words = tokens(without_quantities(text, f" {_FIGURE} "))
         rows = np.zeros((len(words), self.words.shape[1]), np.float32)
         for number, word in enumerate(words):
             place = self.places.get(word)

@@ -105,6 +105,7 @@ FENCES: dict[str, tuple[str, ...]] = {
         *("perturb/lexicon/word_sources", "trackers/simpletod", "relations/sources/generative"),
     ),
     "tokenizers": ("trackers/simpletod",),
+    "sentence_transformers": ("comparisons/foreign",),
     "nltk": ("perturb/lexicon/word_sources",),
     "gensim": ("perturb/lexicon/word_sources", "trackers/trade"),
     "jellyfish": ("perturb/rates", "trackers/conformance/values"),

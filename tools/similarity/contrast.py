@@ -77,8 +77,7 @@ def _loss(
     alike = (ids[:, None] == ids[None, :]) & ~torch.eye(len(triples), dtype=torch.bool)
     scores = scores.masked_fill(alike, -9.0)
     near = (texts * others).sum(1, keepdim=True)
-    # Where only numbers differ nothing can be learnt.
-    missing = torch.tensor([tokens(t.other) in ([], tokens(t.same)) for t in triples])[:, None]
+    missing = torch.tensor([not triple.other for triple in triples])[:, None]
     near = near.masked_fill(missing, -9.0)
     right = torch.arange(len(triples))
     forward = torch.cat([scores, near], 1) / _TEMPERATURE

@@ -1,0 +1,82 @@
+"""Embeddings of others: any model that sentence-transformers loads, by name or folder."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from pytest_dstfuzz.comparisons.vectors import Apart, Vector
+from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.trackers.validation import cause_of, passes_through
+
+#: Texts that are encoded at once, and whose vectors are kept.
+_BATCH: Final = 64
+_KEPT: Final = 1 << 15
+#: What importing sentence-transformers may lack.
+_NEEDED: Final = ("sentence_transformers", "torch", "transformers")
+
+
+class SentenceEmbedding:
+    """A sentence-transformers model on the CPU; distances are 1 - cosine."""
+
+    def __init__(self, name: str) -> None:
+        """Load a model: from a folder, or of a name that Hugging Face knows.
+
+        Raises:
+            MissingExtraError: sentence-transformers is not installed.
+            UserError: there is no such folder, or the model cannot be loaded.
+        """
+        self.name = name
+        looks_like_a_path = name.startswith((".", "/", "~")) or "\\" in name
+        folder = Path(name).expanduser()
+        if looks_like_a_path and not folder.is_dir():
+            raise UserError(f"embedding:{name}: there is no folder {str(folder)!r}")
+        with needs_extra(f"embedding:{name}", "similarity", *_NEEDED):
+            from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
+        try:
+            self._model: Any = SentenceTransformer(
+                str(folder) if folder.is_dir() else name, device="cpu"
+            )
+        except Exception as error:
+            if passes_through(error):
+                raise
+            raise UserError(
+                f"embedding:{name} cannot be loaded: {cause_of(error)}. Write the folder of a "
+                "model, or a name under which Hugging Face has one"
+            ) from error
+        self._vectors: dict[str, Vector] = {}
+
+    @property
+    def digest(self) -> str:
+        """12 hexadecimal digits of the weights."""
+        found = hashlib.sha256()
+        for key, weight in sorted(self._model.state_dict().items()):
+            found.update(key.encode())
+            found.update(weight.detach().cpu().float().numpy().tobytes())
+        return found.hexdigest()[:12]
+
+    def prepare(self, texts: Sequence[str]) -> None:
+        """Encode the texts that are not known yet, some at once."""
+        wanted = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if len(self._vectors) + len(wanted) > _KEPT:
+            self._vectors.clear()
+        if wanted:
+            found = self._model.encode(
+                wanted,
+                batch_size=_BATCH,
+                convert_to_numpy=True,
+                normalize_embeddings=True,
+                show_progress_bar=False,
+            )
+            rows = np.asarray(found, np.float32)
+            self._vectors.update(zip(wanted, rows, strict=True))
+
+    def apart(self, before: str, found: str) -> Apart:
+        """Return 1 - cosine of two texts; four digits, as the others hang on the batch."""
+        self.prepare([before, found])
+        cosine = float(self._vectors[before] @ self._vectors[found])
+        return Apart(round(min(max(1.0 - cosine, 0.0), 2.0), 4), ("", ""))

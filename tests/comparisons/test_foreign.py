@@ -1,0 +1,73 @@
+"""Embeddings of others: loaded by sentence-transformers where it is installed, else told."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from pytest_dstfuzz.comparisons.comparison import TextPair
+from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.errors import MissingExtraError, UserError
+
+ASKED = Context((Exchange("", "is there breakfast"),))
+HALF = ReplySettings(threshold=0.5)
+INSTALLED = importlib.util.find_spec("sentence_transformers") is not None
+WORDS = ["the", "bus", "leaves", "at", "noon", "it", "is", "late"]
+
+
+def test_another_embedding_needs_a_threshold() -> None:
+    with pytest.raises(UserError, match=r"embedding:mini has no threshold of its own: give one as"):
+        comparison_by_name("embedding:mini", ReplySettings())
+
+
+def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="there is no folder"):
+        comparison_by_name(f"embedding:{tmp_path}/none", HALF)
+
+
+@pytest.mark.skipif(INSTALLED, reason="sentence-transformers is installed")
+def test_a_missing_extra_is_one_message() -> None:
+    with pytest.raises(MissingExtraError, match=r'pip install "pytest-dstfuzz\[similarity\]"'):
+        comparison_by_name("embedding:mini", HALF)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a tiny model with random weights."""
+    pytest.importorskip("sentence_transformers", reason="needs the extra similarity")
+    import torch  # noqa: PLC0415 - an extra
+    from sentence_transformers import SentenceTransformer, models  # noqa: PLC0415 - likewise
+    from transformers import BertConfig, BertModel, BertTokenizerFast  # noqa: PLC0415 - likewise
+
+    torch.manual_seed(0)
+    made = tmp_path_factory.mktemp("model")
+    (made / "vocab.txt").write_text(
+        "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS])
+    )
+    config = BertConfig(len(WORDS) + 5, 16, 1, 2, 32, max_position_embeddings=32)
+    BertModel(config).save_pretrained(made / "bert")
+    BertTokenizerFast(str(made / "vocab.txt")).save_pretrained(made / "bert")
+    word = models.Transformer(str(made / "bert"))
+    whole = SentenceTransformer(modules=[word, models.Pooling(word.get_word_embedding_dimension())])
+    whole.save(str(made / "whole"))
+    return made / "whole"
+
+
+def test_a_model_of_a_folder_says_how_far_texts_are_apart(folder: Path) -> None:
+    comparison = comparison_by_name(f"numbers,embedding:{folder}", HALF)
+    again = comparison_by_name(f"numbers,embedding:{folder}", HALF)
+    assert comparison.name == f"numbers,embedding:{folder}<=0.5"
+    assert comparison.identity == again.identity
+    texts = ("the bus leaves at noon", "it is late")
+    comparison.prepare([TextPair("reply", *texts, ASKED)])
+    far, alone = (one.compare("reply", *texts, ASKED) for one in (comparison, again))
+    assert far == alone
+    assert far.distance is not None
+    assert 0 < far.distance < 2
+    assert comparison.compare("reply", texts[0], texts[0], ASKED).same
+    back = comparison.compare("reply", *reversed(texts), ASKED)
+    assert back.distance == far.distance
