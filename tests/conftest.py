@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from pytest_dstfuzz.dialogue import load
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
@@ -29,7 +29,7 @@ for _name in ("numpy", "scipy.stats", "torch", "httpcore"):
         importlib.import_module(_name)
 
 # A machine under load is slow, and that is no failure; all else is as hypothesis has it there.
-settings.register_profile("patient", deadline=None)
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 # A shell that runs the tests in the background may ignore Ctrl-C, and so would the processes that
@@ -136,7 +136,7 @@ _MEASURED = pytest.StashKey[bool]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Choose what counts for coverage: the first case of each test.
+    """Choose what counts for coverage: the first case of each test that is not `unmeasured`.
 
     A test that is measured takes half as long again or more, and the further cases go over nearly
     the same lines. What is left out can only make the figure smaller.
@@ -144,7 +144,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     seen = set()
     for item in items:
         test = item.nodeid.partition("[")[0]
-        item.stash[_MEASURED] = test not in seen
+        item.stash[_MEASURED] = test not in seen and item.get_closest_marker("unmeasured") is None
         seen.add(test)
 
 

@@ -35,6 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.unmeasured
 def test_nothing_is_loaded_from_another_host(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 40
@@ -44,6 +45,7 @@ def test_nothing_is_loaded_from_another_host(site: Path) -> None:
         assert elsewhere == [], page.relative_to(site)
 
 
+@pytest.mark.unmeasured
 def test_links_of_the_site_lead_somewhere(site: Path) -> None:
     broken = []
     for page in site.rglob("*.html"):

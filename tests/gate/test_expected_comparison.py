@@ -89,6 +89,7 @@ def test_figures_by_hand() -> None:
     )
 
 
+@pytest.mark.unmeasured
 @given(ROWS, ROWS)
 def test_swapping_the_builds_negates_the_difference(one: list[str], other: list[str]) -> None:
     count = min(len(one), len(other))
@@ -100,6 +101,7 @@ def test_swapping_the_builds_negates_the_difference(one: list[str], other: list[
     assert (back["before"], back["after"]) == (there["after"], there["before"])
 
 
+@pytest.mark.unmeasured
 @given(ROWS)
 def test_a_build_is_as_good_as_itself(dialogues: list[str]) -> None:
     found = figures(compared(run(dialogues), run(dialogues)))

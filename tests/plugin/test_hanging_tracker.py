@@ -40,7 +40,7 @@ class Hangs:
             except Exception:
                 pass
 
-sleeps, loops, catches = (Hangs(way, 200) for way in ("sleeps", "loops", "catches"))
+sleeps, loops, catches = (Hangs(way, 100) for way in ("sleeps", "loops", "catches"))
 at_once = Hangs("sleeps", 0)
 
 class Batches:
@@ -70,12 +70,12 @@ def run(pytester: pytest.Pytester, *options: str) -> tuple[pytest.RunResult, flo
 def test_the_deadline_ends_a_call_that_hangs(hanging: pytest.Pytester, way: str) -> None:
     result, seconds = run(
         hanging,
-        *(f"--dst-model=hangbot:{way}", "--dst-max-seconds=6", "--dst-turns=60"),
+        *(f"--dst-model=hangbot:{way}", "--dst-max-seconds=4", "--dst-turns=30"),
         *("--dst-fail-on=gate", "--dst-report=out.json"),
     )
     # The time of the machine is not ours alone.
     assert seconds < 60
-    why = "the budget of 6 seconds ended in the middle of a call of the tracker"
+    why = "the budget of 4 seconds ended in the middle of a call of the tracker"
     assert why in " ".join(result.stdout.str().split())
     report = json.loads((hanging.path / "out.json").read_text(encoding="utf-8"))
     assert report["summary"]["valid"] > 0

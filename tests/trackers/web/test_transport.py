@@ -27,7 +27,7 @@ from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, Service
 Serve = Callable[[Callable[[Asked], Says]], Service]
 QUICK = ServiceSettings(timeout=5, retries=2)
 #: For what never ends; long enough for a busy machine to answer what does.
-IMPATIENT = ServiceSettings(timeout=0.5, retries=2)
+IMPATIENT = ServiceSettings(timeout=1.0, retries=2)
 
 
 def settings_for(fault: str) -> ServiceSettings:
@@ -102,8 +102,8 @@ REASONS = {
     "no JSON": "answered with a body that is no JSON (Expecting property name enclosed in double "
     "quotes: line 1 column 2 (char 1))",
     "hangs up": "cannot be reached: Server disconnected without sending a response.",
-    "slow": "did not answer within 0.5 s",
-    "silent": "did not answer within 0.5 s",
+    "slow": "did not answer within 1 s",
+    "silent": "did not answer within 1 s",
 }
 
 

@@ -73,7 +73,8 @@ def test_ten_percent_of_the_calls_fail_and_no_turn_is_lost(
         return fault if failing and asked.method == "POST" else answer(asked)
 
     service = serve(shaky)
-    found = run(pytester, service.url, "--dst-timeout=0.3")
+    # A machine that is busy may miss a short timeout where it should not: more retries.
+    found = run(pytester, service.url, "--dst-timeout=0.3", "--dst-retries=8")
     assert found == run(pytester, serve(bot).url)
     assert found["summary"]["errors"] == 0
     assert len(found["turns"]) == 12
