@@ -17,6 +17,7 @@ from typing import Any, Final
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.answers import Answer
 from pytest_dstfuzz.campaign.store import Store
+from pytest_dstfuzz.config import STATE, ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import RESTART, Again, Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.json_data import to_json
@@ -28,12 +29,18 @@ _FORMAT: Final = 1
 _PATIENCE: Final = 0.02
 
 
-def scope_of(tracker: Sequence[str], data: DialogueSet) -> bytes:
+def scope_of(
+    tracker: Sequence[str], data: DialogueSet, reply: ReplySettings | None = None
+) -> bytes:
     """Return what a kept prediction depends on besides its context.
 
     What tells this tracker from every other one, and what answers are checked against:
-    normalisation and, where it is complete, ontology of the data.
+    normalisation and, where it is complete, ontology of the data. Of replies that they are some,
+    and whose replies the system is shown; never how they are compared.
     """
+    if reply is not None and reply.outcome != STATE:
+        parts = [_FORMAT, __version__, list(tracker), reply.outcome, reply.history]
+        return hashlib.sha256(_bytes(parts)).digest()
     ontology = data.ontology
     slots = ontology.slots if ontology is not None and ontology.complete else None
     parts = [_FORMAT, __version__, list(tracker), data.normalisation, slots]

@@ -17,10 +17,14 @@ from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.registry import as_comparison, comparison_by_name
+from pytest_dstfuzz.config import STATE, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
@@ -60,6 +64,8 @@ class Campaign:
         search: who chooses the variants; ``None`` = the search that the settings name.
         relation: what must hold: a relation, a name or names with commas between them, or some
             relations; ``None`` = what the settings name.
+        compare: when two replies say the same: names with commas between them, a function of two
+            texts or a `Comparison`; ``None`` = what the settings name. Of replies alone.
         lexicon: words for the perturbations; ``None`` = those that ship.
         listener: told what happens, see `pytest_dstfuzz.campaign.events`.
 
@@ -76,6 +82,7 @@ class Campaign:
         *,
         search: Search | None = None,
         relation: Relation | str | Sequence[Relation | str] | None = None,
+        compare: object = None,
         lexicon: Lexicon | None = None,
         listener: Listener | None = None,
     ) -> None:
@@ -87,11 +94,19 @@ class Campaign:
         self.data = with_frozen(given, settings.data.frozen)
         self._search = None if search is None else as_search(search, "Campaign(search=...)")
         named = settings.variant.relation if relation is None else relation
-        self._relations = _relations(named, self.data)
+        self._relations = _relations(named, self.data, settings.reply.outcome)
         self._lexicon = load_lexicon() if lexicon is None else lexicon
         # Refuses what the settings name and there is not.
         for one in self._relations:
-            CampaignSpec.of(settings.variant, self.data, self._lexicon, self._search, relation=one)
+            CampaignSpec.of(
+                settings.variant,
+                self.data,
+                self._lexicon,
+                self._search,
+                relation=one,
+                reply=settings.reply,
+            )
+        self._comparison = _comparison(compare, settings.reply)
         self._listener = listener
         self._plan = sample_turns(
             self.data, settings.data.turns, settings.variant.seed, settings.data.domains
@@ -178,6 +193,7 @@ class Campaign:
                 listener=self._listener,
                 search=self._search,
                 relation=relation,
+                comparison=self._comparison,
             )
             for relation in self._relations
         )
@@ -185,13 +201,27 @@ class Campaign:
         return engines
 
 
-def _relations(given: object, data: DialogueSet) -> tuple[Relation, ...]:
+def _comparison(given: object, settings: ReplySettings) -> Comparison:
+    """Return how two answers are compared: replies as somebody gave it, or as the settings say."""
+    if settings.outcome == STATE:
+        if given is not None:
+            raise UserError(
+                "compare says when two replies say the same: add outcome='reply' to the settings, "
+                "or leave it out"
+            )
+        return EXACT
+    if given is None:
+        return comparison_by_name(settings.compare, settings)
+    return as_comparison(given, "Campaign(compare=...)", settings)
+
+
+def _relations(given: object, data: DialogueSet, outcome: OutcomeKind) -> tuple[Relation, ...]:
     """Return the relations of a campaign, by name or as they are."""
     several = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     found: list[Relation] = []
     for one in several:
         if isinstance(one, str):
-            found += relations_named(one, data)
+            found += relations_named(one, data, outcome)
         else:
             found.append(as_relation(one, "Campaign(relation=...)"))
     names = [relation.name for relation in found]

@@ -33,6 +33,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.seeding import stream
@@ -76,7 +77,8 @@ class Noise:
 
 def noise_of(results: Iterable[TurnResult]) -> Noise | None:
     """Estimate the noise of some turns; ``None`` where no clean one was asked more than once."""
-    asked = sorted((turn for turn in results if turn.clean_votes), key=_place)
+    # A turn to which something else is said each time is not tested.
+    asked = sorted((t for t in results if t.clean_votes and t.reason != UNSTABLE), key=_place)
     if not asked:
         return None
     answers = min(len(turn.clean_votes) for turn in asked)
@@ -153,7 +155,7 @@ class _Model:
         self._cases = [case for turn in turns for case in _case(turn)]
         self._tested = sum(_counts(item) for turn in turns for item in turn.variants)
         self._reported = sum(len(turn.violations) for turn in turns)
-        clean = Counter(_most_and_second(turn.clean_votes) for turn in turns)
+        clean = Counter(map(_most_and_next, turns))
         most = 1 + max(
             [
                 *(right for right, _ in clean),
@@ -253,10 +255,15 @@ def _table(most: int) -> Floats:
     return likelihoods
 
 
-def _most_and_second(kinds: Sequence[int]) -> tuple[int, int]:
-    """Return how many answers are of the most frequent kind, and of the next one."""
-    counts = sorted((count for kind, count in Counter(kinds).items() if kind >= 0), reverse=True)
-    return (*counts, 0, 0)[0], (*counts, 0, 0)[1]
+def _most_and_next(turn: TurnResult) -> tuple[int, int]:
+    """Return how many clean answers are of the most frequent kind, and of the next one.
+
+    Of replies all others are the next one: those to a variant count as one as well, see `folding`.
+    """
+    kinds = Counter(turn.clean_votes).items()
+    counts = sorted((count for kind, count in kinds if kind >= 0), reverse=True)
+    most, *others = counts or [0]
+    return most, sum(others if turn.outcome_kind != "state" else others[:1])
 
 
 def _counts(item: VariantResult) -> bool:
@@ -269,9 +276,10 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
     voted = [(v, v.votes) for v in turn.variants if v.votes is not None and _counts(v)]
     if not voted:
         return
-    changes = Counter(_change(item) for item, _ in voted if item.outcome == "violation")
+    change = _change if turn.outcome_kind == "state" else _changed_paths
+    changes = Counter(change(item) for item, _ in voted if item.outcome == "violation")
     common = changes.most_common(1)[0][0] if changes else None
-    clean = [votes for item, votes in voted if common is None or _change(item) == common]
+    clean = [votes for item, votes in voted if common is None or change(item) == common]
     yield _VotedTurn(
         clean=(min(vote.clean for vote in clean), max(vote.against for vote in clean)),
         voted=tuple(
@@ -279,7 +287,7 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
                 changed=votes.changed,
                 kept=votes.kept,
                 reported=item.outcome == "violation",
-                flips=item.outcome == "violation" and _change(item) == common,
+                flips=item.outcome == "violation" and change(item) == common,
                 same=votes.same,
                 others=votes.asked - 1 - votes.same,
             )
@@ -292,3 +300,8 @@ def _case(turn: TurnResult) -> Iterator[_VotedTurn]:
 def _change(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
     """Return what a violation changed anew, to tell whether two are the same."""
     return tuple((one.slot, one.after) for one in item.changed_slots if not one.carried)
+
+
+def _changed_paths(item: VariantResult) -> tuple[tuple[str, str | None], ...]:
+    """Return the same of replies: two wordings of one wrong reply are one change."""
+    return tuple((path, None) for path, _ in _change(item))

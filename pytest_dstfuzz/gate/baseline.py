@@ -17,6 +17,8 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.expected import counted, turn_failures
 from pytest_dstfuzz.campaign.results import Cause, TurnResult, VariantOutcome, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, turn_keys
@@ -188,6 +190,8 @@ class Session:
     relations: tuple[str, ...] = ()
     #: Names of those that make the edits themselves.
     own_edits: frozenset[str] = frozenset()
+    #: When the clean answers of two builds are one.
+    comparison: Comparison = EXACT
 
     @property
     def results(self) -> tuple[TurnResult, ...]:
@@ -248,14 +252,20 @@ def contents_of(data: DialogueSet) -> dict[str, tuple[str, ...]]:
 
 
 def campaign_identity(
-    settings: Settings, data: DialogueSet, *, lexicon: str, policy: str, noise: str
+    settings: Settings,
+    data: DialogueSet,
+    *,
+    lexicon: str,
+    policy: str,
+    noise: str,
+    comparison: Comparison = EXACT,
 ) -> dict[str, Any]:
     """Return all that decides which variants any dialogue gets, as plain JSON values.
 
     Not the dialogues themselves, nor their ontology, which may grow with them: each turn has a
     key and each variant a digest, and only what is equal is compared. The words that variants
     were made with and the agent's policy, if any, are given by their fingerprints, and so is,
-    beside its name, the noise model.
+    beside its name, the noise model; and where replies are compared, by what.
     """
     options = settings_json(settings)
     # Not how many: of turns, domains and variants that only one build has, the others can
@@ -268,7 +278,11 @@ def campaign_identity(
         del decided["noise"], decided["slip_rate"]
     # An agent is its policy, wherever the file of it lies.
     decided["search"] = str(decided["search"]).partition(":")[0]
-    return {NORMALISATION: data.normalisation, **decided, "lexicon": lexicon, "policy": policy}
+    found = {NORMALISATION: data.normalisation, **decided, "lexicon": lexicon, "policy": policy}
+    if not comparison.exact:
+        # Of states nothing is said, as it was before there were others.
+        found |= {"outcome": settings.reply.outcome, "compare": comparison.identity}
+    return found
 
 
 def changes(

@@ -37,7 +37,7 @@ def compare(baseline: Baseline, session: Session, gates: Gates) -> Judgement:
     depend on how variants are made, so they are compared even where variants cannot be; nor do
     expected failures depend on which variants were drawn.
     """
-    pairing = pair_up(baseline, session.groups, session.contents)
+    pairing = pair_up(baseline, session.groups, session.contents, session.comparison)
     every = tested(session, gates)
     asked = [one for one in every if one.name in pairing.asked]
     unlike = {

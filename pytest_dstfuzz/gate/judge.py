@@ -12,6 +12,7 @@ from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.limits import Gates, Kind
 from pytest_dstfuzz.gate.tested import Tested, idle, main_of, tested, unjudged, unnamed
@@ -168,6 +169,8 @@ def one_answer(results: Sequence[TurnResult]) -> str:
     if len(found) < LEAST_TELLING or not states or any(state != states[0] for state in states):
         return ""
     what = f"the same: {', '.join(states[0])}" if states[0] else "empty"
+    if any(result.outcome_kind == REPLY for result in results):
+        what = "one and the same reply"
     return (
         f"the clean answers to all {len(states):,} turns are {what}; a tracker that understands "
         "nothing cannot be broken, so nothing was tested"

@@ -7,13 +7,17 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
+from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import (
     RUN_OUTCOMES,
     TurnResult,
     VariantOutcome,
     VariantResult,
 )
-from pytest_dstfuzz.dialogue.dialogues import domains_of_slots
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, domains_of_slots
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
     ComparedVariant,
@@ -157,12 +161,15 @@ class Pairing:
         return dict(sorted(found.items()))
 
 
-def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
+def pair_up(
+    baseline: Baseline, groups: Groups, contents: Contents, comparison: Comparison = EXACT
+) -> Pairing:
     """Return the turns and the variants that a baseline and a run share.
 
     Variants are compared with those of the same relation. Each has an answer to the clean turns of
     its own, and that is one answer: the first relation counts. Where the builds have no relation in
-    common, the clean answers are all that is compared.
+    common, the clean answers are all that is compared: a reply that says the same as before, by
+    the comparison, is the one before.
     """
     before, after = by_relation(baseline.groups), by_relation(named_groups(groups))
     shared = tuple(name for name in after if name in before)
@@ -170,12 +177,11 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
     tested = {
         turn.dialogue_id for turns in groups.values() for turn in turns if turn.outcome != "skipped"
     }
+    # Of what is kept back only digests are there.
+    how = _HowCompared(baseline.hidden, Folding(EXACT if baseline.hidden else comparison))
     every = chain.from_iterable(baseline.groups.values())
     matching = match_dialogues(every, contents, tested)
-    found = [
-        _Common.of(before[old], after[new], matching, contents, baseline.hidden)
-        for old, new in joined
-    ]
+    found = [_Common.of(before[old], after[new], matching, contents, how) for old, new in joined]
     asked = {name: each.asked() for name, each in zip(shared, found, strict=False)}
     pairs = sorted(
         chain.from_iterable(each.pairs for each in asked.values()),
@@ -204,6 +210,14 @@ def pair_up(baseline: Baseline, groups: Groups, contents: Contents) -> Pairing:
         only_baseline_relations=tuple(name for name in before if name not in after),
         only_run_relations=tuple(name for name in after if name not in before),
     )
+
+
+class _HowCompared(NamedTuple):
+    """How answers are kept and compared."""
+
+    #: With digests for values.
+    hidden: bool
+    folding: Folding
 
 
 class Asked(NamedTuple):
@@ -236,7 +250,7 @@ class _Common:
         after: Mapping[str, Sequence[TurnResult]],
         matching: Matching,
         contents: Contents,
-        hidden: bool,
+        how: _HowCompared,
     ) -> _Common:
         """Join the groups of two builds; each holds results of one relation alone."""
         known = matching.known
@@ -259,7 +273,7 @@ class _Common:
                 was = old.get(at)
                 if was is not None and was.key == contents[at.dialogue][at.turn]:
                     found.both.setdefault(at[1:], []).append((was, result))
-                    if pair := _clean(was, result, hidden):
+                    if pair := _clean(was, result, how):
                         found.clean.setdefault(at[1:], []).append(pair)
         return found
 
@@ -340,17 +354,23 @@ def _failing(both: Iterable[tuple[TurnOutcomes, TurnResult]]) -> dict[str, Faili
     return found
 
 
-def _clean(old: TurnOutcomes, turn: TurnResult, hidden: bool) -> CleanPair | None:
+def _clean(old: TurnOutcomes, turn: TurnResult, how: _HowCompared) -> CleanPair | None:
     """Return the clean answers to one turn, where both builds had one."""
     if old.state is None or turn.clean_state is None:
         return None
-    return CleanPair(
-        turn_id=turn.id,
-        dialogue=turn.dialogue_id,
-        before=old.state,
-        after=kept_state(turn.clean_state, hidden),
-        label=None if turn.label is None else kept_state(turn.label, hidden),
-    )
+    before: Mapping[str, str] = old.state
+    after: Mapping[str, str] = kept_state(turn.clean_state, how.hidden)
+    label = None if turn.label is None else kept_state(turn.label, how.hidden)
+    if not how.folding.exact:
+        asked = Context((Exchange(turn.system, turn.user),))
+        said, right = Outcome(before), None if label is None else Outcome(label)
+        if how.folding.agree(said, turn.clean_state, asked):
+            after = before
+        if right is not None and turn.is_right:
+            label = dict(after)
+        elif right is not None and how.folding.agree(right, said, asked):
+            label = dict(before)
+    return CleanPair(turn.id, turn.dialogue_id, before, after, label)
 
 
 def _possible(old: TurnOutcomes, turn: TurnResult) -> int:

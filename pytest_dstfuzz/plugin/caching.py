@@ -80,7 +80,7 @@ class Caches:
         return (str(self._folder),) if self._run else ()
 
     def _cache(self, store: Store, who: tuple[str, str], data: DialogueSet) -> PredictionCache:
-        return PredictionCache(store, scope_of(who, data), self._run)
+        return PredictionCache(store, scope_of(who, data, self._settings.reply), self._run)
 
     @cached_property
     def _kept(self) -> Store | None:

@@ -217,8 +217,10 @@ class SessionEnd:
             lines = self._gate.judge_answers(found, data) if self._results else ()
             self._last_lines += lines
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
+        context = self._context
+        comparison = context.comparison(context.settings.reply)
         self._judged = self._gate.judge(
-            self._collector, self._context.data, self._summary, self._info()
+            self._collector, context.data, self._summary, self._info(), comparison
         )
         self._last_lines += self._judged.lines
         return self._judged.status

@@ -10,9 +10,10 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, label_of
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate import require_statistics
@@ -107,7 +108,11 @@ class SessionGate:
         if data.ontology is not None and data.ontology.complete:
             check_names(self.gates, data.ontology.slots)
         check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
-        labels = any(turn.state is not None for each in data.dialogues for turn in each.turns)
+        labels = any(
+            label_of(each, turn.index, self._settings.reply.outcome) is not None
+            for each in data.dialogues
+            for turn in each.turns
+        )
         if self.gates.whole.min_accuracy is not None and not labels:
             raise UserError(
                 f"a limit of accuracy (min-accuracy) needs labels: the data {data.name!r} has none"
@@ -149,7 +154,12 @@ class SessionGate:
         return pytest.exit.Exception(f"{error} (verdict: infrastructure)", returncode=status)
 
     def judge(
-        self, record: ResultCollector, data: DialogueSet, summary: Summary, info: RunInfo
+        self,
+        record: ResultCollector,
+        data: DialogueSet,
+        summary: Summary,
+        info: RunInfo,
+        comparison: Comparison,
     ) -> GateDecision:
         """Judge a session, and write its baseline where that is asked for."""
         settings, how = self._settings, self._settings.variant
@@ -160,6 +170,7 @@ class SessionGate:
             lexicon=info.lexicon,
             policy=info.policy,
             noise=NoiseInUse.of(how.noise, how.slip_rate).identity if how.noisy else "",
+            comparison=comparison,
         )
         session = Session(
             groups=record.groups(data),
@@ -174,6 +185,7 @@ class SessionGate:
             own_edits=frozenset(
                 name for name, facts in record.relations.items() if facts.edits == "own"
             ),
+            comparison=comparison,
         )
         judgement = judge(session, self.gates, self._baseline)
         compared = settings.gate.baseline is not None

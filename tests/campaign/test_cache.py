@@ -21,7 +21,7 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache, scope_of
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.store import Store
-from pytest_dstfuzz.config import BudgetSettings
+from pytest_dstfuzz.config import BudgetSettings, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Again, BeliefState, Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.tracker import Disagreement, Prediction, fingerprint_of
@@ -301,3 +301,15 @@ def test_a_fingerprint_is_a_text_that_is_declared() -> None:
         assert fingerprint_of(Declares()) is None
         assert fingerprint_of(Adapts()) is None
     assert fingerprint_of(WordBot()) is None
+
+
+def test_replies_are_kept_apart_from_states_and_by_whose_replies_the_system_is_shown() -> None:
+    who = ("bot", "1")
+    states = scope_of(who, DATA)
+    assert scope_of(who, DATA, ReplySettings()) == states
+    replies = [
+        scope_of(who, DATA, Settings.of(outcome="reply", **more).reply)
+        for more in ({}, {"history": "own"}, {"compare": "exact"})
+    ]
+    assert len({states, *replies}) == 3
+    assert replies[0] == replies[2]

@@ -1,0 +1,83 @@
+"""Clean replies of two builds: what says the same has not changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from gate_cases import Contents, build, saved
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.outcome import reply_outcome
+from pytest_dstfuzz.gate.baseline import campaign_identity, changes, make_baseline
+from pytest_dstfuzz.gate.drift import clean_drift
+from pytest_dstfuzz.gate.judge import one_answer
+from pytest_dstfuzz.gate.pairing import pair_up
+
+NUMBERS = comparison_by_name("numbers", Settings().reply)
+
+
+def replied(*texts: str, right: str | None = None) -> dict[str, list[TurnResult]]:
+    groups = build(*("h" for _ in texts))
+    label = None if right is None else reply_outcome(right)
+    return {
+        "only": [
+            replace(
+                turn,
+                clean_state=reply_outcome(text),
+                label=label,
+                outcome_kind="reply",
+                right=None if right is None else right.split()[-1] == text.split()[-1],
+            )
+            for turn, text in zip(groups["only"], texts, strict=True)
+        ]
+    }
+
+
+def test_a_reply_in_other_words_is_no_drift() -> None:
+    old = replied("It opens at 9", "It costs 30", "Line 7")
+    new = replied("We open at 9", "It costs 31", "Take line 7")
+    pairing = pair_up(saved(old), new, Contents(new), NUMBERS)
+    drift = clean_drift(pairing.clean)
+    assert [pair.after for pair in drift.moved] == [{"reply": "It costs 31"}]
+    assert len(clean_drift(pair_up(saved(old), new, Contents(new)).clean).changed) == 3
+
+
+def test_what_is_kept_back_is_compared_by_equality() -> None:
+    old, new = replied("It opens at 9", "Line 7"), replied("We open at 9", "Line 7")
+    hidden = make_baseline(old, {}, "mybot", Contents(old), hidden=True)
+    drift = clean_drift(pair_up(hidden, new, Contents(new), NUMBERS).clean)
+    assert len(drift.changed) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "excused"), [("At 8", "At 9", True), ("At 9", "At 8", False)]
+)
+def test_labels_excuse_replies_that_came_to_say_the_same(
+    before: str, after: str, excused: bool
+) -> None:
+    old, new = replied(before, right="Until 9"), replied(after, right="Until 9")
+    drift = clean_drift(pair_up(saved(old), new, Contents(new), NUMBERS).clean)
+    assert (len(drift.changed), drift.excused) == (1, excused)
+    assert (drift.right_before, drift.right_after) == (not excused, excused)
+
+
+def test_runs_with_other_comparisons_are_other_campaigns() -> None:
+    data = DialogueSet("shop", "test", ())
+    settings = Settings.of(outcome="reply")
+    words = {"lexicon": "", "policy": "", "noise": ""}
+    replies = campaign_identity(settings, data, **words, comparison=NUMBERS)
+    other = comparison_by_name("exact", settings.reply)
+    exact = campaign_identity(settings, data, **words, comparison=other)
+    states = campaign_identity(Settings(), data, **words)
+    assert "compare" not in states
+    assert changes(replies, exact) == ["compare: numbers in the baseline, exact now"]
+    assert any("outcome" in change for change in changes(states, replies))
+
+
+def test_a_bot_with_one_reply_to_everything_is_told() -> None:
+    turns = replied(*["I cannot help."] * 30)["only"]
+    assert "are one and the same reply;" in one_answer(turns)
