@@ -21,6 +21,7 @@ from pathlib import Path
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.laws import RelationCheck, check_laws
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
@@ -46,6 +47,7 @@ def check_tracker(
     *,
     batch_size: int = 64,
     repeatable: bool | None = None,
+    outcome: OutcomeKind = "state",
 ) -> Conformance:
     """Put all checks of the conformance kit to a tracker, and return what they found.
 
@@ -59,14 +61,15 @@ def check_tracker(
             those that ship by default.
         batch_size: contexts that a run would ask for at once.
         repeatable: whether it must give the same answer each time; ``None`` = what it says.
+        outcome: what is tested; of a system that replies, "reply".
 
     Raises:
         UserError: there are no turns, or ``tracker`` is no tracker.
         DataError: the dialogues cannot be read.
     """
     data = _data(dialogues)
-    made = as_tracker(tracker, normalisation=data.normalisation)
-    return _check(made, data, batch_size, repeatable=repeatable)
+    made = as_tracker(tracker, normalisation=data.normalisation, outcome=outcome)
+    return _check(made, data, batch_size, repeatable=repeatable, outcome=outcome)
 
 
 def check_relation(

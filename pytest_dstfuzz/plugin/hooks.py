@@ -207,7 +207,13 @@ class SessionHooks:
         from pytest_dstfuzz.testing import check_tracker  # noqa: PLC0415 - few ask for it
 
         data, how = self.context.sampled, self.context.settings.tracker
-        report = check_tracker(model, data, batch_size=how.batch_size, repeatable=how.repeatable)
+        report = check_tracker(
+            model,
+            data,
+            batch_size=how.batch_size,
+            repeatable=how.repeatable,
+            outcome=self.context.settings.reply.outcome,
+        )
         request.node.stash[FOUND] = Found(conformance=True)
         return DstConformance(report)
 

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import urlopen
 
 import pytest
+from served_model import NEEDS_SERVER, serving_model
 
 pytest.importorskip("transformers", reason="the extra models is not installed")
-_NEEDS = ("fastapi", "uvicorn", "openai", "accelerate")
-_MISSING = [name for name in _NEEDS if importlib.util.find_spec(name) is None]
-pytestmark = pytest.mark.skipif(
-    bool(_MISSING), reason=f"transformers serve needs {', '.join(_MISSING)}"
-)
-#: Seconds that the server may take to load torch and the model on a busy machine.
-_PATIENCE = 120
+pytestmark = NEEDS_SERVER
 TALKS = [
     ["Hi, I want a large pizza with olives", "Thin crust, please"],
     ["We would like one small pizza", "A thick crust and olives, please"],
@@ -38,32 +25,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 
     folder = tmp_path_factory.mktemp("tiny")
     save_tiny_model(folder)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-c", "from transformers.cli.transformers import main; main()"]
-    command += ["serve", str(folder), "--host", "127.0.0.1", "--port", str(port), "--device", "cpu"]
-    outside = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    log = folder / "log.txt"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, env=outside, stdout=output, stderr=output)
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/health", process, log)
-        yield f"openai+http://127.0.0.1:{port}", folder
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    end = time.monotonic() + _PATIENCE
-    while time.monotonic() < end and process.poll() is None:
-        try:
-            with urlopen(address, timeout=5):
-                return
-        except (URLError, OSError):
-            time.sleep(0.1)
-    pytest.fail(f"the server did not start:\n{log.read_text(encoding='utf-8')[-3000:]}")
+    with serving_model(folder) as address:
+        yield address, folder
 
 
 @pytest.fixture
