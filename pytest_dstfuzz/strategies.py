@@ -283,16 +283,31 @@ def _variants(
             f"no transformation may touch turn {turn.index} of dialogue {dialogue.id!r} under "
             f"the profile {perturber.validity!r}: {turn.user!r}"
         )
-    return _valid(
-        perturber, source, _actions(perturber.space, key.settings.variant.transformations, names)
-    )
+    actions = _actions(perturber.space, key.settings.variant.transformations, names)
+    return _valid(_Drawn(perturber, source, actions))
+
+
+class _Drawn:
+    """What variants are drawn with.
+
+    No data class: hypothesis writes strategies down, those in their fields too, and warns of
+    long ones.
+    """
+
+    def __init__(
+        self, perturber: Perturber, source: Source, actions: st.SearchStrategy[Action]
+    ) -> None:
+        self.perturber, self.source, self.actions = perturber, source, actions
+
+    def __repr__(self) -> str:
+        """Return it in short."""
+        return f"<variants of {self.source.text!r}>"
 
 
 @st.composite
-def _valid(
-    draw: st.DrawFn, perturber: Perturber, source: Source, drawn: st.SearchStrategy[Action]
-) -> Variant:
-    variant = perturber.apply(source, draw(drawn))
+def _valid(draw: st.DrawFn, drawn: _Drawn) -> Variant:
+    perturber, source = drawn.perturber, drawn.source
+    variant = perturber.apply(source, draw(drawn.actions))
     count = len(variant.edits)
     if count > 1:
         # An edit moves the places of those after it, so that an action cannot simply lose a

@@ -194,6 +194,15 @@ def test_dialogues_and_variants_together() -> None:
     law()
 
 
+def test_a_strategy_is_short_to_write_down() -> None:
+    """Hypothesis writes it down where a draw fails, and warns of long ones."""
+    dialogue = a_draw(dialogues(ONTOLOGY, max_turns=1))()
+    assert isinstance(dialogue, Dialogue)
+    strategy = variants(dialogue)
+    strategy.validate()
+    assert len(repr(strategy)) < 1000
+
+
 def a_draw(strategy: st.SearchStrategy[object]) -> Callable[[], object]:
     return lambda: find(strategy, lambda _: True)
 
