@@ -38,8 +38,10 @@ class Mentions:
         False
         """
         wanted = "".join(content(value or ""))
+        # No more words than it has letters can make it up.
         return bool(wanted) and any(
-            _begins(self._words[place:], wanted) for place in range(len(self._words))
+            wanted.startswith(word) and _begins(self._words[place : place + len(wanted)], wanted)
+            for place, word in enumerate(self._words)
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Final, Literal
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE
@@ -48,9 +49,14 @@ def name_words(slot: str) -> list[str]:
     >>> name_words("hotel-book stay"), name_words("Flights_1-departureTime")
     (['book', 'stay'], ['departure', 'time'])
     """
+    return list(_name_words(slot))
+
+
+@lru_cache(maxsize=4096)
+def _name_words(slot: str) -> tuple[str, ...]:
     name = slot.partition("-")[2] or slot
     found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+", name)
-    return [word.lower() for word in found] or [name.lower()]
+    return tuple([word.lower() for word in found]) or (name.lower(),)
 
 
 def domain_of(slot: str) -> str:

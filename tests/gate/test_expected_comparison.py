@@ -247,6 +247,7 @@ def test_two_builds_of_other_seeds_in_every_report(pytester: pytest.Pytester) ->
     assert "expected failures of 1,000 user turns: 0 in the baseline" in html_text(report)
 
 
+@pytest.mark.unmeasured
 def test_a_noise_model_of_a_file_may_lie_elsewhere(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mybot=BOT)
     shipped = Path(str(model.__file__)).parents[1] / "resources" / "noise" / "typing.json"

@@ -95,6 +95,7 @@ def test_rows(table: rq1.Rq1Table) -> None:
         )
 
 
+@pytest.mark.unmeasured
 def test_the_same_again(table: rq1.Rq1Table, tracker: Tracker) -> None:
     again = run_rq1(CONFIG, lambda _: None, tracker)
     assert [item.figures.turns for item in again.rows] == [
@@ -180,10 +181,12 @@ def test_the_command_without_output(
     assert list(module[0].iterdir()) == []
 
 
+@pytest.mark.unmeasured
 def test_the_flat_limit_of_the_thesis(
     module: tuple[Path, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--model", module[1], "--split", "test", "--k", "6", "--validity", "edit-rate"]
+    arguments += ["--max-dialogues", "15"]
     tables = []
     for value in ("no", "yes"):
         assert rq1.main([*arguments, "--variants", "3", "--flat-edit-rate", value]) == 0

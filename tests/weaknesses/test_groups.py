@@ -60,6 +60,7 @@ def ids(results: list[TurnResult]) -> dict[tuple[str, str, tuple[str, ...]], str
     }
 
 
+@pytest.mark.unmeasured
 @given(st.data())
 def test_groups_do_not_depend_on_order_or_on_other_violations(data: st.DataObject) -> None:
     whole = ids(list(campaign()))

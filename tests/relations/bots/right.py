@@ -7,7 +7,7 @@ given the slots and their values; the rules name none of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -64,6 +64,12 @@ class RightBot:
         self.kinds: dict[str, SlotKind] = {s: kind_of(s, found) for s, found in values.items()}
         self._known: dict[tuple[Exchange, ...], tuple[dict[str, str], str]] = {(): ({}, "")}
         self.longest = max(len(v.split()) for found in values.values() for v in found)
+        self._all = {v for found in values.values() for v in found} - {"yes", "no"}
+        #: Words -> the yes/no slots that they are the name of.
+        self._flags: dict[str, list[str]] = {}
+        for slot in (slot for slot, kind in self.kinds.items() if kind == "yes-no"):
+            for word in {*name_words(slot), f"{name_words(slot)[-1]}s"}:
+                self._flags.setdefault(word, []).append(slot)
 
     def __call__(self, context: Context) -> dict[str, str]:
         """Return the state after the newest utterance of the user."""
@@ -109,7 +115,7 @@ class RightBot:
                 self.give(state, slots, found_here.value, negated)
                 place = found_here.end
                 continue
-            for slot in self.flags(word):
+            for slot in self._flags.get(word, ()):
                 state[slot] = "no" if negated else "yes"
             place += 1
         return topic
@@ -159,7 +165,7 @@ class RightBot:
             value = _clock(said) if length == 1 else None
             value = value or NUMBERS.get(said, said)
             for one in (value, value.removesuffix("s")):
-                if any(one in found for found in self.values.values()) and one not in {"yes", "no"}:
+                if one in self._all:
                     return Found(one, place, place + length)
         return None
 
@@ -205,12 +211,6 @@ class RightBot:
         """Say whether a noun is counted by some slot."""
         numbers = (slot for slot, kind in self.kinds.items() if kind == "number")
         return any(word in counted_by(slot) for slot in numbers)
-
-    def flags(self, word: str) -> Iterator[str]:
-        """Yield the yes/no slots that a word is the name of."""
-        for slot, kind in self.kinds.items():
-            if kind == "yes-no" and word in {*name_words(slot), f"{name_words(slot)[-1]}s"}:
-                yield slot
 
 
 def _moment(word: str) -> str:
