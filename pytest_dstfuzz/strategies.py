@@ -284,10 +284,10 @@ def _variants(
             f"the profile {perturber.validity!r}: {turn.user!r}"
         )
     actions = _actions(perturber.space, key.settings.variant.transformations, names)
-    return _valid(_Drawn(perturber, source, actions))
+    return _valid(_OfTurn(perturber, source, actions))
 
 
-class _Drawn:
+class _OfTurn:
     """What variants are drawn with.
 
     No data class: hypothesis writes strategies down, those in their fields too, and warns of
@@ -305,7 +305,7 @@ class _Drawn:
 
 
 @st.composite
-def _valid(draw: st.DrawFn, drawn: _Drawn) -> Variant:
+def _valid(draw: st.DrawFn, drawn: _OfTurn) -> Variant:
     perturber, source = drawn.perturber, drawn.source
     variant = perturber.apply(source, draw(drawn.actions))
     count = len(variant.edits)
