@@ -17,6 +17,7 @@ _HOMES = {
     "Context": "dialogue.dialogues",
     "Exchange": "dialogue.dialogues",
     "BeliefState": "dialogue.dialogues",
+    "Outcome": "dialogue.outcome",
     "load_dialogues": "dialogue.load",
     # What is tested.
     "Tracker": "trackers.tracker",
@@ -53,6 +54,9 @@ _HOMES = {
     "SlotChange": "dialogue.dialogues",
     "diff_states": "dialogue.dialogues",
     "register_relation": "relations.registry",
+    "Comparison": "comparisons.comparison",
+    "Compared": "comparisons.comparison",
+    "register_comparison": "comparisons.registry",
     "load_lexicon": "perturb.lexicon.lexicon",
     # What goes wrong.
     "DstFuzzError": "errors",

@@ -5,6 +5,9 @@ from pytest_dstfuzz import transformations as transformations
 from pytest_dstfuzz.campaign.campaign import Campaign as Campaign
 from pytest_dstfuzz.campaign.results import TurnResult as TurnResult
 from pytest_dstfuzz.campaign.results import VariantResult as VariantResult
+from pytest_dstfuzz.comparisons.comparison import Compared as Compared
+from pytest_dstfuzz.comparisons.comparison import Comparison as Comparison
+from pytest_dstfuzz.comparisons.registry import register_comparison as register_comparison
 from pytest_dstfuzz.config import Settings as Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState as BeliefState
 from pytest_dstfuzz.dialogue.dialogues import Context as Context
@@ -15,6 +18,7 @@ from pytest_dstfuzz.dialogue.dialogues import SlotChange as SlotChange
 from pytest_dstfuzz.dialogue.dialogues import Turn as Turn
 from pytest_dstfuzz.dialogue.dialogues import diff_states as diff_states
 from pytest_dstfuzz.dialogue.load import load_dialogues as load_dialogues
+from pytest_dstfuzz.dialogue.outcome import Outcome as Outcome
 from pytest_dstfuzz.errors import DataError as DataError
 from pytest_dstfuzz.errors import DstfuzzDeprecationWarning as DstfuzzDeprecationWarning
 from pytest_dstfuzz.errors import DstFuzzError as DstFuzzError

@@ -1,14 +1,17 @@
-"""For the suite of whoever writes a tracker, or a relation: can it be tested at all, is it sound?
+"""For the suite of whoever writes a tracker, a relation or a comparison: is it sound?
 
 ::
 
-    from pytest_dstfuzz.testing import check_relation, check_tracker
+    from pytest_dstfuzz.testing import check_comparison, check_relation, check_tracker
 
     def test_my_tracker_keeps_the_contract():
         check_tracker(track).assert_passed()
 
     def test_my_relation_is_sound():
         check_relation(MyRelation, "conversations.jsonl").assert_passed()
+
+    def test_my_comparison_is_one():
+        check_comparison(same, ["It is open.", "We are open."]).assert_passed()
 
 Needs neither an option of the plugin nor a running campaign.
 """
@@ -18,6 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
+from pytest_dstfuzz.comparisons.registry import as_comparison
+from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
@@ -32,10 +38,12 @@ from pytest_dstfuzz.trackers.conformance import check_tracker as _check
 from pytest_dstfuzz.trackers.validation import check_predictions
 
 __all__ = [
+    "ComparisonCheck",
     "Conformance",
     "Finding",
     "RelationCheck",
     "assert_follows",
+    "check_comparison",
     "check_relation",
     "check_tracker",
 ]
@@ -100,6 +108,29 @@ def check_relation(
         else as_relation(relation, "check_relation()")
     )
     return check_laws(found, _data(dialogues), load_lexicon(), seed)
+
+
+def check_comparison(
+    comparison: object, texts: Iterable[str] = (), *, threshold: float | None = None
+) -> ComparisonCheck:
+    """Compare texts with themselves and each other, and return what is wrong with the comparison.
+
+    A text must be the same as itself, two texts the same in both orders and at every asking, and
+    nothing may be raised: not for an empty text, an emoji, or 10,000 characters either, which are
+    asked about beside ``texts``.
+
+    Args:
+        comparison: a function ``same(before, found)``, a `Comparison`, a class of one, or names.
+        texts: replies such as the system gives.
+        threshold: as ``--dst-threshold``, for a function that returns distances.
+
+    Raises:
+        UserError: there is no such comparison, or it is none.
+    """
+    settings = ReplySettings(threshold=threshold)
+    return check_comparison_laws(
+        as_comparison(comparison, "check_comparison()", settings), list(texts)
+    )
 
 
 def assert_follows(
