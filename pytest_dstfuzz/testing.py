@@ -21,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
-from pytest_dstfuzz.comparisons.registry import as_comparison
+from pytest_dstfuzz.comparisons.registry import as_comparison, comparison_by_name
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.laws import RelationCheck, check_laws
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
@@ -140,6 +141,9 @@ def assert_follows(
     *expected: Delta,
     slots: Iterable[str] | None = None,
     normalisation: str = "plain",
+    outcome: OutcomeKind = "state",
+    compare: object = None,
+    threshold: float | None = None,
 ) -> None:
     """Ask a tracker for two contexts, and check what became of the slots between the answers.
 
@@ -152,6 +156,10 @@ def assert_follows(
         expected: what is to become of slots, in any order; all others are to stay.
         slots: the only ones that count; ``None`` = all.
         normalisation: what slots and values are brought to before they are compared.
+        outcome: what of the answers is tested: ``reply`` = what a system says, under that slot.
+        compare: when two replies say the same: names with commas between them, a function of two
+            texts or a `Comparison`; ``None`` = the default of replies.
+        threshold: how far apart two replies may be that say the same; ``None`` = as calibrated.
 
     Raises:
         AssertionError: a slot is not as expected; it says of each what it became and should have.
@@ -159,17 +167,31 @@ def assert_follows(
         UserError: ``tracker`` is no tracker.
     """
     __tracebackhide__ = True
-    made = as_tracker(tracker, normalisation=normalisation)
-    before, after = check_predictions(made.predict([clean, seen]), 2, normalisation)
+    made = as_tracker(tracker, normalisation=normalisation, outcome=outcome)
+    before, after = check_predictions(made.predict([clean, seen]), 2, normalisation, outcome)
     wanted = Expected(tuple(sorted(expected, key=lambda delta: delta.slot)))
+    found = after.state
+    if outcome == REPLY:
+        # Whatever it was to become, that is now seen from what the system says today.
+        wanted = Expected(differs=tuple(one.slot for one in expected)).against(before.state)
+        comparison = _comparison(compare, ReplySettings(outcome=outcome, threshold=threshold))
+        one, other = before.state[REPLY], found[REPLY]
+        if one == other or comparison.compare(REPLY, one, other, clean).same:
+            found = before.state
     counted = None if slots is None else frozenset(slots)
     told = [
         wanted.told(miss)
-        for miss in wanted.judge(before.state, after.state).changes
+        for miss in wanted.judge(before.state, found).changes
         if counted is None or miss.slot in counted
     ]
     if told:
-        raise AssertionError("\n".join(["the state is not as expected:", *told]))
+        raise AssertionError("\n".join([f"the {outcome} is not as expected:", *told]))
+
+
+def _comparison(given: object, settings: ReplySettings) -> Comparison:
+    if given is None:
+        return comparison_by_name(None, settings)
+    return as_comparison(given, "assert_follows(compare=...)", settings)
 
 
 def _data(dialogues: DialogueSet | Iterable[Dialogue] | str | Path) -> DialogueSet:

@@ -208,6 +208,8 @@ def _result(attempt: Attempt, outcome: VariantOutcome, reason: str = "") -> Vari
             exchanges = rewrite.seen.exchanges
             told["exchanges"] = tuple(SeenRound(*exchange) for exchange in exchanges)
         told["case"] = rewrite.case
+        if rewrite.between:
+            told["reference"] = tuple(SeenRound(*one) for one in rewrite.reference.exchanges)
     return VariantResult(
         **told,
         index=attempt.index,

@@ -39,7 +39,7 @@ _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
     | {"log_probability", "weight", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
-    | {"case", "outcome_kind", "own", "right"}
+    | {"case", "reference", "outcome_kind", "own", "right"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -204,6 +204,8 @@ class VariantResult:
     exchanges: tuple[SeenRound, ...] | None = None
     #: The test case that it is a question of; ``""`` where cases are not counted.
     case: str = ""
+    #: What the other answer was to, where that is no clean context.
+    reference: tuple[SeenRound, ...] | None = None
 
     @property
     def size(self) -> int:
@@ -287,7 +289,7 @@ class TurnResult:
         if self.outcome_kind == "state":
             _drop(plain, ("outcome_kind", "own", "right"))
             for variant in plain["variants"]:
-                _drop(variant, ("case",))
+                _drop(variant, ("case", "reference"))
                 smallest = variant["minimal"] or {"changed_slots": []}
                 for change in (*variant["changed_slots"], *smallest["changed_slots"]):
                     _drop(change, ("distance", "why"))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, SlotChange
 from pytest_dstfuzz.errors import DataError, UserError
@@ -84,6 +85,8 @@ class RegressionCorpus:
         """
         corpus, ontology = read_corpus(self.path), self._context.data.ontology
         for entry in corpus.values():
+            if entry.outcome != "state":
+                continue
             if problem := unknown_slot({change.slot: "" for change in entry.changed}, ontology):
                 raise DataError(
                     f"{self.path}: the regression {entry.id} is about {problem}. Mend its line, or "
@@ -94,7 +97,16 @@ class RegressionCorpus:
     def wanted(self) -> list[str]:
         """Return the ids of the regressions that this session asks for again."""
         replay = self._settings.output.replay
-        return list(self.corpus) if replay is None else [one(self.corpus, replay).id]
+        tested = self._settings.reply.outcome
+        if replay is None:
+            return [name for name, entry in self.corpus.items() if entry.outcome == tested]
+        entry = one(self.corpus, replay)
+        if entry.outcome != tested:
+            raise UserError(
+                f"the regression {entry.id} is of a {entry.outcome}, and this run tests a "
+                f"{tested}: add --dst-outcome={entry.outcome}"
+            )
+        return [entry.id]
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the regressions before the tests about turns, or in the place of all tests."""
@@ -130,7 +142,8 @@ class RegressionCorpus:
         elif found is None or found.name != entry.relation:
             found = relation_by_name(entry.relation)
         predictor = self._campaigns.predictor(model, request.node)
-        outcome, changes = entry.replayed(predictor.predict([entry.clean, entry.seen]), found)
+        answers = predictor.predict([entry.clean, entry.seen])
+        outcome, changes = entry.replayed(answers, found, self._comparison)
         request.node.stash[FOUND] = Found(regression=entry.id, outcome=outcome)
         return DstRegression(self._settings, entry, outcome, changes)
 
@@ -217,7 +230,12 @@ class RegressionCorpus:
         dialogue = self._dialogues[result.dialogue_id]
         for variant in filter(is_kept, result.violations):
             rules = self._context.data.normalisation
-            yield Regression.of(result, variant, dialogue, relation, rules)
+            compared = self._comparison.name
+            yield Regression.of(result, variant, dialogue, relation, rules, compared)
+
+    @property
+    def _comparison(self) -> Comparison:
+        return self._context.comparison(self._settings.reply)
 
     @cached_property
     def _dialogues(self) -> dict[str, Dialogue]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Sequence
 
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.regression import Regression
@@ -28,7 +30,7 @@ def {name}(dst_model):
         seen,
 {expected}        slots=slots,
         normalisation="{rules}",
-    )
+{compared}    )
 '''
 
 
@@ -40,7 +42,8 @@ def promoted(regression: Regression, existing: str = "") -> str:
     that may answer wherever a campaign does.
     """
     verb = "follows" if regression.expected else "survives"
-    name = f"test_belief_state_{verb}_{regression.id}"
+    what = "reply" if regression.outcome == REPLY else "belief_state"
+    name = f"test_{what}_{verb}_{regression.id}"
     try:
         module = ast.parse(existing)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -77,7 +80,20 @@ def _test(regression: Regression, name: str) -> str:
         slots=repr(slots),
         expected=expected,
         rules=regression.normalisation,
+        compared=_compared(regression),
     )
+
+
+def _compared(regression: Regression) -> str:
+    """Return what is tested and how replies are compared, as arguments; nothing of states."""
+    if regression.outcome == "state":
+        return ""
+    # "numbers,embedding:shipped<=0.45": what ships needs no more than its name.
+    names = re.sub(r"(:shipped)?<=[0-9.]+", "", regression.compare)
+    limit = re.search(r"<=([0-9.]+)", regression.compare)
+    lines = [f'outcome="{regression.outcome}"', f"compare={names or None!r}"]
+    lines += [f"threshold={limit[1]}"] if limit else []
+    return "".join(f"        {line},\n" for line in lines)
 
 
 def _with_imports(existing: str, module: ast.Module, wanted: Sequence[str]) -> str:

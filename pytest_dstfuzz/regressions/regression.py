@@ -9,14 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
+from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import UNCHANGED, Delta, Expected, Verdict
+from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.weaknesses.keys import read
 from pytest_dstfuzz.weaknesses.retold import Heard, weakness_of
 
@@ -70,6 +74,9 @@ class Regression:
     expected: tuple[Delta, ...] = ()
     #: All that the tracker saw, where rounds moved; ``None`` = the ``exchanges`` say it.
     rounds: tuple[SeenRound, ...] | None = None
+    #: What of the answers was tested, and of replies by which comparison, for people.
+    outcome: OutcomeKind = "state"
+    compare: str = ""
 
     @classmethod
     def of(
@@ -79,11 +86,16 @@ class Regression:
         dialogue: Dialogue,
         relation: str,
         normalisation: str = "plain",
+        compare: str = "",
     ) -> Regression:
-        """Remember a violation of a relation, its smallest version where that is known."""
+        """Remember a violation of a relation, its smallest version where that is known.
+
+        ``compare`` is the name of the comparison of replies.
+        """
         plain = variant.plain
         rounds = variant.exchanges
-        clean = dialogue.turns[: turn.turn_index + 1 if rounds is None else _length(variant)]
+        moved = rounds is not None and turn.outcome_kind == "state"
+        clean = dialogue.turns[: _length(variant) if moved else turn.turn_index + 1]
         seen = (*plain.context, plain.text)
         if rounds is not None:
             seen = tuple(past.user for past in clean)
@@ -107,14 +119,18 @@ class Regression:
             weakness=read(turn, variant).key.id,
             expected=variant.expected,
             rounds=rounds,
+            outcome=turn.outcome_kind,
+            compare="" if turn.outcome_kind == "state" else compare,
         )
 
     @property
     def id(self) -> str:
-        """Name of this violation: of what is said and seen, and the relation, and nothing else."""
-        content = json.dumps([self.relation, *self.exchanges])
+        """Name of this violation: of what is said and seen, what is tested, and nothing else."""
+        # Of states it is the relation alone.
+        tested = [self.relation] if self.outcome == "state" else [self.relation, self.outcome]
+        content = json.dumps([*tested, *self.exchanges])
         if self.rounds is not None:
-            content = json.dumps([self.relation, self.clean.exchanges, self.seen.exchanges])
+            content = json.dumps([*tested, self.clean.exchanges, self.seen.exchanges])
         return hashlib.sha256(content.encode("utf-8")).hexdigest()[:_DIGITS]
 
     @property
@@ -156,7 +172,10 @@ class Regression:
         return ", ".join(self.edits) or self.relation
 
     def replayed(
-        self, answers: Mapping[Context, Answer], relation: Relation | None = None
+        self,
+        answers: Mapping[Context, Answer],
+        relation: Relation | None = None,
+        comparison: Comparison = EXACT,
     ) -> tuple[Replayed, tuple[SlotChange, ...]]:
         """Say whether it is still broken, and by which changes.
 
@@ -166,13 +185,17 @@ class Regression:
         these are the changes. Where a change was expected, it is broken while one of the slots is
         not as expected, and cannot be told where the clean answer has no more what was to change.
         Answers to `clean` or `seen` are missing where the budget ended; without a relation it is
-        the one of its name.
+        the one of its name. A reply that says the same as it did then, by the comparison, is that
+        one.
         """
         if self.clean not in answers or self.seen not in answers:
             return "unasked", ()
         before, after = answers[self.clean], answers[self.seen]
         if isinstance(before, TrackerFailure) or isinstance(after, TrackerFailure):
             return "failed", ()
+        if not comparison.exact:
+            kept, *folded = self._folded(before, after, Folding(comparison))
+            return kept.replayed(dict(zip((self.clean, self.seen), folded, strict=True)), relation)
         gone = [
             SlotChange(delta.slot, delta.before, now)
             for delta in self.expected
@@ -186,6 +209,18 @@ class Regression:
             return "broken", verdict.changes
         moved = self._moved(before.state)
         return ("unclear", moved) if moved else ("fixed", ())
+
+    def _folded(
+        self, before: Prediction, after: Prediction, folding: Folding
+    ) -> tuple[Regression, Prediction, Prediction]:
+        """Return it with the two answers: what says the same now has the same words."""
+        found = Outcome({one.slot: one.before for one in self.changed if one.before is not None})
+        clean = before
+        if folding.agree(found, before.state, self.clean):
+            before = replace(before, state=found)
+        (after,) = folding.to_clean([after], [clean], before.state, self.clean)
+        right = self.label is not None and folding.agree(self.label, before.state, self.clean)
+        return replace(self, label=before.state if right else self.label), before, after
 
     def _judged(self, before: Outcome, after: Outcome, relation: Relation | None) -> Verdict:
         if self.expected:
@@ -218,6 +253,8 @@ class Regression:
             "weakness": self.weakness,
             "turn": self.turn,
             "relation": self.relation,
+            **({} if self.outcome == "state" else {"outcome": self.outcome}),
+            **({"compare": self.compare} if self.compare else {}),
             "normalisation": self.normalisation,
             "changed": [change._asdict() for change in self.changed],
             "edits": list(self.edits),
@@ -266,6 +303,8 @@ class Regression:
             scope=line.scope,
             expected=Expected(line.expected).deltas,
             rounds=line.seen,
+            outcome=line.outcome,
+            compare=line.compare,
         )
         said = [Heard(*one) for one in found.exchanges]
         weakness = line.weakness
@@ -278,8 +317,11 @@ class Regression:
 
 
 def is_kept(variant: VariantResult) -> bool:
-    """Whether a violation can be remembered: not of the very same words asked once more."""
-    return all(move.kind != "again" for move in variant.moves)
+    """Whether a violation can be remembered: it is one beside a clean context.
+
+    Not of the very same words asked once more, nor of two contexts neither of which is clean.
+    """
+    return variant.reference is None and all(move.kind != "again" for move in variant.moves)
 
 
 def _length(variant: VariantResult) -> int:
@@ -316,4 +358,7 @@ class _Line:
     expected: tuple[Delta, ...] = ()
     dialogue: tuple[_SaidEntry, ...]
     seen: tuple[SeenRound, ...] | None = None
+    #: Of replies.
+    outcome: OutcomeKind = "state"
+    compare: str = ""
     label: Outcome | None

@@ -1,0 +1,134 @@
+"""Remembered violations of systems that reply: asked again, and promoted to tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Turn
+from pytest_dstfuzz.dialogue.outcome import reply_outcome
+from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.regressions.promote import promoted
+from pytest_dstfuzz.regressions.regression import Regression, is_kept
+from pytest_dstfuzz.relations.rewrite import OTHER_REPLY
+from pytest_dstfuzz.trackers.tracker import Prediction
+
+SHOP = Dialogue("d1", (Turn(0, "", "when do you open"), Turn(1, "At 9.", "and on sunday")))
+NUMBERS = comparison_by_name("numbers", Settings().reply)
+WRONG = VariantResult(
+    index=0,
+    text="and on sundya",
+    context=("when do you open",),
+    edits=(Edit("char_replace", "swap", 11, 13, "ay", "ya"),),
+    edit_w=0.0,
+    edit_c=0.1,
+    valid=True,
+    reason="",
+    state=reply_outcome("Line 4 goes there"),
+    changed_slots=(ChangedSlot("reply", "From 10 on", "Line 4 goes there"),),
+    cause="turn",
+    outcome="violation",
+)
+RESULT = TurnResult(
+    id="shop-test-d1-t1",
+    dialogue_id="d1",
+    turn_index=1,
+    system="At 9.",
+    user="and on sunday",
+    clean_state=reply_outcome("From 10 on"),
+    outcome="violation",
+    variants=(WRONG,),
+    outcome_kind="reply",
+)
+KEPT = Regression.of(RESULT, WRONG, SHOP, "metamorphic", compare=NUMBERS.name)
+LOST = replace(WRONG, expected=OTHER_REPLY.against(reply_outcome("From 10 on")).deltas)
+
+
+def test_it_says_that_it_is_of_a_reply_and_how_it_was_compared() -> None:
+    line = KEPT.to_json()
+    assert (line["outcome"], line["compare"]) == ("reply", "numbers")
+    assert Regression.from_json(line) == KEPT
+    state = replace(RESULT, outcome_kind="state", clean_state=BeliefState({"reply": "From 10 on"}))
+    of_state = Regression.of(state, WRONG, SHOP, "metamorphic")
+    assert of_state.id != KEPT.id
+    assert not {"outcome", "compare"} & {*of_state.to_json()}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        ("From 10 on", "From 10 on", "fixed"),
+        ("We open at 10", "10, I think", "fixed"),
+        ("We open at 10", "Line 4", "broken"),
+        ("We open at 11", "11 it is", "unclear"),
+        ("We open at 11", "Line 4", "broken"),
+    ],
+)
+def test_what_says_the_same_is_the_same(before: str, after: str, outcome: str) -> None:
+    answers = {
+        context: Prediction(reply_outcome(text))
+        for context, text in ((KEPT.clean, before), (KEPT.seen, after))
+    }
+    assert KEPT.replayed(answers, comparison=NUMBERS)[0] == outcome
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "outcome"),
+    [
+        ("10 it is", "At 10", "broken"),
+        ("10 it is", "Line 4", "fixed"),
+        ("11 it is", "Line 4", "unclear"),
+    ],
+)
+def test_a_reply_that_was_to_be_another_one_may_be_any_other(
+    before: str, after: str, outcome: str
+) -> None:
+    kept = Regression.of(RESULT, LOST, SHOP, "lost-context", compare=NUMBERS.name)
+    answers = {
+        context: Prediction(reply_outcome(text))
+        for context, text in ((kept.clean, before), (kept.seen, after))
+    }
+    assert kept.replayed(answers, comparison=NUMBERS)[0] == outcome
+
+
+def test_rounds_in_another_order_are_held_against_the_clean_turn() -> None:
+    rounds = (SeenRound("", "hello"), SeenRound("", "and on sunday"))
+    moved = Regression.of(RESULT, replace(WRONG, exchanges=rounds), SHOP, "same-context")
+    assert moved.clean == SHOP.context(1)
+    assert moved.seen.user_utterances == ("hello", "and on sunday")
+    # What is held against another rewrite has no clean context that could be asked again.
+    assert not is_kept(replace(WRONG, exchanges=rounds, reference=rounds))
+
+
+class Shop:
+    """Says when it opens; where it does not know a word, something else."""
+
+    def __init__(self, known: str) -> None:
+        self.known = known
+
+    def predict(self, contexts: list[Context]) -> list[str]:
+        return ["At 10" if one.user in self.known else "Line 4" for one in contexts]
+
+
+@pytest.mark.parametrize("variant", [WRONG, LOST])
+def test_a_promoted_test_asks_for_the_replies(variant: VariantResult) -> None:
+    kept = Regression.of(RESULT, variant, SHOP, "metamorphic", compare="numbers")
+    code = promoted(kept)
+    names: dict[str, object] = {}
+    exec(compile(code, "promoted", "exec"), names)  # noqa: S102 - what was written is a test
+    (test,) = (thing for name, thing in names.items() if name.startswith("test_reply_"))
+    right, wrong = Shop("and on sunday, and on sundya"), Shop("and on sunday")
+    if variant is LOST:
+        right, wrong = wrong, right
+    test(right)  # type: ignore[operator]  # the function that was written
+    with pytest.raises(AssertionError, match="the reply is not as expected"):
+        test(wrong)  # type: ignore[operator]  # likewise
+
+
+def test_a_threshold_is_promoted_with_the_comparison() -> None:
+    code = promoted(replace(KEPT, compare="numbers,polarity,embedding:shipped<=0.45"))
+    assert "        compare='numbers,polarity,embedding',\n        threshold=0.45,\n" in code
