@@ -56,7 +56,8 @@ ALLOWED: dict[str, set[str]] = {
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
     | {"relations.rewrite"},
-    "regressions": BASE | {"dialogue", "comparisons", "relations", "campaign", "weaknesses"},
+    "regressions": BASE
+    | {"dialogue", "comparisons", "relations", "campaign", "weaknesses", "trackers.tracker"},
     "gate": BASE
     | {"dialogue.dialogues", "dialogue.outcome", "comparisons", "campaign", "weaknesses"},
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
