@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import (
+    calibrate,
     doctor,
     fit_noise,
     freeze,
@@ -33,7 +34,17 @@ EXIT_FAULT = 3
 #: By convention 128 + the number of the signal.
 EXIT_INTERRUPTED = 130
 
-_MODULES = (trackers, training, fit_noise, relations, freeze, reports, regressions, doctor)
+_MODULES = (
+    trackers,
+    calibrate,
+    training,
+    fit_noise,
+    relations,
+    freeze,
+    reports,
+    regressions,
+    doctor,
+)
 COMMANDS: dict[str, Command] = {one.name: one for module in _MODULES for one in module.COMMANDS}
 _EXAMPLES = """\
   dstfuzz evaluate --model trade                         accuracy on the shipped dialogues

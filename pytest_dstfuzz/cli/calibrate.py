@@ -1,0 +1,105 @@
+"""``dstfuzz calibrate``: up to which distance two replies say the same, for data and a bot."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from contextlib import closing
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+from pytest_dstfuzz.cli.command import Command, ProgressLine, given_settings
+from pytest_dstfuzz.config import ADAPTER, REPLY, Settings
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.printable import printable
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+
+_READ: Final = (
+    *("model", "checkpoint", "device", "batch_size", "votes", "data", "split", "turns", "seed"),
+    *("history", *ADAPTER),
+)
+_EXAMPLES = """\
+  dstfuzz calibrate --data questions.jsonl               the embedding that ships, no call
+  dstfuzz calibrate --data questions.jsonl --model my_bot:reply
+  dstfuzz calibrate --data questions.jsonl --embedding all-MiniLM-L6-v2
+It takes 50 recorded replies. With a bot, each clean question is asked --votes times."""
+
+
+def _options(parser: Parser) -> None:
+    parser.shared(*_READ)
+    parser.option(
+        "--embedding",
+        default="shipped",
+        metavar="NAME",
+        help="whose distances: the one that ships (default), or a model of sentence-transformers, "
+        "by name or folder (needs the extra 'similarity')",
+    )
+
+
+def _calibrate(given: Namespace) -> None:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.comparisons.calibrate import (  # noqa: PLC0415
+        Calibration,
+        different_replies,
+        distances,
+    )
+    from pytest_dstfuzz.comparisons.registry import comparison_by_name  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+
+    given.outcome = REPLY
+    settings = given_settings(given, (*_READ, "outcome"))
+    # Every distance is one that is allowed: here it is only measured.
+    reply = replace(settings.reply, threshold=2.0)
+    settings = replace(settings, reply=reply)
+    data = load_dialogues(settings.data.data, settings.data.split, outcome=REPLY)
+    pairs = different_replies(data, settings.variant.seed)
+    comparison = comparison_by_name(f"embedding:{given.embedding}", reply)
+    own = _own_replies(settings, data) if settings.tracker.model else []
+    found = Calibration(distances(comparison, pairs), distances(comparison, own))
+    lines = [f"embedding {given.embedding}, data {data.name} (split {data.split})", *found.lines()]
+    print(printable("\n".join(lines)))
+
+
+def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]:
+    """Return pairs of replies of a bot to one and the same question."""
+    # Imported late, as above.
+    from pytest_dstfuzz.dialogue.dialogues import Again  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.evaluate import predict_all  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
+    from pytest_dstfuzz.trackers.tracker import Prediction  # noqa: PLC0415
+
+    votes = settings.tracker.votes
+    if votes < 2:
+        raise UserError("--votes 1 asks each question once: own replies take two, such as 3")
+    sampled = sample_set(data, settings.data.turns, settings.variant.seed, None)
+    contexts = [d.context(turn.index) for d in sampled.dialogues for turn in d.turns]
+    asked = [Again(one.exchanges, number) for one in contexts for number in range(votes)]
+    with closing(ProgressLine("replies")) as progress:
+        answers = predict_all(
+            tracker_for(settings, data),
+            list(asked),
+            settings.tracker.batch_size,
+            progress,
+            outcome=REPLY,
+        )
+    texts = [one.state[REPLY] if isinstance(one, Prediction) else "" for one in answers]
+    groups = (texts[at : at + votes] for at in range(0, len(texts), votes))
+    return [pair for group in groups for pair in combinations(filter(None, group), 2)]
+
+
+COMMANDS = (
+    Command(
+        name="calibrate",
+        summary="say up to which distance two replies of your bot say the same",
+        kept="nothing is kept",
+        examples=_EXAMPLES,
+        options=_options,
+        work=_calibrate,
+        about="Print how far recorded replies to different questions lie apart by an embedding,\n"
+        "with --model also the bot's own replies to one question, and the threshold between.",
+    ),
+)
