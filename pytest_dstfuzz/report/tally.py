@@ -189,6 +189,8 @@ def expected_text(comparison: Mapping[str, Any]) -> str:
 
 def usage_text(usage: Usage) -> str:
     """Return what answers took, in a line."""
+    if usage.uncounted == usage.answers:
+        return f"{usage.answers:,} answers; their tokens are not counted"
     text = (
         f"{usage.tokens:,} for {usage.answers:,} answers: {usage.prompt_tokens:,} of prompts, "
         f"{usage.completion_tokens:,} of answers"

@@ -214,7 +214,8 @@ def show_figures(
         text += f" (found with {summary.minimiser_calls:,} more calls)"
         page.field(label("edits needed"), text)
     if usage is not None:
-        page.field(label("tokens"), usage_text(usage))
+        counted = usage.uncounted < usage.answers
+        page.field(label("tokens" if counted else "requests"), usage_text(usage))
 
 
 def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:

@@ -73,9 +73,10 @@ class RollingReplies:
         return says_repeatable(self.wrapped)
 
     @property
-    def usage(self) -> Usage | None:
-        """What its answers took."""
-        return usage_of(self.wrapped)
+    def usage(self) -> Usage:
+        """What its answers took; of a system that counts no tokens, how many there were."""
+        counted = usage_of(self.wrapped)
+        return Usage(self.requests, self.requests) if counted is None else counted
 
     def predict(self, contexts: Sequence[Context]) -> list[object]:
         """Return the reply to each context, or why there is none."""

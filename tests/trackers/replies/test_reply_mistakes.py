@@ -24,6 +24,9 @@ def mute(messages):
 def half(messages):
     return "We open at nine." if "open" in messages[-1]["content"] else ""
 
+def always(messages):
+    return f"We open at {len(messages)}."
+
 def state(context):
     return {"order-size": "large"}
 """
@@ -65,6 +68,15 @@ def test_an_empty_reply_is_an_error_of_its_turn(folder: pytest.Pytester) -> None
     assert outcome == "error"
     assert "an empty reply" in reason
     assert found["do you open on sunday"][0] in ("held", "violation")
+
+
+def test_requests_of_an_own_history_are_told(folder: pytest.Pytester) -> None:
+    run = folder.runpytest(
+        *("--dst-model=bad_bot:always", "--dst-outcome=reply", "--dst-data=questions.jsonl"),
+        *("--dst-history=own", "--dst-variants=1", "--dst-votes=1"),
+    )
+    run.stdout.re_match_lines([r"requests +\d+ answers; their tokens are not counted"])
+    run.stdout.fnmatch_lines(["note *history of each question is the bot's own replies*"])
 
 
 def test_a_question_that_says_nothing_is_a_mistake_of_the_data(folder: pytest.Pytester) -> None:

@@ -132,6 +132,8 @@ def test_a_function_is_wrapped_too() -> None:
     def reply(messages: list[dict[str, str]]) -> str:
         return str(len(messages))
 
-    (found,) = as_tracker(reply, outcome="reply", history="own").predict([context("a", "b")])
+    tracker = as_tracker(reply, outcome="reply", history="own")
+    (found,) = tracker.predict([context("a", "b")])
     assert isinstance(found, Prediction)
     assert found.reply == "3"
+    assert usage_of(tracker) == Usage(2, 2)
