@@ -119,6 +119,9 @@ def properties(result: TurnResult, settings: Settings) -> list[tuple[str, object
     failed = [item.failure for item in result.violations if item.failure not in (None, "changed")]
     if failed:
         shown.append(("dst_failure", ", ".join(map(str, dict.fromkeys(failed)))))
+    apart = [change.distance for item in result.violations for change in item.changed_slots]
+    if distances := [distance for distance in apart if distance is not None]:
+        shown.append(("dst_distance", f"{max(distances):.4f}"))
     if result.reason:
         shown.append(("dst_reason", KEPT_BACK if settings.output.redact else result.reason))
     return shown

@@ -305,6 +305,8 @@ def dst_regression(
     dst_model: object,
     dst_search: object,  # noqa: ARG001 - by these fixtures it is known that tests share a tracker
     dst_relation: object,
+    dst_outcome: str,  # noqa: ARG001 - likewise
+    dst_compare: object,  # noqa: ARG001 - likewise
     dst_lexicon: Lexicon,  # noqa: ARG001 - likewise
 ) -> DstRegression:
     """A remembered violation, asked for again."""

@@ -111,6 +111,9 @@ def _head(view: View) -> Iterator[str]:
     for reason in verdict.reasons:
         yield ""
         yield f"The run: {escape(reason)}"
+    for text in view.own_spread:
+        yield ""
+        yield escape(f"Its own spread: {text}.")
     yield ""
     if len(view.sections) > 1:
         yield f"These figures are of the first relation, {escape(view.sections[0].name)}."

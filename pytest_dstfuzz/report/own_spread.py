@@ -47,7 +47,10 @@ def spread_texts(results: Sequence[TurnResult], compared: str) -> Iterator[tuple
         f"kind to {one:,}, of several to {len(spreads) - one - unstable:,}"
     )
     if unstable:
-        text += f"; {unstable:,} not tested, as no two replies to them agree"
+        text += (
+            f"; {unstable:,} not tested, as the replies to them agree too seldom: --dst-compare "
+            "says when two say the same"
+        )
     yield f"{text}. What it says to the clean turn is no violation", "plain"
     distances = sorted(spread.largest for spread in spreads if spread.largest is not None)
     if distances:

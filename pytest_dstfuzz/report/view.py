@@ -16,6 +16,7 @@ from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.report.cards import Cards
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
+from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.sections import RelationFacts, Section, sections_of
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
@@ -124,6 +125,12 @@ class View:
         model = self.settings.tracker.model or "the suite's own tracker"
         data = self.report["data"]
         return f"{model} on {data.get('name', 'data')}, {data.get('split', 'unknown')} split"
+
+    @property
+    def own_spread(self) -> tuple[str, ...]:
+        """How far a bot's own replies lie apart; nothing of states."""
+        compared = str(self.report.get("outcome", {}).get("compared", ""))
+        return tuple(text for text, _ in spread_texts(self.turns, compared))
 
     @property
     def notes(self) -> tuple[str, ...]:
