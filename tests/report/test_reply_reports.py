@@ -15,6 +15,7 @@ from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.outcome import reply_outcome
 from pytest_dstfuzz.perturb.edits import apply_edits
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.relations.rewrite import Admissible
 from pytest_dstfuzz.report.explain import change_lines, explain
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
@@ -103,9 +104,9 @@ def test_a_distance_stands_beside_that_of_its_own_replies() -> None:
 
 
 def test_what_stayed_where_it_should_not_is_the_same_again() -> None:
-    assert change_lines((ChangedSlot("reply", CLEAN, CLEAN),), answered(CLEAN)) == [
-        f"replied: the same again: {CLEAN}"
-    ]
+    other = Admissible((CLEAN,), anything_but=True)
+    stuck = ChangedSlot("reply", CLEAN, CLEAN, expected=other)
+    assert change_lines((stuck,), answered(CLEAN)) == [f"replied: the same again: {CLEAN}"]
 
 
 def test_a_failure_of_the_bot_is_one_of_the_bot() -> None:
@@ -142,9 +143,11 @@ def test_pages_have_both_replies_side_by_side() -> None:
 
 
 def test_redacted_replies_are_not_read() -> None:
-    text = repr(redacted(answered(OTHER, "Tuesday / Friday")))
-    assert "Tuesday" not in text
-    assert "Friday" not in text
+    hidden = redacted(answered(OTHER, "Tuesday / Friday"))
+    assert "Tuesday" not in repr(hidden)
+    assert "Friday" not in repr(hidden)
+    alike = redacted(answered(CLEAN.replace("Tuesday", "Mondays")))
+    assert "same again" not in explain(alike, SETTINGS, command=None)
 
 
 def test_its_own_spread_is_told_before_violations_are() -> None:
