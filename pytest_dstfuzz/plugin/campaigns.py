@@ -34,6 +34,7 @@ from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.report.sections import RelationFacts
+from pytest_dstfuzz.report.words import expectation
 from pytest_dstfuzz.search.policy import AgentSearch, is_agent
 from pytest_dstfuzz.search.trained import describe_trained, is_trained
 
@@ -176,7 +177,10 @@ class SessionCampaigns:
             relation=relation.name,
             compared=comparison.name if replies else "",
             about_relation=RelationFacts(
-                relation.expects, relation.source, relation.unit, relation.edits
+                expectation(relation.expects, key.effective.reply.outcome),
+                relation.source,
+                relation.unit,
+                relation.edits,
             ),
             chosen={} if "search" in param.marked or search == OWN_EDITS else {"search": search},
             worker=worker,

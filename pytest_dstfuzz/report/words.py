@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -46,3 +47,12 @@ def words_of(kind: OutcomeKind) -> Words:
 def words_of_results(results: Sequence[TurnResult]) -> Words:
     """Return the words for some results: a run tests one kind of outcome."""
     return words_of(results[0].outcome_kind if results else "state")
+
+
+def expectation(text: str, kind: OutcomeKind) -> str:
+    """Return what a relation expects, in the words for a kind of outcome.
+
+    >>> expectation("the state stays as it is", "reply")
+    'the answer stays as it is'
+    """
+    return re.sub(r"\bstate(s?)\b", r"answer\1", text) if kind == REPLY else text
