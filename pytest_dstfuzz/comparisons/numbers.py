@@ -63,7 +63,9 @@ def _agree(one: Quantity, other: Quantity) -> bool:
 
 
 def _numbers(one: Quantity, other: Quantity) -> bool:
-    return one.value == other.value and (not one.unit or not other.unit or one.unit == other.unit)
+    if one.unit and other.unit:
+        return one.value == other.value and one.unit == other.unit
+    return one.bare == other.bare
 
 
 def _times(one: Quantity, other: Quantity) -> bool:

@@ -113,6 +113,7 @@ _PHRASES: Final = (
         r"\1 not",
     ),
     (re.compile(r"\bain't\b"), "is not"),
+    (re.compile(r"\b(?:unable|not able) to\b"), "not"),
     (re.compile(r"\bneither of\b|\bnone of\b"), "no"),
     (re.compile(r"\b(?:is|are) yet to\b"), "not"),
 )
@@ -153,6 +154,8 @@ class Polarity(NamedTuple):
     answer: str
     #: For each negation the words that it reaches.
     denied: tuple[frozenset[str], ...]
+    #: What stands before a negation, in its clause.
+    about: frozenset[str]
     #: Words that are said outside of negations.
     said: frozenset[str]
     #: Words that have an opposite.
@@ -203,7 +206,7 @@ def _contradiction(one: Polarity, other: Polarity) -> Compared:
         if opposite := _OPPOSITE[word] & (other.ends - one.ends):
             return _told(False, word, min(opposite))
     for mine, theirs, swapped in ((one, other, False), (other, one, True)):
-        denied_there = frozenset().union(*theirs.denied)
+        denied_there = theirs.about.union(*theirs.denied)
         for reached in mine.denied:
             against = sorted(reached & theirs.said)
             if against and not reached & denied_there:
@@ -233,13 +236,16 @@ def polarity(text: str, fallbacks: tuple[str, ...] = ()) -> Polarity:
     for pattern, instead in _PHRASES:
         plain = pattern.sub(instead, plain)
     words = _WORD.findall(plain)
-    denied, said = _reached(words)
+    denied, about, said = _reached(words)
     ends = frozenset(word for word in words if word in _OPPOSITE)
-    return Polarity(answer, denied, said, ends, is_fallback(text, fallbacks))
+    return Polarity(answer, denied, about, said, ends, is_fallback(text, fallbacks))
 
 
-def _reached(words: list[str]) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
+def _reached(
+    words: list[str],
+) -> tuple[tuple[frozenset[str], ...], frozenset[str], frozenset[str]]:
     denied: list[frozenset[str]] = []
+    about: set[str] = set()
     said: list[str] = []
     clause: list[str] = []
     open_: list[str] | None = None
@@ -255,9 +261,11 @@ def _reached(words: list[str]) -> tuple[tuple[frozenset[str], ...], frozenset[st
             clause = []
         elif word in _NEGATIONS:
             answers = word == "no" and words[place + 1 : place + 2] in ([], [","], ["."], ["!"])
+            about.update(clause)
             open_ = open_ if answers else (open_ or [])
         elif word in _DENIES:
             turned = stem(_DENIES[word])
+            about.update(clause)
             if open_ is not None:
                 clause.append(turned)
             elif _DENIES[word] in _OF_ALL:
@@ -267,7 +275,7 @@ def _reached(words: list[str]) -> tuple[tuple[frozenset[str], ...], frozenset[st
                 denied.append(frozenset({turned}))
         elif word not in _THROUGH:
             (clause if open_ is None else open_).append(stem(word))
-    return tuple(denied), frozenset(said)
+    return tuple(denied), frozenset(about), frozenset(said)
 
 
 @lru_cache(maxsize=1 << 14)

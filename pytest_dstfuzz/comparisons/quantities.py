@@ -24,6 +24,8 @@ class Quantity(NamedTuple):
     #: Year, month and day of a date, 0 = not said; month and day may be the other way round
     #: where ``sure`` is false.
     date: tuple[int, int, int] = (0, 0, 0)
+    #: Of an amount the number alone, as it is written.
+    bare: float = 0.0
     #: Whether the text may do without: `one room` is `a room`.
     spare: bool = False
 
@@ -246,7 +248,8 @@ def _spoken(match: re.Match[str], said: str) -> Quantity:
         return _amount(0.5, match["hu"], said)
     if match["an"]:
         return _amount(1.5 if match["ah"] else 1.0, "hour", said)
-    return Quantity("number", said, 6.0 if "half" in said else 12.0)
+    dozen = 6.0 if "half" in said else 12.0
+    return Quantity("number", said, dozen, bare=dozen)
 
 
 def _phone(match: re.Match[str], said: str) -> Quantity:
@@ -267,15 +270,16 @@ def _number(match: re.Match[str], said: str) -> Quantity:
     sign = -1 if re.match(r"(?:[£$€]\s?)?[-−]", match["number"]) else 1
     unit = (match["money"] or "").strip() or match["unit"] or ""
     if match["ordinal"]:
-        return Quantity("number", said, value, unit="th", spare=value == 1)
+        return Quantity("number", said, value, unit="th", bare=value, spare=value == 1)
     return _amount(sign * value, unit, said)
 
 
 def _amount(value: float, unit: str, said: str) -> Quantity:
     for name, factor, spelled in _UNITS:
         if unit and re.fullmatch(spelled, unit, re.IGNORECASE):
-            return Quantity("number", said, round(value * factor, 6), unit=name, spare=value == 1)
-    return Quantity("number", said, value, spare=value == 1)
+            scaled = round(value * factor, 6)
+            return Quantity("number", said, scaled, unit=name, bare=value, spare=value == 1)
+    return Quantity("number", said, value, bare=value, spare=value == 1)
 
 
 def _code(match: re.Match[str], said: str) -> Quantity:

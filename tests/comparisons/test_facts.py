@@ -60,6 +60,7 @@ def compared(name: str, before: str, found: str, settings: ReplySettings | None 
         ("Mon-Fri", "Monday to Friday"),
         ("one second", "a second"),
         ("in July 1969", "in 1969"),
+        ("stay for 3 days", "stay for 3"),
     ],
 )
 def test_numbers_are_the_same_however_they_are_written(before: str, found: str) -> None:
@@ -100,6 +101,8 @@ def test_other_numbers_are_told(before: str, found: str, why: str) -> None:
         ("No problem, it is booked.", "It is booked."),
         ("We don't serve lunch, but we are open.", "We are open, but we do not serve lunch."),
         ("Sorry, I don't know.", "What do you mean?"),
+        ("I wasn't able to set the alarm.", "The alarm could not be created."),
+        ("I could not book the table.", "Sorry, the booking failed."),
     ],
 )
 def test_who_denies_the_same_agrees(before: str, found: str) -> None:
@@ -123,6 +126,7 @@ def test_a_contradiction_is_told(before: str, found: str, why: str) -> None:
 
 def test_who_gives_up_is_known_and_a_suite_adds_to_it() -> None:
     assert is_fallback("Sorry, could you rephrase that?")
+    assert not is_fallback("Sorry, I could not get that ticket.")
     assert not is_fallback("Sorry, we do not have any rooms left.")
     assert not is_fallback("I don't know when you would like to travel. Which day is it?")
     own = ReplySettings(fallback=("ask reception",))
