@@ -164,3 +164,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         measuring.start()
         if handed_on is not None:
             os.environ[_HANDED_ON] = handed_on
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Write down what was measured: a worker that takes long to end is killed before it does."""
+    module = sys.modules.get("coverage")
+    if measuring := module and module.Coverage.current():
+        measuring.save()
