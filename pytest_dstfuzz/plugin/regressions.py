@@ -230,7 +230,8 @@ class RegressionCorpus:
         dialogue = self._dialogues[result.dialogue_id]
         for variant in filter(is_kept, result.violations):
             rules = self._context.data.normalisation
-            compared = self._comparison.name
+            # A suite's own fixture or marker may have said what replies are compared by.
+            compared = "; or ".join(sorted(self._results.comparisons))
             yield Regression.of(result, variant, dialogue, relation, rules, compared)
 
     @property
