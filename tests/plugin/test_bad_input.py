@@ -176,7 +176,7 @@ def test_a_bad_marker_is_a_collection_error(
 
 def test_a_bad_marker_is_a_collection_error_with_workers_too(bot: pytest.Pytester) -> None:
     bot.makepyfile("import pytest\n@pytest.mark.dst(seeed=1)\ndef test_state(dst_turn): pass\n")
-    result = bot.runpytest_inprocess(MODEL, "--dst-turns=2", "-n", "2")
+    result = bot.runpytest_inprocess(MODEL, "--dst-turns=2", "-n", "1")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*unknown argument of @pytest.mark.dst 'seeed'. Did you mean *"])
     result.stdout.no_fnmatch_line("*Traceback*")

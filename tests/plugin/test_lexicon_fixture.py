@@ -54,7 +54,7 @@ def test_the_shipped_lexicon_is_the_default(bot: pytest.Pytester) -> None:
     assert "zebra" not in replacements(report, "synonym")
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
 def test_the_builtin_suite_takes_words_from_the_fixture(
     bot: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
@@ -113,7 +113,7 @@ def test_one_turn_with_two_lexicons_is_two_results(bot: pytest.Pytester) -> None
         ("raise UserError('no word vectors at own.kv')", "no word vectors at own.kv"),
     ],
 )
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
 def test_a_lexicon_that_cannot_be_had_ends_the_session(
     bot: pytest.Pytester, body: str, message: str, workers: tuple[str, ...]
 ) -> None:

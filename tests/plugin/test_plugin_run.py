@@ -197,7 +197,7 @@ def test_one_line_when_quiet(bot: pytest.Pytester) -> None:
     result.stdout.no_fnmatch_line("*by transformation*")
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "workers"])
 def test_properties_for_junit(suite: pytest.Pytester, workers: tuple[str, ...]) -> None:
     suite.runpytest_inprocess("--dst-model=mybot:fragile", "--junitxml=out.xml", *FEW, *workers)
     text = (suite.path / "out.xml").read_text(encoding="utf-8")
