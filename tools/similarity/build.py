@@ -11,9 +11,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -24,7 +22,7 @@ from tools.similarity.calibrate import calibrated
 from tools.similarity.contrast import learnt
 from tools.similarity.pairs import Meanings, Utterances
 from tools.similarity.sources import read_glosses, read_sgd, read_utterances
-from tools.similarity.words import Matrix, gram_vectors, vocabulary, word_vectors
+from tools.similarity.words import gram_vectors, packed, vocabulary, word_vectors
 
 SEED = 1
 #: Words that a word which is not listed counts as much as: the rarest of the listed.
@@ -74,26 +72,11 @@ def build(sgd: Path, multiwoz: Path, wordnet: Path, output: Path) -> None:
     say("letter groups have vectors")
     lengths = np.linalg.norm(vectors, axis=1)
     rare = float(np.median(lengths[-int(_RARE * len(lengths)) :]))
-    draft = _file(listed, vectors, letters, rare, 1.0)
+    draft = packed(listed, vectors, letters, rare, 1.0)
     found = calibrated(read_sgd(sgd / "dev.zip"), WordVectors.read(draft).parts, SEED)
-    output.write_bytes(_file(listed, vectors, letters, rare, found.eps))
+    output.write_bytes(packed(listed, vectors, letters, rare, found.eps))
     say(f"{output}: {output.stat().st_size} bytes, eps {found.eps}")
     print("\n".join(found.table()))
-
-
-def _file(listed: Sequence[str], words: Matrix, letters: Matrix, rare: float, eps: float) -> bytes:
-    parts: dict[str, Any] = {
-        "listed": np.frombuffer("\n".join(listed).encode("utf-8"), np.uint8),
-        "eps": np.float64(eps),
-        "rare": np.float64(rare),
-    }
-    for name, matrix in (("word", words), ("gram", letters)):
-        scales = np.maximum(np.abs(matrix).max(axis=1), 1e-9) / 127
-        parts[f"{name}s"] = np.round(matrix / scales[:, None]).astype(np.int8)
-        parts[f"{name}_scales"] = scales.astype(np.float32)
-    stream = BytesIO()
-    np.savez_compressed(stream, **parts)
-    return stream.getvalue()
 
 
 if __name__ == "__main__":

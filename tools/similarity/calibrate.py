@@ -32,7 +32,7 @@ class Calibrated(NamedTuple):
             "| distance | same, told apart | taken for the same: other acts | values | turns |"
         ]
         lines += ["| --- | --- | --- | --- | --- |"]
-        for eps in sorted((*CURVE, self.eps)):
+        for eps in sorted({*CURVE, self.eps}):
             shares = [self.above("same", eps)]
             shares += [1 - self.above(kind, eps) for kind in ("acts", "values", "turns")]
             mark = "**" if eps == self.eps else ""

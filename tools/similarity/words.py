@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ _ITERATIONS, _SPARE = 4, 16
 #: Smoothing of the frequency of neighbours (Levy et al., 2015).
 _SMOOTHING = 0.75
 _RIDGE, _STEPS = 1.0, 60
-#: Words that are looked at for letter groups: the rarer ones are mostly names.
 Matrix = np.ndarray[Any, np.dtype[np.float32]]
 
 
@@ -105,3 +105,19 @@ def gram_vectors(listed: Sequence[str], vectors: Matrix) -> Matrix:
         error, before = (rest**2).sum(axis=0), error
         direction = rest + error / np.maximum(before, 1e-12) * direction
     return np.asarray(solved, np.float32)
+
+
+def packed(listed: Sequence[str], words: Matrix, letters: Matrix, rare: float, eps: float) -> bytes:
+    """Return the file: 8-bit rows, each with its scale."""
+    parts: dict[str, Any] = {
+        "listed": np.frombuffer("\n".join(listed).encode("utf-8"), np.uint8),
+        "eps": np.float64(eps),
+        "rare": np.float64(rare),
+    }
+    for name, matrix in (("word", words), ("gram", letters)):
+        scales = np.maximum(np.abs(matrix).max(axis=1), 1e-9) / 127
+        parts[f"{name}s"] = np.round(matrix / scales[:, None]).astype(np.int8)
+        parts[f"{name}_scales"] = scales.astype(np.float32)
+    stream = BytesIO()
+    np.savez_compressed(stream, **parts)
+    return stream.getvalue()
