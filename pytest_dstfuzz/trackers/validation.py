@@ -114,6 +114,8 @@ def check_prediction(
 def _checked_reply(answered: object) -> Prediction:
     """Return what a system replied as a prediction of that alone."""
     text = answered.reply if isinstance(answered, Prediction) else answered
+    if text is None and isinstance(answered, Prediction) and answered.state:
+        text = answered.state
     if isinstance(text, Mapping):
         raise TrackerError(
             f"the tracker returned {_kind(text)} where a reply is expected, which is a text; for a "

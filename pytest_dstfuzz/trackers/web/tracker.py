@@ -52,6 +52,8 @@ class WebTracker:
         self.about = _about(transport)
         self._refuse_other_slots(data)
         self.fingerprint: str | None = self.about.version
+        if self.fingerprint and opening != "assistant":
+            self.fingerprint += f", opening={opening}"
         self.repeatable = self.about.repeatable
         #: Dialogues that one request may hold; ``None``: one, in the form for one.
         self._most = self.about.dialogues

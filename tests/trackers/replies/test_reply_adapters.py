@@ -15,6 +15,7 @@ from pytest_dstfuzz.trackers.registry import resolve_tracker
 from pytest_dstfuzz.trackers.replies.adapters import StatefulReply, as_replier
 from pytest_dstfuzz.trackers.replies.messages import messages_of
 from pytest_dstfuzz.trackers.tracker import Prediction, notes_of
+from pytest_dstfuzz.trackers.validation import check_prediction
 
 CONTEXT = Context((Exchange("Hello!", "Are you open?"), Exchange("Yes.", "And on Sunday?")))
 
@@ -134,6 +135,13 @@ def test_what_keeps_a_state_alone_says_nothing(system: object) -> None:
 def test_what_is_no_system_replies_to_nothing() -> None:
     with pytest.raises(UserError, match=r"int 3 replies to nothing: give a function from messages"):
         as_replier(3)
+
+
+def test_a_prediction_of_a_state_alone_is_no_reply() -> None:
+    with pytest.raises(TrackerError, match=r"a BeliefState where a reply is expected.*leave --dst"):
+        check_prediction(Prediction(BeliefState({"a": "b"})), outcome="reply")
+    with pytest.raises(TrackerError, match=r"the tracker returned no reply$"):
+        check_prediction(Prediction(BeliefState()), outcome="reply")
 
 
 def test_trackers_that_ship_say_nothing() -> None:
