@@ -61,3 +61,9 @@ def test_functions_stay_readable() -> None:
         if (length := (node.end_lineno or 0) - node.lineno + 1) >= 60
     }
     assert long == {}
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """They are imported by their names: of two, pytest collects the first and stops."""
+    names = [path.name for path in PACKAGE.with_name("tests").rglob("test_*.py")]
+    assert sorted({name for name in names if names.count(name) > 1}) == []
