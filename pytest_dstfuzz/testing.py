@@ -21,9 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
-from pytest_dstfuzz.comparisons.registry import as_comparison, comparison_by_name
+from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
@@ -174,7 +173,9 @@ def assert_follows(
     if outcome == REPLY:
         # Whatever it was to become, that is now seen from what the system says today.
         wanted = Expected(differs=tuple(one.slot for one in expected)).against(before.state)
-        comparison = _comparison(compare, ReplySettings(outcome=outcome, threshold=threshold))
+        settings = ReplySettings(outcome=outcome, threshold=threshold)
+        chosen = DEFAULT if compare is None else compare
+        comparison = as_comparison(chosen, "assert_follows(compare=...)", settings)
         one, other = before.state[REPLY], found[REPLY]
         if one == other or comparison.compare(REPLY, one, other, clean).same:
             found = before.state
@@ -186,12 +187,6 @@ def assert_follows(
     ]
     if told:
         raise AssertionError("\n".join([f"the {outcome} is not as expected:", *told]))
-
-
-def _comparison(given: object, settings: ReplySettings) -> Comparison:
-    if given is None:
-        return comparison_by_name(None, settings)
-    return as_comparison(given, "assert_follows(compare=...)", settings)
 
 
 def _data(dialogues: DialogueSet | Iterable[Dialogue] | str | Path) -> DialogueSet:

@@ -19,7 +19,7 @@ from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
-from pytest_dstfuzz.comparisons.registry import as_comparison, comparison_by_name
+from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import STATE, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
@@ -210,9 +210,8 @@ def _comparison(given: object, settings: ReplySettings) -> Comparison:
                 "or leave it out"
             )
         return EXACT
-    if given is None:
-        return comparison_by_name(settings.compare, settings)
-    return as_comparison(given, "Campaign(compare=...)", settings)
+    chosen = (settings.compare or DEFAULT) if given is None else given
+    return as_comparison(chosen, "Campaign(compare=...)", settings)
 
 
 def _relations(given: object, data: DialogueSet, outcome: OutcomeKind) -> tuple[Relation, ...]:

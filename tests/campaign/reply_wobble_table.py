@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -191,23 +191,26 @@ def row(seed: int, name: str | None, wobble: float, count: int, dialogues: int =
 
 
 def table(
-    seeds: range, names: Sequence[str | None], wobbles: Sequence[float], counts: Sequence[int]
-) -> list[str]:
-    """Return the lines of the table: one for each comparison, chance and number of planted ones."""
-    head = (
+    seeds: range,
+    names: Sequence[str | None],
+    wobbles: Sequence[float],
+    counts: Sequence[int],
+    dialogues: int,
+) -> Iterator[str]:
+    """Yield the lines of the table: one for each comparison, chance and number of planted ones."""
+    yield (
         "compared by       w  planted  reported  false  expected  missed  expected  unstable"
         "  width  calls  interval holds"
     )
-    lines = [head]
     for name in names:
         for wobble in wobbles:
             for count in counts:
-                rows = [row(seed, name, wobble, count) for seed in seeds]
+                rows = [row(seed, name, wobble, count, dialogues) for seed in seeds]
 
                 def mean(kind: str, of: Sequence[Row] = rows) -> float:
                     return sum(getattr(one, kind) for one in of) / len(of)
 
-                lines.append(
+                yield (
                     f"{name or 'the default':<11}  {wobble:6.2f}  {mean('true'):7.1f}  "
                     f"{mean('reported'):8.1f}  {mean('reported') - mean('hits'):5.1f}  "
                     f"{mean('noise'):8.1f}  {mean('true') - mean('hits'):6.1f}  "
@@ -215,7 +218,6 @@ def table(
                     f"{mean('high') - mean('low'):5.1f}  {mean('calls'):5.0f}  "
                     f"{sum(one.holds for one in rows)} of {len(rows)}"
                 )
-    return lines
 
 
 if __name__ == "__main__":
@@ -225,7 +227,9 @@ if __name__ == "__main__":
     parser.add_argument("--wobbles", type=float, nargs="*", default=[0.0, 0.05, 0.2])
     parser.add_argument("--planted", type=int, nargs="*", default=[0, 10])
     parser.add_argument("--compare", nargs="*", default=["exact", "embedding", ""])
+    parser.add_argument("--dialogues", type=int, default=DIALOGUES)
     given = parser.parse_args()
     drawn = range(given.first_seed, given.first_seed + given.seeds)
     chosen = [name or None for name in given.compare]
-    print("\n".join(table(drawn, chosen, given.wobbles, given.planted)))
+    for line in table(drawn, chosen, given.wobbles, given.planted, given.dialogues):
+        print(line, flush=True)

@@ -20,6 +20,7 @@ from pytest_dstfuzz.campaign.answers import (
     unstable,
     variant_wanted,
 )
+from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.campaign.results import TurnResult
@@ -28,6 +29,7 @@ from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Again, Context, Dialogue, DialogueSet, Exchange, Turn
 from pytest_dstfuzz.dialogue.outcome import reply_outcome
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import OTHER_REPLY, Move, Rewrite
@@ -217,3 +219,21 @@ def test_a_bot_that_words_its_replies_anew_is_tested_for_what_it_says(lexicon: L
     summary = summarise(found)
     assert summary.noise is not None
     assert summary.noise.expected_noise < 1
+
+
+def test_a_campaign_from_python_takes_a_function_of_two_texts(lexicon: Lexicon) -> None:
+    talk = Dialogue("a", (Turn(0, "", "where is my luggage now please"),))
+
+    def near(before: str, found: str) -> bool:
+        return abs(int(before) - int(found)) <= 2
+
+    settings = Settings.of(outcome="reply", variants=8, shrink=False, validity="strict")
+    bot = Counting()
+    (turn,) = Campaign(bot, [talk], settings, compare=near, lexicon=lexicon)
+    for variant in turn.variants:
+        missed = "luggage" not in variant.text.split()
+        assert (variant.outcome == "violation") == missed
+    with pytest.raises(UserError, match="the relation 'removal' speaks of slots: for replies"):
+        Campaign(bot, [talk], settings, relation="removal", lexicon=lexicon)
+    with pytest.raises(UserError, match="add outcome='reply' to the settings"):
+        Campaign(bot, [talk], compare=near, lexicon=lexicon)
