@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pytest_dstfuzz.campaign.answers import UNSTABLE, Answer
 from pytest_dstfuzz.campaign.results import ContextEdits, TurnNoise
 from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, label_of
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.types import Variant
@@ -125,10 +126,27 @@ class TurnAttempts:
                 label = found  # It is right, if in other words.
             return self.begun.judge(clean, found, label)
         expected = self.expected(attempt)
+        clean, found = self._against_recorded(attempt, clean, found)
+        if expected.differs and is_fallback(clean.get(REPLY, ""), self.rules.reply.fallback):
+            return Verdict("held")  # What is no answer need not become another one.
         verdict = expected.judge(clean, found)
         if verdict.kind == "violation" and expected.stays and self._is_right(attempt, found):
             return Verdict("improved", verdict.changes)
         return verdict
+
+    def _against_recorded(
+        self, attempt: Attempt, clean: Outcome, found: Outcome
+    ) -> tuple[Outcome, Outcome]:
+        """Return what is compared: with the recorded answer as the clean one, where that counts."""
+        rewrite, rules = attempt.proposal.rewrite, self.rules
+        if rules.reply.reference != "answer" or rewrite is None or not rewrite.case:
+            return clean, found
+        if rewrite.between:
+            return clean, found  # Between two rewrites neither is the recorded one.
+        label = label_of(self.dialogue, len(rewrite.reference.exchanges) - 1, rules.outcome)
+        if label is None:
+            return clean, found
+        return label, label if rules.folding.agree(label, found, rewrite.reference) else found
 
     def _is_right(self, attempt: Attempt, found: Outcome) -> bool:
         """Whether an answer is what the label of the reference says."""

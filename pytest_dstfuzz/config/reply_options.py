@@ -14,6 +14,8 @@ STATE: Final = "state"
 REPLY: Final = "reply"
 #: What an answer may be.
 OUTCOMES: Final = (STATE, REPLY)
+#: What replies in other contexts are compared with.
+REFERENCES: Final = ("clean", "answer")
 #: What it will be in a later version.
 _NOT_YET: Final = ("tool-calls",)
 
@@ -33,6 +35,12 @@ class ReplySettings:
     fallback: tuple[str, ...] = ()
     #: Whose replies stand in the history of a question.
     history: Literal["recorded", "own"] = "recorded"
+    #: Perturbations of the questions of a dialogue, by name.
+    perturbations: tuple[str, ...] = ("DRS", "DRR", "DRD", "DSR", "DSD")
+    #: Checks that say whether a question has an equivalent context, by name.
+    context_checks: tuple[str, ...] = ("needed",)
+    #: What replies in other contexts are compared with: the clean reply, or the recorded answer.
+    reference: Literal["clean", "answer"] = "clean"
 
 
 def outcome(value: str) -> str:
@@ -87,6 +95,12 @@ def expressions(value: str) -> tuple[str, ...]:
 #: Whose replies a bot may be shown as its own.
 HISTORIES: Final = ("recorded", "own")
 
+
+def names(value: str) -> tuple[str, ...]:
+    """Take names with commas between them."""
+    return tuple(comparisons(value).split(","))
+
+
 _reply = partial(Option, scopes=("test",))
 
 REPLY_OPTIONS: tuple[Option, ...] = (
@@ -125,6 +139,25 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         Value(choice("history", HISTORIES), "WHOSE"),
         "what stands before a question: recorded, the replies of the data (default), or own, the "
         "bot's own ones: it is then asked question by question from the start of each dialogue",
+    ),
+    Option(
+        "perturbations",
+        Value(names, "NAME,...", str, ","),
+        "how the relations of mortar order the questions of a dialogue: DRS (another order), DRR "
+        "(some left out), DRD (some twice), DSR and DSD (these in another order), or your own "
+        "(default: all five)",
+    ),
+    Option(
+        "context_checks",
+        Value(names, "NAME,...", str, ","),
+        "who says whether a question in another order has an equivalent context: needed "
+        "(default), semantic, ontology, story, mortar (these three), or your own",
+    ),
+    Option(
+        "reference",
+        Value(choice("reference", REFERENCES), "WHAT"),
+        "what the relations of mortar and metal compare replies with: clean, the reply to the "
+        "clean dialogue (default), or answer, the recorded answer",
     ),
 )
 

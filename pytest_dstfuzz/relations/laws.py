@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_dstfuzz.config import REPLY, STATE, ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.edits import apply_edits, without
@@ -61,10 +62,11 @@ def check_laws(relation: Relation, data: DialogueSet, lexicon: Lexicon, seed: in
         if relation.unit == "turn" or turn.index == len(dialogue.turns) - 1
     ]
     guards = Locks(lexicon, data.ontology, data.cue_words)
+    reply = ReplySettings(outcome=STATE if STATE in relation.on else REPLY)
     findings: list[str] = []
 
     def ask(order: Sequence[int]) -> dict[int, tuple[Scene, _Made]]:
-        scenes = Scenes(data, lexicon, guards, seed)
+        scenes = Scenes(data, lexicon, guards, seed, reply)
         found = {}
         for number in order:
             scene = scenes.labelled(relation.name, *places[number])

@@ -24,6 +24,13 @@ ENTRY_POINT_GROUP: Final = "pytest_dstfuzz.relations"
 ALL: Final = "all"
 #: Makes the variants of ``metamorphic`` again, where the clean answer is right.
 REPEATS: Final = "gold"
+#: Published sets of relations, each under one name.
+FAMILIES: Final = {
+    "mortar": ("same-context", "lost-context", "contexts-agree", "contexts-differ"),
+    "metal": ("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
+}
+#: What ``all`` leaves out: what repeats others, and a baseline whose edits no lock holds back.
+_APART: Final = (REPEATS, *FAMILIES["metal"])
 _HOMES: Final = tuple(f"{__package__}.{name}" for name in MODULES)
 #: What messages call what a relation speaks of.
 _SPOKEN_OF: Final[dict[OutcomeKind, str]] = {
@@ -45,7 +52,7 @@ def _load() -> dict[str, object]:
 
 
 RELATIONS: Final[Registry[object]] = Registry(
-    "relation", ENTRY_POINT_GROUP, families=(ALL,), load=_load
+    "relation", ENTRY_POINT_GROUP, families=(ALL, *FAMILIES), load=_load
 )
 
 
@@ -83,16 +90,18 @@ def relations_named(
 ) -> tuple[Relation, ...]:
     """Return the relations of a list of names, parted by commas, in their order.
 
-    ``all`` = those that ship but ``gold``, which repeats ``metamorphic``; with ``data``, those of
-    them that can say something about it, and with ``outcome``, about answers of that kind.
+    ``all`` = those that ship but ``gold``, which repeats ``metamorphic``, and the baseline
+    ``metal``; with ``data``, those of them that can say something about it, and with ``outcome``,
+    about answers of that kind. ``mortar`` and ``metal`` stand for four relations each.
 
     Raises:
         UserError: there is no such relation, the nearest name is said; one is named twice; or
             none is named.
     """
-    names = [name.strip() for name in text.split(",")]
+    given = [name.strip() for name in text.split(",")]
+    names = [one for name in given for one in FAMILIES.get(name, (name,))]
     if names == [ALL]:
-        shipped = [relation_by_name(name) for name in RELATIONS.shipped if name != REPEATS]
+        shipped = [relation_by_name(name) for name in RELATIONS.shipped if name not in _APART]
         return tuple(
             one
             for one in shipped

@@ -33,4 +33,6 @@ MODULES: Final = (
     "rounds.shuffle",
     "rounds.drop",
     "rounds.restart",
+    "contexts.mr",
+    "metal",
 )

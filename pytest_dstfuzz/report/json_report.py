@@ -20,6 +20,7 @@ from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.report.cases import case_figures
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.sections import RelationFacts, first_of, ledger_json, sections_of
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
@@ -148,6 +149,8 @@ def build_report(
             "notes": list(info.notes),
         },
     }
+    if cases := case_figures(results):
+        report["mortar"] = [one.to_json() for one in cases]
     return {name: value if name == "turns" else _rounded(value) for name, value in report.items()}
 
 

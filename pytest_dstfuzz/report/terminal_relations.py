@@ -14,6 +14,7 @@ from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.report.cases import show_cases
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.run_facts import show_run
@@ -70,6 +71,7 @@ def report_lines(  # noqa: PLR0913 - as `terminal_lines`
     page.gap()
     show_run(page, settings, info, _how(settings, sections), results)
     show_sides(page, sections)
+    show_cases(page, results)
     for one in sections:
         page.gap()
         _heading(page, one)

@@ -46,7 +46,8 @@ ALLOWED: dict[str, set[str]] = {
     "trackers": BASE | {"dialogue"},
     # The judge alone takes the transport of services.
     "comparisons": BASE | {"dialogue", "perturb", "trackers"},
-    "relations": BASE | {"dialogue", "noise", "perturb", "comparisons.embedding"},
+    "relations": BASE
+    | {"dialogue", "noise", "perturb", "comparisons.embedding", "comparisons.fallbacks"},
     "agents": BASE | {"dialogue", "perturb", "trackers.tracker", "relations"},
     "search": BASE | {"dialogue", "noise", "perturb", "trackers.tracker", "relations.rewrite"},
     "campaign": BASE | {"dialogue", "perturb", "trackers", "comparisons", "relations", "search"},

@@ -14,6 +14,8 @@ NAMES = [
     *("drop", "duplicate", "restart", "shuffle"),
     *("disfluency", "masked-replacement", "plug-in", "speech"),
     "frozen",
+    *("same-context", "lost-context", "contexts-agree", "contexts-differ"),
+    *("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
     *("grammar-errors", "neighbour-swap", "phrase-table", "retrieval", "stop-word-dropout"),
 ]
 HEADINGS = ["Edits", "Expects", "Does not apply", "Example", "Words"]
@@ -35,7 +37,7 @@ def test_each_module_of_these_rooms_is_listed() -> None:
     room = Path(__file__).parents[2] / "pytest_dstfuzz" / "relations"
     ours = [
         p
-        for part in ("rounds", "paraphrase", "sources")
+        for part in ("rounds", "paraphrase", "sources", "contexts")
         for p in sorted((room / part).glob("*.py"))
     ]
     written = [p for p in ours if "@register_relation" in p.read_text(encoding="utf-8")]

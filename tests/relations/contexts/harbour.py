@@ -29,6 +29,15 @@ ROUNDS = {
         ("Where did she sell them?", "At the Corn Market.", "Where did Ada Quill sell rye loaves?"),
         ("Was she successful?", None, "Was Ada Quill successful?"),
     ],
+    ("The cutter Tern", "Voyages"): [
+        ("Who sailed the cutter?", "Captain Oskar Lind sailed it to Aden.", None),
+        (
+            "What did that man carry?",
+            "Captain Lind carried copper wire.",
+            "What did Captain Oskar Lind carry?",
+        ),
+        ("When did the cutter sink?", None, None),
+    ],
 }
 
 

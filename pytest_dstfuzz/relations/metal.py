@@ -1,0 +1,180 @@
+"""METAL's four perturbations of one question: the baseline that MORTAR is compared with.
+
+Words and letters of the question are changed in its clean context, and the reply is to stay. No
+word is locked, as theirs: a number may get a typo, so that not every violation is a fault of the
+system. For tests of a bot of your own, ``metamorphic`` has locks.
+
+Source: Hyun, Guo and Babar, METAL, ICST 2024; the choice of these four is that of Guo et al.,
+MORTAR. Their rates are not published: about one word in five is changed.
+"""
+
+from __future__ import annotations
+
+import string
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+from pytest_dstfuzz.comparisons.embedding import distance, eps
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.perturb.words import Word, match_case, word_list
+from pytest_dstfuzz.relations.registry import register_relation
+from pytest_dstfuzz.relations.relation import MOST, Relation
+from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable, Rewrite
+from pytest_dstfuzz.relations.scene import Replacement, Scene
+
+#: Share of the words that is changed, at least one.
+_CHANGED: Final = 0.2
+#: Drawings for each rewrite that is wanted.
+_DRAWN: Final = 8
+_REVOKED: Final = "every drawing changes the meaning of the question too much"
+#: The words of the data of which one is put in: its most frequent ones.
+_FREQUENT: Final = 1_000
+_LEET: Final = {"a": "4", "e": "3", "i": "1", "o": "0", "s": "5", "t": "7"}
+#: Letters that a word must have for a typo.
+_FEWEST_LETTERS: Final = 3
+
+
+class Metal(Relation):
+    """The reply stays when words of the question are changed.
+
+    A drawing whose meaning is further from the question than the threshold of the shipped embedding
+    is revoked, as theirs are, and another is drawn in its place. A class that inherits from it
+    writes ``name``, ``none``, `places` and `changed`.
+    """
+
+    on = ("reply",)
+    edits = "own"
+    expects = "the reply stays as it is"
+    #: Why there is no word to change.
+    none = ""
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it says nothing about a question, in the order in which it looks."""
+        return self.none, _REVOKED
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return different drawings, or why there is none."""
+        places = self.places(scene)
+        if not places:
+            return Inapplicable(self.none)
+        found = islice(self._drawn(scene, places), min(scene.variants, MOST))
+        return list(found) or Inapplicable(_REVOKED)
+
+    def _drawn(self, scene: Scene, places: Sequence[Word]) -> Iterator[Rewrite]:
+        wanted = min(len(places), max(1, round(_CHANGED * len(scene.parts.words))))
+        for _ in range(_DRAWN * min(scene.variants, MOST)):
+            chosen = scene.rng.choice(len(places), size=wanted, replace=False)
+            words = [places[index] for index in sorted(chosen.tolist())]
+            replacements = [self.changed(scene, word) for word in words]
+            pairs = zip(words, replacements, strict=True)
+            about = ", ".join(f"{one.text} -> {to.after}" for one, to in pairs)
+            rewrite = replace(scene.rewrite(replacements, about=about), case=self.name)
+            if distance(scene.turn.user, rewrite.seen.user) <= eps():
+                yield rewrite
+
+    @abstractmethod
+    def places(self, scene: Scene) -> Sequence[Word]:
+        """Return the words that may be changed."""
+
+    @abstractmethod
+    def changed(self, scene: Scene, word: Word) -> Replacement:
+        """Return one word as it is changed."""
+
+
+@register_relation
+class MetalSynonyms(Metal):
+    """A word becomes a synonym of any of its frequent senses."""
+
+    name = "metal-synonyms"
+    none = "no word of the question has a synonym"
+
+    def places(self, scene: Scene) -> Sequence[Word]:
+        """Return the words that have synonyms."""
+        return [word for word in scene.parts.words if _synonyms(scene, word)]
+
+    def changed(self, scene: Scene, word: Word) -> Replacement:
+        """Return a word as a synonym, drawn uniformly."""
+        found = _synonyms(scene, word)
+        after = found[int(scene.rng.integers(len(found)))]
+        return Replacement(word.start, word.end, match_case(word.text, after), "synonym")
+
+
+def _synonyms(scene: Scene, word: Word) -> list[str]:
+    return [one for one in scene.lexicon.synonyms_all(word.lower) if one != word.lower]
+
+
+@register_relation
+class MetalWord(Metal):
+    """A frequent word of the data, drawn at random, is put before a word."""
+
+    name = "metal-word"
+    none = "the question has no word"
+
+    def places(self, scene: Scene) -> Sequence[Word]:
+        """Return all words."""
+        return scene.parts.words
+
+    def changed(self, scene: Scene, word: Word) -> Replacement:
+        """Return a word with another one before it."""
+        frequent = scene.once(_frequent_words)
+        other = frequent[int(scene.rng.integers(len(frequent)))]
+        return Replacement(word.start, word.end, f"{other} {word.text}", "word")
+
+
+def _frequent_words(data: DialogueSet) -> tuple[str, ...]:
+    counts = Counter(
+        word for one in data.dialogues for turn in one.turns for word in word_list(turn.user)
+    )
+    return tuple(sorted(counts, key=lambda word: (-counts[word], word))[:_FREQUENT])
+
+
+@register_relation
+class MetalTypos(Metal):
+    """A letter of a word is left out, said twice, swapped with the next one or mistyped."""
+
+    name = "metal-typos"
+    none = "no word of the question has three letters"
+
+    def places(self, scene: Scene) -> Sequence[Word]:
+        """Return the words of three letters and more."""
+        return [word for word in scene.parts.words if len(word.text) >= _FEWEST_LETTERS]
+
+    def changed(self, scene: Scene, word: Word) -> Replacement:
+        """Return a word with one typo."""
+        text = word.text
+        while text == word.text:
+            place = int(scene.rng.integers(len(word.text) - 1))
+            head, letter, rest = word.text[:place], word.text[place], word.text[place + 1 :]
+            kind = int(scene.rng.integers(4))
+            near = scene.lexicon.keyboard.get(letter.lower(), tuple(string.ascii_lowercase))
+            other = near[int(scene.rng.integers(len(near)))]
+            text = (
+                head + rest,
+                head + 2 * letter + rest,
+                head + rest[0] + letter + rest[1:],
+                head + other + rest,
+            )[kind]
+        return Replacement(word.start, word.end, text, "typo")
+
+
+@register_relation
+class MetalLeet(Metal):
+    """The letters a, e, i, o, s and t of a word become 4, 3, 1, 0, 5 and 7."""
+
+    name = "metal-leet"
+    none = "no word of the question has one of the letters a, e, i, o, s and t"
+
+    def places(self, scene: Scene) -> Sequence[Word]:
+        """Return the words with such a letter."""
+        return [word for word in scene.parts.words if not _LEET.keys().isdisjoint(word.lower)]
+
+    def changed(self, scene: Scene, word: Word) -> Replacement:
+        """Return a word in leet."""
+        del scene
+        after = "".join(_LEET.get(letter.lower(), letter) for letter in word.text)
+        return Replacement(word.start, word.end, after, "leet")
