@@ -54,7 +54,7 @@ class AllOf(Comparison):
     def __init__(
         self, parts: Sequence[Comparison], fallbacks: tuple[str, ...] | None = None
     ) -> None:
-        """Take comparisons, and further fallbacks where any two of these are one reply.
+        """Take comparisons, and further fallbacks where any two are one reply, and no answer.
 
         With ``None`` they are compared as all replies are.
         """
@@ -85,10 +85,13 @@ class AllOf(Comparison):
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
         """Return what the first says that finds a difference, else the largest distance."""
-        if self._fallbacks is not None and all(
-            is_fallback(text, self._fallbacks) for text in (before, found)
-        ):
-            return Compared(same=True)
+        if self._fallbacks is not None:
+            gives_up = [is_fallback(text, self._fallbacks) for text in (before, found)]
+            if all(gives_up):
+                return Compared(same=True)
+            if any(gives_up):
+                told = ("no answer" if given_up else "an answer" for given_up in gives_up)
+                return Compared(same=False, why=" / ".join(told))
         farthest = Compared(same=True)
         for part in self._parts:
             one = part.compare(path, before, found, asked)

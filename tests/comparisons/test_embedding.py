@@ -39,8 +39,10 @@ def test_a_threshold_takes_the_place_of_the_calibrated_one() -> None:
     assert not strict.compare("reply", "It is open.", "It is open now.", ASKED).same
 
 
-def test_two_replies_without_an_answer_are_one() -> None:
-    comparison = comparison_by_name("embedding", ReplySettings())
+def test_two_replies_without_an_answer_are_one_and_none_is_an_answer() -> None:
+    comparison = comparison_by_name("numbers,embedding", ReplySettings())
+    against = comparison.compare("reply", "It leaves at 9:15.", "I don't know.", ASKED)
+    assert against.why == "an answer / no answer"
     assert comparison.compare("reply", "I don't know.", "Could you rephrase that?", ASKED).same
 
 
