@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.comparisons.comparison import Comparison
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison
 from pytest_dstfuzz.comparisons.exact import bare
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.comparisons.names import SameNames
@@ -19,7 +20,7 @@ from pytest_dstfuzz.weaknesses.failures import RESTARTED
 ANYWAY: Final = "answers-anyway"
 #: Other replies to one question, in two contexts that both say what it is about.
 _DISAGREES: Final = "disagrees"
-#: What differs first, in this order.
+#: What becomes another first, in this order.
 _FACTS: Final[dict[str, Comparison]] = {
     "other-number": SameNumbers(),
     "other-polarity": SamePolarity(),
@@ -28,7 +29,13 @@ _FACTS: Final[dict[str, Comparison]] = {
 REPLIES: Final = (
     *("no-answer", "last-answer-again", ANYWAY, _DISAGREES),
     *_FACTS,
-    "other-answer",
+    *("asks-back", "other-answer"),
+)
+#: A question at the end of a reply.
+_ASKS: Final = re.compile(r"[^.!?\n]*\?\W*$")
+#: Questions that whoever has answered may add.
+_COURTESY: Final = re.compile(
+    r"anything else|(?:can|may|could) (?:i|we) (?:help|assist|do)|does that help", re.IGNORECASE
 )
 
 
@@ -47,10 +54,21 @@ def reply_failure(turn: TurnResult, variant: VariantResult) -> str:
         return "last-answer-again"
     if turn.relation == "contexts-agree":
         return _DISAGREES
-    asked = Context((Exchange(turn.system, turn.user),))
-    differs = (
-        name
-        for name, facts in _FACTS.items()
-        if not facts.compare(REPLY, before, after, asked).same
-    )
-    return next(differs, "other-answer")
+    return _another(before, after, Context((Exchange(turn.system, turn.user),)))
+
+
+def _another(before: str, after: str, asked: Context) -> str:
+    for name, facts in _FACTS.items():
+        if _becomes_another(facts.compare(REPLY, before, after, asked)):
+            return name
+    return "asks-back" if _asks(after) and not _asks(before) else "other-answer"
+
+
+def _becomes_another(compared: Compared) -> bool:
+    """Whether either reply has what the other one has otherwise: `1969 / 1970`, not `1969 / -`."""
+    return not {"", "-", "no answer"} & set(compared.why.split(" / "))
+
+
+def _asks(reply: str) -> bool:
+    found = _ASKS.search(reply)
+    return found is not None and not _COURTESY.search(found[0])

@@ -177,8 +177,13 @@ _WORDS: Final = {
         "see which words of the question decide; ask back where they are not understood",
     ),
     "other-name": _Words(
-        "a name in the reply becomes another, comes or goes",
+        "a name in the reply becomes another",
         "let only names be said that the question or your own data have",
+    ),
+    "asks-back": _Words(
+        "the bot asks back in place of an answer",
+        "see which words it looks for, and what it takes from earlier rounds; correct spelling in "
+        "what comes in",
     ),
     "other-answer": _Words(
         "the reply says something else",

@@ -17,11 +17,11 @@ CLEAN = "We open at nine, except on Mondays."
 BEFORE = "Your parcel is on its way."
 
 
-def broken(found: str) -> tuple[TurnResult, VariantResult]:
+def broken(found: str, clean: str = CLEAN) -> tuple[TurnResult, VariantResult]:
     slip = edit(ASKED, "char_replace/swap", "open", "oepn")
-    variant = violation(ASKED, [slip], {"reply": (CLEAN, found)})
-    clean = turn(ASKED, reply_outcome(CLEAN), variant)
-    return replace(clean, system=BEFORE, outcome_kind="reply"), variant
+    variant = violation(ASKED, [slip], {"reply": (clean, found)})
+    result = turn(ASKED, reply_outcome(clean), variant)
+    return replace(result, system=BEFORE, outcome_kind="reply"), variant
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,6 @@ def broken(found: str) -> tuple[TurnResult, VariantResult]:
         (BEFORE, "last-answer-again"),
         ("We open at ten, except on Mondays.", "other-number"),
         ("We do not open at nine, except on Mondays.", "other-polarity"),
-        ("We open at nine in Ely, except on Mondays.", "other-name"),
         ("Ask at nine at the desk, except on Mondays.", "other-answer"),
         (CLEAN, "answers-anyway"),
     ],
@@ -41,6 +40,24 @@ def test_what_came_names_it(found: str, name: str) -> None:
     assert reading.key.mechanism == name
     assert reading.words == ("open",)
     assert key_of_id(reading.key.id) == reading.key
+
+
+@pytest.mark.parametrize(
+    ("clean", "found", "name"),
+    [
+        ("The deposit is 100 euros.", "A city bike! For how long would you like it?", "asks-back"),
+        ("The deposit is 100 euros.", "A city bike, good choice.", "other-answer"),
+        ("The deposit is 100 euros.", "The deposit is 90 euros. All right?", "other-number"),
+        ("The deposit is 100 euros.", "A good choice. Anything else?", "other-answer"),
+        ("For how long?", "Which bike would you like?", "other-answer"),
+        ("Two days cost 24 euros.", "Two days, noted.", "other-answer"),
+        ("We are in Ely.", "We are in Bath.", "other-name"),
+        ("We are at nine streets.", "We are in Bath.", "other-answer"),
+        ("Sorry, I do not know.", "Yes, you may.", "other-answer"),
+    ],
+)
+def test_only_what_both_have_becomes_another(clean: str, found: str, name: str) -> None:
+    assert read(*broken(found, clean)).key.mechanism == name
 
 
 def test_relations_of_contexts_name_it_too() -> None:
