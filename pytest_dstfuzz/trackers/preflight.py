@@ -17,7 +17,14 @@ from pytest_dstfuzz.errors import (
     UserError,
 )
 from pytest_dstfuzz.trackers.deadline import Deadline, Overrun, ended_with
-from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Prediction, Tracker, is_repeatable
+from pytest_dstfuzz.trackers.tracker import (
+    VOTE,
+    Disagreement,
+    Prediction,
+    Tracker,
+    declared,
+    is_repeatable,
+)
 from pytest_dstfuzz.trackers.validation import (
     TrackerRaisedError,
     ask,
@@ -209,5 +216,6 @@ def _answered_alone(
         except UserError as error:
             failure = failure or error
     if failure is not None and not answers:
-        raise NoAnswerError(str(failure)) from failure.__cause__
+        why, advice = str(failure), str(declared(asker.tracker, "unless_answered", ""))
+        raise NoAnswerError(why if advice in why else why + advice) from failure.__cause__
     return [contexts[place] for place in sorted(answers)], [answers[p] for p in sorted(answers)]

@@ -74,8 +74,9 @@ class Prompt:
         if path is None and not self._slots:
             # A model that is told of no slots invents other names at every turn.
             raise UserError(
-                "neither labels nor an ontology say which slots the chat model is to keep: name "
-                "them with the option slots (--dst-slots=order-size,order-crust), in "
+                "neither labels nor an ontology say which slots the chat model is to keep. For a "
+                "model that replies add --dst-outcome=reply. For belief states name the slots "
+                "with the option slots (--dst-slots=order-size,order-crust), in "
                 "<data>.ontology.json beside the data, or in a prompt of your own "
                 "(--dst-tracker prompt=FILE)"
             )

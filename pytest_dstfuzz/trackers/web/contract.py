@@ -57,6 +57,8 @@ _ANSWER: Final[Mapping[OutcomeKind, str]] = {
     "state": '{"state": {"domain-slot": "value"}}, with or without "distributions" or "impurities"',
     "reply": '{"reply": "..."}',
 }
+#: What to do where a service that may reply is asked for a belief state.
+REPLIES: Final = "; for a service that replies add --dst-outcome=reply"
 _EXCHANGE: Final = '{"system": "...", "user": "..."}'
 #: How far the sum of a distribution may be over 1, and an impurity below 0, by rounding.
 _ROUNDING: Final = 1e-3
@@ -266,7 +268,7 @@ def _other_kind(body: object, outcome: OutcomeKind) -> str:
     if not isinstance(body, Mapping):
         return ""
     if outcome == "state" and "reply" in body:
-        return "; for a service that replies add --dst-outcome=reply"
+        return REPLIES
     if outcome == "reply" and "state" in body:
         return "; for a service that keeps a belief state leave --dst-outcome=reply out"
     return ""

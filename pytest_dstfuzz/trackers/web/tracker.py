@@ -37,6 +37,7 @@ class WebTracker:
         about: what the service says about itself.
         fingerprint: the version that the service declares. ``None``: it declares none, and
             may be another one tomorrow, so that no answer may be used in another run.
+        unless_answered: what to add where it has no answer to any context, or ``""``.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class WebTracker:
         self.transport = transport
         self._outcome: OutcomeKind = outcome
         self._opening: OpeningRole = opening
+        self.unless_answered = contract.REPLIES if outcome == "state" else ""
         self.about = _about(transport)
         self._refuse_other_slots(data)
         self.fingerprint: str | None = self.about.version

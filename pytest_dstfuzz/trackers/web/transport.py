@@ -233,7 +233,10 @@ class Transport:
         except httpx.TimeoutException:
             raise Failed(f"did not answer within {granted:.4g} s") from None
         except (httpx.TransportError, OSError) as error:
-            raise Failed(f"cannot be reached: {str(error) or type(error).__name__}") from None
+            # These come after it took the request: it was there.
+            broken = isinstance(error, httpx.RemoteProtocolError | httpx.ReadError)
+            what = "broke the connection off" if broken else "cannot be reached"
+            raise Failed(f"{what}: {str(error) or type(error).__name__}") from None
         except Failed as error:
             error.status = response.status_code
             raise

@@ -10,6 +10,7 @@ from loopback import Asked, Says, serving
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import NoAnswerError
+from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
 
 DATA = DialogueSet("d", "test", ())
@@ -93,6 +94,21 @@ def test_a_service_that_nobody_reaches() -> None:
     settings = Settings.of(model="http://127.0.0.1:9", outcome="reply", retries=0)
     with pytest.raises(NoAnswerError, match=r"http://127\.0\.0\.1:9 cannot be reached"):
         tracker_for(settings, DATA)
+
+
+def test_a_service_that_needs_messages_and_is_not_asked_for_replies() -> None:
+    """Without the option no messages are sent: most services of replies then fail in their way."""
+
+    def answer(asked: Asked) -> Says:
+        hangs_up = asked.method == "POST" and "messages" not in asked.body
+        return Says({"name": "a bot"}, how="hang-up" if hangs_up else "whole")
+
+    with serving(answer) as service:
+        tracker = tracker_for(Settings.of(model=service.url, retries=0), DATA)
+        with pytest.raises(NoAnswerError) as caught:
+            preflight(tracker, [Context((Exchange("", "when"),))])
+    assert "broke the connection off" in str(caught.value)
+    assert str(caught.value).endswith("; for a service that replies add --dst-outcome=reply")
 
 
 def test_a_service_that_does_not_answer_in_time() -> None:

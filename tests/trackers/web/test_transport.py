@@ -101,7 +101,7 @@ REASONS = {
     "429": 'answered 429 Too Many Requests ({"error": "slow down"})',
     "no JSON": "answered with a body that is no JSON (Expecting property name enclosed in double "
     "quotes: line 1 column 2 (char 1))",
-    "hangs up": "cannot be reached: Server disconnected without sending a response.",
+    "hangs up": "broke the connection off: Server disconnected without sending a response.",
     "slow": "did not answer within 1 s",
     "silent": "did not answer within 1 s",
 }
