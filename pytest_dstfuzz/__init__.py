@@ -57,6 +57,10 @@ _HOMES = {
     "Comparison": "comparisons.comparison",
     "Compared": "comparisons.comparison",
     "register_comparison": "comparisons.registry",
+    "AskedQuestion": "relations.contexts.questions",
+    "ContextCheck": "relations.contexts.checks",
+    "register_context_check": "relations.contexts.checks",
+    "register_perturbation": "relations.contexts.sequences",
     "load_lexicon": "perturb.lexicon.lexicon",
     # What goes wrong.
     "DstFuzzError": "errors",

@@ -27,6 +27,14 @@ from pytest_dstfuzz.errors import UserError as UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon as load_lexicon
 from pytest_dstfuzz.plugin.turn import DstReport as DstReport
 from pytest_dstfuzz.plugin.turn import DstTurn as DstTurn
+from pytest_dstfuzz.relations.contexts.checks import ContextCheck as ContextCheck
+from pytest_dstfuzz.relations.contexts.checks import (
+    register_context_check as register_context_check,
+)
+from pytest_dstfuzz.relations.contexts.questions import AskedQuestion as AskedQuestion
+from pytest_dstfuzz.relations.contexts.sequences import (
+    register_perturbation as register_perturbation,
+)
 from pytest_dstfuzz.relations.registry import register_relation as register_relation
 from pytest_dstfuzz.relations.relation import Relation as Relation
 from pytest_dstfuzz.relations.rewrite import Admissible as Admissible

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -90,6 +91,21 @@ def losses(report: dict[str, Any]) -> set[tuple[str, str]]:
         if variant["outcome"] == "violation"
         for change in variant["changed_slots"]
     }
+
+
+def test_orders_and_checks_of_ones_own(folder: Path) -> None:
+    (shown,) = (b for page, b in of("python") if page == PAGE and "ContextCheck" in b.text)
+    (command,) = (b for page, b in of("shell") if page == PAGE and "names-its-topic" in b.text)
+    (folder / "conftest.py").write_text(shown.text, encoding="utf-8")
+    words = shlex.split(command.text.replace("\\\n", " "))[1:]
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--dst-report=r.json"]
+    done = subprocess.run([*run, *words], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((folder / "r.json").read_text("utf-8"))
+    (figures,) = (one for one in report["mortar"] if one["relation"] == "same-context")
+    assert (figures["cases"], figures["detections"], figures["bugs"]) == (1, 2, 0)
+    cases = {variant["case"] for turn in report["turns"] for variant in turn["variants"]}
+    assert cases == {"backwards-0"}
 
 
 HOURS, ORDER, OTHER = "We open at nine.", "Your order is on its way.", "Sorry, I do not know that."

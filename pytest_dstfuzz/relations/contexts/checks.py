@@ -124,8 +124,14 @@ def register_context_check(check: ContextCheck) -> ContextCheck:
     """Make a check of contexts known by its name, such as in a ``conftest.py``.
 
     Raises:
-        UserError: it has no name or no ``equivalent(asked)``, or one that ships has its name.
+        UserError: it is a class, has no name or no ``equivalent(asked)``, or one that ships has
+            its name.
     """
+    if isinstance(check, type):
+        raise UserError(
+            f"register_context_check(): {check.__name__} is a class: register one of it, "
+            f"{check.__name__}()"
+        )
     CONTEXT_CHECKS.check_shape(
         check, "register_context_check()", "equivalent(asked)", "True, False or None"
     )

@@ -127,6 +127,8 @@ def test_names_and_ones_own(harbour: Dialogue):
         def equivalent(self, asked: AskedQuestion) -> bool:
             return asked.turn < 0
 
+    with pytest.raises(UserError, match=r"Never is a class: register one of it, Never\(\)"):
+        register_context_check(Never)  # type: ignore[arg-type]  # likewise
     register_context_check(Never())
     assert said("never", harbour, 0) is False
     with pytest.raises(UserError, match="lacks a name and a method equivalent"):
