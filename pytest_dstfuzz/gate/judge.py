@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
@@ -125,6 +126,8 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
     outcomes = Counter(result.outcome for result in results)
     if not any(outcomes[outcome] for outcome in _TESTED):
         what = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
+        if text := unstable_text([one for one in results if one.outcome == "untested"]):
+            return [text]
         return [f"no turn was tested ({what or ended or 'none was selected, or all were skipped'})"]
     found: list[str] = []
     run = [result for result in results if result.outcome != "skipped"]
@@ -140,7 +143,24 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
             found.append(
                 f"the tracker failed on {errors} of {len(own)} turns{under}, more than {most}"
             )
+    # Which turns settle down hangs on no relation.
+    if text := unstable_text([result for result in run if result.outcome != "inapplicable"]):
+        found.append(text)
     return found
+
+
+def unstable_text(results: Sequence[TurnResult]) -> str:
+    """Say that too many turns could not be tested for what a bot says anew each time, or ``""``."""
+    found = {result.id: result.reason == UNSTABLE for result in results}
+    unstable = sum(found.values())
+    if unstable <= MOST_ERRORS * len(found):
+        return ""
+    return (
+        f"{unstable} of {len(found)} turns could not be tested, more than {percent(MOST_ERRORS, 0)}"
+        ": there, the bot's replies to the very same messages differ each time. Say with "
+        "--dst-compare when two replies say the same, or with --dst-threshold how far apart they "
+        "may lie; dstfuzz calibrate finds a threshold"
+    )
 
 
 def cut_short(results: Sequence[TurnResult], missing: int, ended: str) -> str:

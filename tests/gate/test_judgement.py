@@ -10,6 +10,7 @@ from gate_cases import CAMPAIGN, Contents, baseline, build, turn
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
@@ -264,6 +265,15 @@ def results(letters: str) -> list[TurnResult]:
 )
 def test_what_makes_figures_mean_nothing(turns: list[TurnResult], expected: list[str]) -> None:
     assert troubles(turns) == expected
+
+
+@pytest.mark.parametrize(("held", "unstable"), [(1, 8), (0, 2), (18, 1)])
+def test_replies_that_never_settle_down_fail_a_run(held: int, unstable: int) -> None:
+    never = [replace(one, outcome="untested", reason=UNSTABLE) for one in results("h" * unstable)]
+    turns = [*(replace(one, id=f"{one.id}-held") for one in results("h" * held)), *never]
+    (text,) = troubles([*turns, *turns])
+    assert text.startswith(f"{unstable} of {held + unstable} turns could not be tested, more than")
+    assert all(told in text for told in ("--dst-compare", "--dst-threshold", "dstfuzz calibrate"))
 
 
 @pytest.mark.parametrize(
