@@ -59,6 +59,8 @@ def explain(result: TurnResult, settings: Settings, *, command: str | None) -> s
     The ``command`` that repeats it is shown so that it repeats the plainest variant alone.
     """
     failed = [item for item in result.variants if item.outcome in ("violation", "error")]
+    if _fails_unedited(result):
+        failed = []  # No variant was asked.
     failed.sort(key=lambda item: (item.outcome != "error", *simplicity(item)))
     blocks = ["\n".join([_headline(result), "", *_said(result)])]
     blocks += [
@@ -155,6 +157,9 @@ def _headline(result: TurnResult) -> str:
     broken = len(result.violations)
     errors = sum(item.outcome == "error" for item in result.variants)
     words = words_of(result.outcome_kind)
+    if _fails_unedited(result):
+        why = shorten(result.reason)
+        return _capital(f"{words.who} fails on the question as it stands, {place}: {why}")
     if result.outcome == "error" and not errors:
         return _capital(f"{words.who} failed on {place}: {shorten(result.reason)}")
     if not broken and not errors:
@@ -172,6 +177,11 @@ def _headline(result: TurnResult) -> str:
         parts.append(f"{words.who} failed on {errors} of {len(tested)} {noun}")
     named = f" ({printable(result.relation)})" if rewritten else ""
     return _capital(f"{' and '.join(parts)} at {place}{named}")
+
+
+def _fails_unedited(result: TurnResult) -> bool:
+    """Whether a bot has no reply to the question itself; its variants are not asked then."""
+    return result.outcome_kind == REPLY and result.outcome == "error" and result.clean_state is None
 
 
 def _capital(text: str) -> str:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.page import TerminalPage, label
 from pytest_dstfuzz.report.tally import disagreement_text
 from pytest_dstfuzz.report.words import words_of
+
+#: From this share of clean replies that are no answer on, a run looks like a mistake.
+_MANY_FALLBACKS: Final = 0.3
 
 
 def show_run(
@@ -42,5 +48,20 @@ def show_run(
     if info.recalled:
         text = f"{info.recalled:,} answers; the tracker was asked for {info.asked:,} contexts"
         page.field(label("from cache"), text)
+    if text := _without_answer(results, settings.reply.fallback):
+        page.field(label("note"), text, "warning")
     for note in info.notes:
         page.field(label("note"), note, "dim")
+
+
+def _without_answer(results: Sequence[TurnResult], fallbacks: tuple[str, ...]) -> str:
+    """Say that many of a bot's clean replies give no answer; ``""`` where few do, or of states."""
+    replies = {
+        turn.id: turn.clean_state.get(REPLY, "")
+        for turn in results
+        if turn.outcome_kind == REPLY and turn.clean_state is not None
+    }
+    none = sum(is_fallback(reply, fallbacks) for reply in replies.values())
+    if none < 2 or none < _MANY_FALLBACKS * len(replies):
+        return ""
+    return f"{none:,} of {len(replies):,} clean replies are no answer: wrong data or endpoint?"

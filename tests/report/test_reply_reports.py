@@ -110,11 +110,33 @@ def test_what_stayed_where_it_should_not_is_the_same_again() -> None:
 
 
 def test_a_failure_of_the_bot_is_one_of_the_bot() -> None:
+    reason = "KeyError: 'deposit' (odd.py:13)"
+    never_asked = replace(answered(OTHER).variants[0], outcome="error", reason=reason, cause=None)
     failed = replace(
-        answered(OTHER), variants=(), clean_state=None, outcome="error", reason="an empty reply"
+        answered(OTHER), variants=(never_asked,), clean_state=None, outcome="error", reason=reason
     )
-    text = explain(failed, SETTINGS, command=None)
-    assert text.startswith("The bot failed on turn 0 of dialogue chat: an empty reply")
+    text = explain(failed, SETTINGS, command="pytest")
+    assert text.startswith(
+        f"The bot fails on the question as it stands, turn 0 of dialogue chat: {reason}\n"
+    )
+    assert "ariant" not in text
+
+
+def test_many_clean_replies_that_are_no_answer_are_told() -> None:
+    turns = [
+        replace(answered(OTHER), id=f"t{number}", clean_state=reply_outcome(text))
+        for number, text in enumerate([SORRY] * 3 + [CLEAN] * 6 + ["Ask the desk."])
+    ]
+
+    def printed(turns: list[TurnResult], settings: Settings = SETTINGS) -> str:
+        page = terminal_lines(summarise(turns), turns, settings, INFO, verbosity=0)
+        return " ".join(" ".join(line.text for line in page).split())
+
+    note = "note 3 of 10 clean replies are no answer: wrong data or endpoint?"
+    assert note in printed(turns)
+    assert "are no answer" not in printed(turns[1:])
+    own = Settings.of(model="my_bot:reply", outcome="reply", fallback=("^ask the desk",))
+    assert "3 of 9 clean replies are no answer" in printed(turns[1:], own)
 
 
 def test_no_report_of_replies_speaks_of_states_or_slots() -> None:
