@@ -56,7 +56,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"perturb.value_index", "perturb.spelling", "campaign", "comparisons"},
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
-    | {"relations.rewrite"},
+    | {"relations.rewrite", "comparisons.fallbacks"},
     "regressions": BASE
     | {"dialogue", "comparisons", "relations", "campaign", "weaknesses", "trackers.tracker"},
     "gate": BASE
