@@ -98,8 +98,9 @@ _KINDS: Final = (*LAYOUTS, "trade-tsv")
 _EXTRAS: Final = ("list", "ontology", "schema")
 
 _EXPECTED: Final = (
-    "expected MultiWOZ's data.json, the sharded files of 2.2, TRADE's TSV or *_dials.json, "
-    "SGD's dialogues_*.json, CANARD's questions, or JSON Lines with one dialogue a line"
+    'expected JSON Lines with one dialogue a line, {"dialogue_id": "a", "users": ["..."]}, '
+    "MultiWOZ's data.json, the sharded files of 2.2, TRADE's TSV or *_dials.json, "
+    "SGD's dialogues_*.json, or CANARD's questions"
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pytest
@@ -42,6 +42,8 @@ from pytest_dstfuzz.search.trained import describe_trained, is_trained
 OWN_EDITS = "own"
 #: Seconds without a sign of life after which one is given.
 PATIENCE = 20.0
+#: Seconds for the first answers from which on it is told what a run is going to ask.
+SLOW = 2.0
 
 
 class Progress:
@@ -55,11 +57,22 @@ class Progress:
         self._config = config
         self._last_sign = time.monotonic()
         self._wanted = self._done = 0
+        self._slow = False
+
+    @contextmanager
+    def first_answers(self) -> Iterator[None]:
+        """Note how long the preflight takes: a slow tracker is silent until its first batch."""
+        started = time.monotonic()
+        yield
+        self._slow = time.monotonic() - started >= SLOW
 
     def __call__(self, event: Event) -> None:
         """Take in one event of a campaign."""
         if isinstance(event, WindowStarted):
             self._wanted += event.contexts
+            if self._slow:
+                self._slow = False
+                self._say(f"asking for about {self._wanted} contexts, which takes a while")
         elif isinstance(event, BudgetReached):
             self._say(f"{event.reason}: what is left is skipped")
         elif isinstance(event, BatchDone):

@@ -16,7 +16,7 @@ from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import STATE, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
-from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.sampling import sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
@@ -121,6 +121,16 @@ class RunContext:
         text = f"all leaves out {REPEATS}: it repeats metamorphic where the clean answer is right"
         apart = ", ".join(names)
         return f"{text}; relations that apply to no turn of the data: {apart}" if names else text
+
+    @property
+    def not_own_questions(self) -> str:
+        """Say that a bot that replies is asked the shipped questions; ``""`` elsewhere."""
+        if self.settings.reply.outcome == STATE or self.settings.data.data != SAMPLE:
+            return ""
+        return (
+            "the questions are those of the shipped dialogues, about restaurants and hotels: "
+            "name your own with --dst-data=FILE"
+        )
 
     def comparison(self, settings: ReplySettings) -> Comparison:
         """Return what says of two answers whether they are the same: of states, equality."""

@@ -265,6 +265,8 @@ class SessionEnd:
             notes.append(f"markers of tests set {own}")
         if left_out := self._context.left_out:
             notes.append(left_out)
+        if others := self._context.not_own_questions:
+            notes.append(others)
         return RunInfo.of(
             self._context.data,
             lexicon=" ".join(sorted(self._collector.lexicons)),

@@ -67,7 +67,8 @@ class SessionHooks:
         check_outputs(context.settings, self._regressions, context.config)
         self._regressions.wanted()
         if self.context.tests_its_tracker(self.campaigns.planned, self.collector):
-            self.pool.test_named()
+            with self._progress.first_answers():
+                self.pool.test_named()
 
     def parametrise(self, metafunc: pytest.Metafunc, values: Mapping[str, Any]) -> None:
         """Make one item of a test for each turn; see `items.parametrise`."""
@@ -102,7 +103,8 @@ class SessionHooks:
             f"{turns} turns x {how.variants} variants, {how.search} search, "
             f"{how.validity}{noise}, {how.attack}, {how.relation}{compared}, seed {how.seed}"
         )
-        return [printable(f"dstfuzz: {what}")]
+        lines = [what, *filter(None, [self.context.not_own_questions])]
+        return [printable(f"dstfuzz: {line}") for line in lines]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Let campaigns know which turns will be asked for, and test an ini file's tracker."""

@@ -175,7 +175,8 @@ def show_figures(
         for kind in ("held", "violation", "error", "untested", "inapplicable")
         if outcomes[kind]
     )
-    tested = f"{summary.turns:,} of {len(results):,}, in {dialogues:,} dialogues"
+    unit = "dialogue" if dialogues == 1 else "dialogues"
+    tested = f"{summary.turns:,} of {len(results):,}, in {dialogues:,} {unit}"
     page.field(label("turns"), f"{tested}{': ' if kinds else ''}{kinds}")
     page.field(
         label("generated"),

@@ -155,6 +155,8 @@ class _Asker(NamedTuple):
                 "a clean context" if len(batch) == 1 else f"a batch of {len(batch)} clean contexts"
             )
             what = f"{describe_error(cause)}{raised_at(cause)}"
+            if isinstance(cause, AttributeError | TypeError):
+                what += str(declared(self.tracker, "asked_with", ""))
             raise UserError(f"the tracker raised on {some}: {what}") from cause
         except GivenUpError as error:
             raise OutOfReachError(f"the tracker was not tested: {error}") from error

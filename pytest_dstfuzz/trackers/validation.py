@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
+from types import FunctionType
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
@@ -172,6 +173,8 @@ def unknown_slot(state: Mapping[str, str], ontology: Ontology | None) -> str:
 
 def describe(value: object) -> str:
     """Return type and beginning of a value that is not what it should be."""
+    if isinstance(value, FunctionType):
+        return f"function {value.__qualname__}"
     shown = shortened(_ADDRESS.sub("0x...", _repr(value)), _SHOWN)
     return shown if value is None else f"{type(value).__name__} {shown}"
 

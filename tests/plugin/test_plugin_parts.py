@@ -139,6 +139,7 @@ def test_progress_is_told_after_a_long_silence(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(campaigns, "PATIENCE", 0.0)
+    monkeypatch.setattr(campaigns, "SLOW", 0.0)
     pytester.makeconftest(
         "import pytest\n"
         "from pytest_dstfuzz.campaign.events import BatchDone, WindowStarted\n"
@@ -146,12 +147,15 @@ def test_progress_is_told_after_a_long_silence(
         "@pytest.fixture\n"
         "def say(pytestconfig):\n"
         "    progress = Progress(pytestconfig)\n"
+        "    with progress.first_answers():\n"
+        "        pass\n"
         "    progress(WindowStarted(2, 10, 60))\n"
         "    progress(BatchDone(20, 0, 20))\n"
     )
     pytester.makepyfile("def test_long(say): print('captured')")
     result = pytester.runpytest_inprocess()
-    result.stdout.fnmatch_lines(["dstfuzz: 20 of about 60 contexts predicted"])
+    asks = "dstfuzz: asking for about 60 contexts, which takes a while"
+    result.stdout.fnmatch_lines([asks, "dstfuzz: 20 of about 60 contexts predicted"])
     result.stdout.no_fnmatch_line("captured")
     assert "predicted" not in pytester.runpytest_inprocess("-q").stdout.str()
     assert pytester.runpytest_inprocess("-s").ret == 0

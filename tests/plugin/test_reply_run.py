@@ -98,6 +98,16 @@ def test_ten_lines_find_what_breaks_a_reply(
         assert word not in done.stdout
 
 
+def test_who_names_no_questions_is_told_whose_are_asked(
+    folder: Path, done: subprocess.CompletedProcess[str]
+) -> None:
+    found = run(folder, *ARGUMENTS[:2], "--ignore=test_own.py", "--dst-turns=1", "--dst-variants=1")
+    head, _, summary = found.stdout.partition("collected")
+    for part in (head, summary):
+        assert "those of the shipped dialogues, about restaurants and hotels" in part
+    assert "shipped dialogues" not in done.stdout
+
+
 def test_fixtures_and_markers_of_a_suite_say_what_is_compared(folder: Path) -> None:
     found = run(folder, "test_own.py", "--dst-data=asked.jsonl", "--dst-outcome=reply", "--tb=line")
     assert found.returncode == 1, found.stdout

@@ -88,7 +88,7 @@ def test_context_edits_are_shown_where_they_matter(broken: TurnResult) -> None:
 def test_what_the_budget_left_out(broken: TurnResult) -> None:
     skipped = replace(broken, variants=(), outcome="skipped", reason="3 calls", calls=0)
     text = shown([broken, replace(skipped, dialogue_id="b"), replace(skipped, dialogue_id="c")])
-    assert "turns         1 of 3, in 1 dialogues: 1 violation" in text
+    assert "turns         1 of 3, in 1 dialogue: 1 violation" in text
     assert "not tested    2 turns of 2 dialogues: 3 calls" in text
     text = shown([replace(skipped, reason="")], replace(INFO, ended="time is up"))
     assert "1 turn of 1 dialogue: time is up" in text

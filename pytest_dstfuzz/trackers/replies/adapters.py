@@ -29,6 +29,9 @@ from pytest_dstfuzz.trackers.validation import describe
 
 #: What to do about a system that is asked for replies and has none.
 LEAVE_OUT: Final = "leave --dst-outcome=reply out"
+_MESSAGES: Final = (
+    '; your function gets a list of messages, of which the question is messages[-1]["content"]'
+)
 _OWN_HISTORY: Final = (
     "The bot is an object with reset() and reply(user): it is led through each dialogue by the "
     "user's words alone, so its own replies are the history, and not those that were recorded."
@@ -61,6 +64,8 @@ class ReplyFunction(_Replier):
     def __init__(self, wrapped: object) -> None:
         super().__init__(wrapped)
         self._takes_context = first_parameter(wrapped) == "context"
+        #: For the message of one that does not take what it is given.
+        self.asked_with = "" if self._takes_context else _MESSAGES
 
     def _ask(self, context: Context) -> Prediction:
         given = context if self._takes_context else messages_of(context)

@@ -22,6 +22,8 @@ from pytest_dstfuzz.printable import counted, shortened
 ONCE_MORE: Final = 2
 #: Statuses below 500 that say "later".
 _LATER: Final = (408, 425, 429)
+#: Not implemented: the one status from 500 on that does not pass.
+_NEVER: Final = 501
 #: Statuses with which the service, or whoever stands before it, says that it cannot be had.
 AWAY: Final = (*_LATER, 502, 503, 504)
 #: Seconds: the longest wait before the second attempt; each further one doubles it.
@@ -242,7 +244,7 @@ def refusal(reply: Reply, phrase: str, text: str) -> Failed:
     """Return what a status says that is no success; the text is that without credentials."""
     head = shortened(" ".join(text.split()), _SHOWN_REFUSAL)
     what = " ".join(f"answered {reply.status} {phrase}".split()) + (f" ({head})" if head else "")
-    if reply.status < 500 and reply.status not in _LATER:
+    if (reply.status < 500 and reply.status not in _LATER) or reply.status == _NEVER:
         return Failed(what, status=reply.status, text=text, tries=1)
     after = retry_after(reply.headers.get("retry-after", ""))
     if after > _HOPELESS:

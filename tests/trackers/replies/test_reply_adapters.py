@@ -152,8 +152,9 @@ def test_trackers_that_ship_say_nothing() -> None:
 
 @pytest.mark.parametrize("system", [reply, slow, Session])
 def test_a_system_that_replies_is_told_apart_where_states_are_tested(system: object) -> None:
-    with pytest.raises(UserError, match=r"replies to messages: add --dst-outcome=reply"):
+    with pytest.raises(UserError, match=r"replies to messages: add --dst-outcome=reply") as caught:
         as_tracker(system)
+    assert "<function" not in str(caught.value)
 
 
 def test_a_function_that_returns_text_is_told_apart_where_states_are_tested() -> None:

@@ -12,6 +12,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, Exchange
 from pytest_dstfuzz.errors import NoAnswerError
 from pytest_dstfuzz.trackers.preflight import preflight
 from pytest_dstfuzz.trackers.registry import tracker_for
+from pytest_dstfuzz.trackers.replies.adapters import as_replier
 
 DATA = DialogueSet("d", "test", ())
 QUESTIONS = [
@@ -109,6 +110,18 @@ def test_a_service_that_needs_messages_and_is_not_asked_for_replies() -> None:
             preflight(tracker, [Context((Exchange("", "when"),))])
     assert "broke the connection off" in str(caught.value)
     assert str(caught.value).endswith("; for a service that replies add --dst-outcome=reply")
+
+
+def take_text(text: str) -> str:
+    return text.lower()
+
+
+@pytest.mark.parametrize("function", [take_text, lambda: "We open at nine."])
+def test_a_function_that_does_not_take_messages(function: object) -> None:
+    with pytest.raises(NoAnswerError) as caught:
+        preflight(as_replier(function), [Context((Exchange("", "when"),))], outcome="reply")
+    message = "your function gets a list of messages, of which the question is messages[-1]"
+    assert message in str(caught.value)
 
 
 def test_a_service_that_does_not_answer_in_time() -> None:

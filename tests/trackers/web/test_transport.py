@@ -121,6 +121,13 @@ def test_what_fails_at_every_attempt_is_told_in_a_line(
     assert len(waits) == 2
 
 
+def test_what_a_service_does_not_implement_is_asked_once(serve: Serve) -> None:
+    service = serve(lambda _: Says({"error": "no such method"}, 501))
+    with pytest.raises(ServiceError, match=r"answered 501 Not Implemented [^)]*\)$"):
+        Transport(service.url, settings_for("500")).ask("GET", "models", read=state)
+    assert len(service.asked) == 1
+
+
 PAGE = Says(b"\n<!DOCTYPE html><title>Sign in</title>", 200, {"Content-Type": "text/html"})
 
 
