@@ -127,6 +127,18 @@ class Folding:
         found = [one.state for one in _predictions(given)]
         return next((one for one in found if self.agree(counted, one, asked)), counted)
 
+    def unsure(
+        self, paths: Iterable[str], clean: Sequence[object], given: Sequence[object], asked: Context
+    ) -> bool:
+        """Whether nobody can tell an answer from one to the clean context, under some paths."""
+        return not self.exact and any(
+            self.compare(path, one.state[path], other.state[path], asked).unsure
+            for path in paths
+            for one in _predictions(clean)
+            for other in _predictions(given)
+            if path in one.state and path in other.state
+        )
+
     def told(self, change: ChangedSlot, asked: Context) -> ChangedSlot:
         """Return a change with how far its texts are apart, and what sets them apart."""
         if self.exact or change.before is None or change.after is None:

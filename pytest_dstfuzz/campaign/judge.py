@@ -69,7 +69,12 @@ def judge_attempt(
         _changed_slot(change, before, expected, folding, reference) for change in verdict.changes
     )
     outcome = "improved" if verdict.kind == "improved" else "held"
-    if verdict.kind == "violation":
+    if verdict.kind == "violation" and not folding.unsure(
+        turn.expected(attempt).differs,
+        all_answers(reference, answers),
+        all_answers(attempt.context, answers),
+        reference,
+    ):
         outcome = "carried" if all(change.carried for change in changes) else "violation"
     result = replace(
         _result(attempt, outcome),

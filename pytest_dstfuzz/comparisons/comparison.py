@@ -24,6 +24,9 @@ class Compared:
     distance: float | None = None
     #: What differs, in one line for people: ``1969 / 1970``; empty where nothing does.
     why: str = ""
+    #: Whether nobody could tell: then ``same`` is true, and it is no violation, even where the text
+    #: was to become another one.
+    unsure: bool = False
 
 
 class TextPair(NamedTuple):

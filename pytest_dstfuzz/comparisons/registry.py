@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
 from pytest_dstfuzz.comparisons.embedding import SHIPPED, SameMeaning
 from pytest_dstfuzz.comparisons.exact import Exact
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
+from pytest_dstfuzz.comparisons.judge import Judge, Judges
 from pytest_dstfuzz.comparisons.names import SameIds, SameNames
 from pytest_dstfuzz.comparisons.numbers import SameNumbers
 from pytest_dstfuzz.comparisons.own import CheckedComparison, OwnFunction
 from pytest_dstfuzz.comparisons.polarity import SamePolarity
-from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.config import JUDGE, ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -41,6 +43,7 @@ def _shipped() -> dict[str, Callable[[ReplySettings], Comparison]]:
         "polarity": lambda settings: SamePolarity(settings.fallback),
         "ids": lambda settings: SameIds(settings.cited),
         "embedding": lambda settings: SameMeaning(None, settings.threshold),
+        JUDGE: Judge,
     }
 
 
@@ -79,9 +82,22 @@ class AllOf(Comparison):
         return found
 
     def prepare(self, pairs: Sequence[TextPair]) -> None:
-        """Let each get ready."""
-        for part in self._parts:
+        """Let each get ready; a judge, which is dear, only for what all before it agree on."""
+        for place, part in enumerate(self._parts):
+            if isinstance(part, Judge):
+                before = AllOf(self._parts[:place], self._fallbacks)
+                pairs = [
+                    pair
+                    for pair in pairs
+                    if not self._given_up(pair.before, pair.found) and before.compare(*pair).same
+                ]
             part.prepare(pairs)
+
+    def _given_up(self, *texts: str) -> bool:
+        """Whether one of some texts is no answer, by the further fallbacks."""
+        return self._fallbacks is not None and any(
+            is_fallback(text, self._fallbacks) for text in texts
+        )
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
         """Return what the first says that finds a difference, else the largest distance."""
@@ -92,14 +108,15 @@ class AllOf(Comparison):
             if any(gives_up):
                 told = ("no answer" if given_up else "an answer" for given_up in gives_up)
                 return Compared(same=False, why=" / ".join(told))
-        farthest = Compared(same=True)
+        farthest, unsure = Compared(same=True), False
         for part in self._parts:
             one = part.compare(path, before, found, asked)
             if not one.same:
                 return one
             if one.distance is not None and one.distance >= (farthest.distance or 0.0):
                 farthest = one
-        return farthest
+            unsure = unsure or one.unsure
+        return replace(farthest, unsure=unsure)
 
 
 def register_comparison(comparison: _Given) -> _Given:
@@ -120,7 +137,10 @@ def register_comparison(comparison: _Given) -> _Given:
 
 
 def comparison_by_name(
-    names: str | None, settings: ReplySettings, search_path: tuple[str, ...] = ()
+    names: str | None,
+    settings: ReplySettings,
+    search_path: tuple[str, ...] = (),
+    judges: Judges | None = None,
 ) -> Comparison:
     """Return the comparison of one or several names, with commas between them.
 
@@ -128,13 +148,20 @@ def comparison_by_name(
         names: shipped or registered ones, ``module:function``; ``None`` = `DEFAULT`.
         settings: what else is said of it: threshold, cited ids, further fallbacks.
         search_path: folders in which a module is looked for; empty = the working folder.
+        judges: those of the process, for what they know and may be asked; ``None`` = a new one.
 
     Raises:
         UserError: there is no such comparison, the nearest name is said; or a threshold is given
             that nothing is held against.
     """
     listed = [name.strip() for name in (names or DEFAULT).split(",")]
-    parts = [_named(name, settings, search_path) for name in listed]
+    # A judge is asked about what all others agree on, wherever it is named.
+    listed.sort(key=JUDGE.__eq__)
+    made = judges or Judges()
+    parts = [
+        made.of(settings) if name == JUDGE else _named(name, settings, search_path)
+        for name in listed
+    ]
     if settings.threshold is not None and all(
         name in COMPARISONS.shipped and name not in _MEASURES for name in listed
     ):

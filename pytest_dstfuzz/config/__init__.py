@@ -16,6 +16,7 @@ from pytest_dstfuzz.config.parsers import canonical_split as canonical_split
 from pytest_dstfuzz.config.profiles import PROFILES as PROFILES
 from pytest_dstfuzz.config.profiles import VALIDITIES as VALIDITIES
 from pytest_dstfuzz.config.profiles import Profile as Profile
+from pytest_dstfuzz.config.reply_options import JUDGE as JUDGE
 from pytest_dstfuzz.config.reply_options import REPLY as REPLY
 from pytest_dstfuzz.config.reply_options import STATE as STATE
 from pytest_dstfuzz.config.reply_options import ReplySettings as ReplySettings

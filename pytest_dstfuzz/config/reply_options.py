@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Final, Literal
 
-from pytest_dstfuzz.config.parsers import Option, Value, choice
+from pytest_dstfuzz.config.parsers import Option, Value, choice, count, prices, text
+from pytest_dstfuzz.config.secret import Address
 from pytest_dstfuzz.errors import UserError, unknown_name
 
 STATE: Final = "state"
 REPLY: Final = "reply"
+#: The comparison that asks a chat model.
+JUDGE: Final = "judge"
 #: What an answer may be.
 OUTCOMES: Final = (STATE, REPLY)
 #: What replies in other contexts are compared with.
@@ -33,6 +37,12 @@ class ReplySettings:
     cited: str | None = None
     #: Regular expressions of replies that are no answer, beside the shipped ones.
     fallback: tuple[str, ...] = ()
+    #: Address of the chat model that judges replies, how it is called there, and its prices.
+    judge: Address | None = None
+    judge_model: str | None = None
+    judge_prices: tuple[float, float] | None = None
+    #: How often it may be asked; ``None`` = as often as it takes.
+    judge_calls: int | None = None
     #: Whose replies stand in the history of a question.
     history: Literal["recorded", "own"] = "recorded"
     #: Perturbations of the questions of a dialogue, by name.
@@ -75,6 +85,16 @@ def threshold(value: str) -> float:
     return number
 
 
+def judge(value: str) -> Address:
+    """Take the address of a chat model."""
+    # No message repeats it: it may hold credentials.
+    if re.match(r"openai\+https?://[^/]", value) is None:
+        raise UserError(
+            "--dst-judge is no address of a chat model: openai+http://... or openai+https://..."
+        )
+    return Address(value)
+
+
 def expression(value: str) -> str:
     """Take a regular expression, within slashes or not."""
     bare = value[1:-1] if len(value) > 2 and value[0] == value[-1] == "/" else value
@@ -114,7 +134,7 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "compare",
         Value(comparisons, "NAME,..."),
         "when two replies say the same, all that are named agreeing: exact, numbers, names, "
-        "polarity, ids, embedding, one of a package or "
+        "polarity, ids, embedding, judge, one of a package or "
         "of your suite, or module:function, a function of yours of two texts",
     ),
     _reply(
@@ -133,6 +153,28 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         Value(expressions, "REGEX", str, "\n"),
         "what else a bot says instead of an answer, beside I do not know and its like; may be "
         "given several times",
+    ),
+    Option(
+        "judge",
+        Value(judge, "ADDRESS"),
+        "for --dst-compare=judge: the chat model that says whether two replies say the same, at "
+        "an OpenAI-compatible address, openai+http://... or openai+https://...",
+    ),
+    Option(
+        "judge_model",
+        Value(text, "NAME"),
+        "name of the judge's model (default: the only one that its service lists)",
+    ),
+    Option(
+        "judge_prices",
+        Value(prices, "IN,OUT", float, separator=","),
+        "what a million tokens of the judge's prompts and of its answers cost, for the report",
+    ),
+    Option(
+        "judge_calls",
+        count(2, 1_000_000_000),
+        "at most so many calls of the judge, two for each pair of replies; what is beyond is no "
+        "violation (default: no limit)",
     ),
     Option(
         "history",
@@ -172,4 +214,19 @@ def refuse_for_states(settings: ReplySettings) -> None:
             raise UserError(
                 f"--dst-{item.name.replace('_', '-')} is for bots that reply: add "
                 f"--dst-outcome={REPLY}, or leave it out"
+            )
+
+
+def refuse_without_judge(settings: ReplySettings, given: Mapping[str, object]) -> None:
+    """Refuse what is given of a judge where none is asked, each in one message."""
+    if given.get(JUDGE) is not None and JUDGE not in (settings.compare or "").split(","):
+        raise UserError(
+            f"--dst-judge is asked where replies are compared by it: add --dst-compare={JUDGE}, "
+            "alone or in a list such as numbers,judge, or leave it out"
+        )
+    for name in ("judge_model", "judge_prices", "judge_calls"):
+        if given.get(name) is not None and settings.judge is None:
+            raise UserError(
+                f"--dst-{name.replace('_', '-')} is about a judge, and none is named: add "
+                "--dst-judge=openai+http://..., or leave it out"
             )

@@ -10,7 +10,11 @@ from typing import Any, Literal, get_args, get_type_hints
 
 from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
 from pytest_dstfuzz.config.profiles import PROFILES
-from pytest_dstfuzz.config.reply_options import ReplySettings, refuse_for_states
+from pytest_dstfuzz.config.reply_options import (
+    ReplySettings,
+    refuse_for_states,
+    refuse_without_judge,
+)
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
 from pytest_dstfuzz.config.tracker_keys import KEYS
 from pytest_dstfuzz.errors import DataError, UserError
@@ -222,6 +226,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
     if "variant" in given and "variants" in given:
         check_variant(settings.variant)
     refuse_for_states(settings.reply)
+    refuse_without_judge(settings.reply, given)
     most = len({*TRANSFORMATIONS, *settings.variant.selection.names})
     if settings.variant.transformations > most:
         raise UserError(

@@ -13,6 +13,7 @@ import pytest
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.judge import Judges
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import STATE, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
@@ -138,9 +139,14 @@ class RunContext:
             return EXACT
         if settings not in self._comparisons:
             self._comparisons[settings] = comparison_by_name(
-                settings.compare, settings, self.search_path
+                settings.compare, settings, self.search_path, self.judges
             )
         return self._comparisons[settings]
+
+    @cached_property
+    def judges(self) -> Judges:
+        """The language models that this process asks whether two replies say the same."""
+        return Judges(self.workers)
 
     @property
     def search_path(self) -> tuple[str, ...]:

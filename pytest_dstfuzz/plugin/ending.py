@@ -15,6 +15,12 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.comparisons.judge import (
+    JudgeFacts,
+    is_tested_model,
+    protocol,
+    protocol_digest,
+)
 from pytest_dstfuzz.config import masked_words
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
@@ -33,6 +39,7 @@ from pytest_dstfuzz.plugin.tracker_pool import TrackerFacts, TrackerPool
 from pytest_dstfuzz.plugin.turn import session_command
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
+from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.sections import first_of
@@ -282,9 +289,17 @@ class SessionEnd:
             disagreement=facts.disagreement,
             asked=facts.asked,
             recalled=facts.recalled,
+            judge=None if facts.judge is None else self._judge_of(facts.judge),
             relations=dict(sorted(self._collector.relations.items())),
             compared="; or ".join(sorted(self._collector.comparisons)),
         )
+
+    def _judge_of(self, facts: JudgeFacts) -> tuple[WhoJudged, WhatItTook]:
+        settings = self._context.settings
+        tested = is_tested_model(settings.reply, settings.tracker)
+        told = WhoJudged(facts.model, facts.address, tested, protocol_digest(), protocol())
+        counts = facts.pairs, facts.unsure, facts.past_budget, facts.calls
+        return told, WhatItTook(*counts, facts.usage)
 
     def _facts(self) -> TrackerFacts:
         """Return what this process and the workers found out about their trackers."""

@@ -67,6 +67,7 @@ class SessionHooks:
         check_outputs(context.settings, self._regressions, context.config)
         self._regressions.wanted()
         if self.context.tests_its_tracker(self.campaigns.planned, self.collector):
+            self.context.judges.reach()
             with self._progress.first_answers():
                 self.pool.test_named()
 

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import STATE, BudgetSettings
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
@@ -59,6 +60,8 @@ class TrackerFacts:
     #: What went wrong with caches, and the folders to remove after the run.
     problems: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    #: What judged replies, where a language model did.
+    judge: JudgeFacts | None = None
 
     def __add__(self, other: TrackerFacts) -> TrackerFacts:
         return TrackerFacts(
@@ -70,6 +73,7 @@ class TrackerFacts:
             recalled=self.recalled + other.recalled,
             problems=_each_once(self.problems + other.problems),
             folders=_each_once(self.folders + other.folders),
+            judge=_sum((self.judge, other.judge)),
         )
 
 
@@ -193,6 +197,7 @@ class TrackerPool:
             recalled=sum(predictor.recalled for _, predictor in self._predictors.values()),
             problems=_each_once(self._caches.problems),
             folders=self._caches.shared_folders,
+            judge=self._context.judges.facts,
         )
 
     def _notes(self) -> list[str]:

@@ -21,6 +21,7 @@ from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.json_data import to_json
 from pytest_dstfuzz.report.cases import case_figures
+from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.sections import RelationFacts, first_of, ledger_json, sections_of
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
@@ -48,7 +49,8 @@ class RunInfo:
     """The data that was tested, and the circumstances of the run.
 
     Everything but ``notes``, ``command``, ``started``, ``seconds``, ``usage``,
-    ``disagreement``, ``asked`` and ``recalled`` is the same in two runs of one campaign.
+    ``disagreement``, ``asked``, ``recalled`` and the counts of ``judge`` is the same in two runs
+    of one campaign.
     """
 
     #: Short name of the data set.
@@ -85,6 +87,8 @@ class RunInfo:
     recalled: int = 0
     #: What said whether two replies are the same; ``""`` where states were compared.
     compared: str = ""
+    #: The language model that said it, where one did.
+    judge: tuple[WhoJudged, WhatItTook] | None = None
     #: Name of a relation -> what it says of itself.
     relations: Mapping[str, RelationFacts] = field(default_factory=dict)
 
@@ -123,7 +127,7 @@ def build_report(
     turns = [_rounded(result.to_json()) for result in results]
     # Two tests may run one turn with other settings, so its content decides in the end.
     turns.sort(key=lambda it: (it["dialogue_id"], it["turn_index"], it["id"], _compact(it)))
-    report = {
+    report: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "pytest-dstfuzz", "version": __version__},
         "summary": summary.to_json(),
@@ -149,6 +153,10 @@ def build_report(
             "notes": list(info.notes),
         },
     }
+    if info.judge is not None:
+        told, took = info.judge
+        report["outcome"] |= {"judge": to_json(told)}
+        report["run"] |= {"judge": to_json(took)}
     if cases := case_figures(results):
         report["mortar"] = [one.to_json() for one in cases]
     return {name: value if name == "turns" else _rounded(value) for name, value in report.items()}

@@ -10,6 +10,7 @@ from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.report.json_report import RunInfo
+from pytest_dstfuzz.report.judges import judge_texts
 from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.page import TerminalPage, label
 from pytest_dstfuzz.report.tally import disagreement_text
@@ -41,6 +42,9 @@ def show_run(
         page.field(label("compared"), f"{words.what} with {words.what}: {info.compared}")
         for number, (text, style) in enumerate(spread_texts(results, info.compared)):
             page.field(label("" if number else "own spread"), text, style)
+    if info.judge is not None:
+        for number, (text, style) in enumerate(judge_texts(*info.judge)):
+            page.field(label("" if number else "judge"), text, style)
     if info.disagreement is not None and words.values:
         page.field(
             label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)

@@ -44,6 +44,10 @@ VALUES = {
     "threshold": "0.3",
     "cited": "x",
     "fallback": "y",
+    "judge": "openai+http://localhost:1",
+    "judge_model": "m",
+    "judge_prices": "1,2",
+    "judge_calls": "9",
     "history": "own",
     "perturbations": "DRS",
     "context_checks": "mortar",
@@ -83,8 +87,8 @@ VALUES = {
 }
 SWITCHES = [item for item in OPTIONS if item.is_switch]
 VALUED = [item for item in OPTIONS if not item.is_switch and not item.kinds]
-#: max_cost needs prices as well, and update_baseline a baseline.
-NOT_ALONE = {"max_cost"}
+#: max_cost needs prices as well, update_baseline a baseline, and a judge something to judge.
+NOT_ALONE = {"max_cost", "judge", "judge_model", "judge_prices", "judge_calls"}
 
 
 def named(items: list[Option]) -> list[object]:

@@ -74,23 +74,30 @@ class ChatClient:
         return text
 
 
-def client_at(url: Address, service: ServiceSettings, settings: TrackerSettings) -> ChatClient:
+#: How the model of a tested system is named.
+_NAMED: Final = "--dst-tracker service-model=NAME"
+
+
+def client_at(
+    url: Address, service: ServiceSettings, settings: TrackerSettings, named: str = _NAMED
+) -> ChatClient:
     """Return the client of the model that settings name, or else of the only one at an address.
 
     The address is that of the API as OpenAI's client takes it, such as
-    ``http://localhost:8000/v1``; without a path, ``/v1`` is meant.
+    ``http://localhost:8000/v1``; without a path, ``/v1`` is meant. Messages say how a model is
+    ``named``.
     """
     transport = Transport(_with_path(url), service)
     return ChatClient(
         transport=transport,
-        model=settings.service_model or model_name(transport),
+        model=settings.service_model or model_name(transport, named),
         prices=settings.prices,
     )
 
 
-def model_name(transport: Transport) -> str:
+def model_name(transport: Transport, named: str = _NAMED) -> str:
     """Return the name of the service's only model; none or several are a `UserError`."""
-    which = "name the model with --dst-tracker service-model=NAME"
+    which = f"name the model with {named}"
     try:
         names = transport.ask("GET", "models", read=_names)
     except GivenUpError:

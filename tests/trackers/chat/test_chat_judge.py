@@ -1,0 +1,213 @@
+"""A chat model as the judge of replies, against a service on loopback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_server import asked_about, chat, completion, prompt_of, refusal
+from loopback import Asked, Says, Service
+
+from pytest_dstfuzz.campaign.folding import Folding
+from pytest_dstfuzz.comparisons.comparison import Compared, TextPair
+from pytest_dstfuzz.comparisons.judge import (
+    TOKEN_VARIABLE,
+    Judge,
+    Judges,
+    is_tested_model,
+    protocol,
+)
+from pytest_dstfuzz.comparisons.registry import comparison_by_name
+from pytest_dstfuzz.config import ReplySettings, Settings, TrackerSettings, build_settings
+from pytest_dstfuzz.config.reply_options import judge as address
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
+from pytest_dstfuzz.dialogue.outcome import reply_outcome
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.trackers.tracker import Prediction
+
+ASKED = Context((Exchange("", "Are you open?"),))
+SAME, OTHER = completion('{"same": true}'), completion('{"same": false}')
+
+
+def replies_of(asked: Asked) -> tuple[str, str]:
+    text, _, data = prompt_of(asked).partition("\n{\n")
+    assert text == protocol()
+    found = json.loads("{" + data)
+    return found["reply A"], found["reply B"]
+
+
+def by_first_letter(asked: Asked) -> Says:
+    one, other = replies_of(asked)
+    return SAME if one[:1] == other[:1] else OTHER
+
+
+def settings_of(service: Service, **more: Any) -> ReplySettings:
+    return ReplySettings(judge=address(f"openai+{service.url}"), **more)
+
+
+def pairs(*texts: tuple[str, str]) -> list[TextPair]:
+    return [TextPair("reply", *both, ASKED) for both in texts]
+
+
+def test_each_pair_is_asked_once_in_both_orders() -> None:
+    with chat(by_first_letter) as service:
+        judge = Judge(settings_of(service, judge_prices=(1e6, 0.0)))
+        assert judge.facts is None
+        judge.prepare(pairs(("Yes.", "Yep."), ("Yup.", "Yep."), ("Yes.", "No.")))
+        assert judge.compare("reply", "Yes.", "Yep.", ASKED) == Compared(same=True)
+        assert judge.compare("reply", "Yep.", "Yes.", ASKED).same
+        assert not judge.compare("reply", "No.", "Yes.", ASKED).same
+        assert judge.compare("reply", "No.", "No.", ASKED).same
+        asked = asked_about(service)
+    assert {one.body["temperature"] for one in asked} == {0}
+    assert sorted(map(replies_of, asked)) == [
+        ("No.", "Yes."),
+        ("Yep.", "Yes."),
+        ("Yes.", "No."),
+        ("Yes.", "Yep."),
+    ]
+    facts = judge.facts
+    assert facts is not None
+    assert (facts.model, facts.pairs, facts.unsure, facts.calls) == ("tiny", 2, 0, 4)
+    assert (facts.usage.tokens, facts.usage.cost) == (60, 40.0)
+    both = facts + facts
+    assert (both.model, both.pairs, both.usage.answers) == ("tiny", 4, 8)
+    assert judge.identity.startswith(f"judge:{service.url}#tiny#")
+
+
+def prefers_what_is_first(asked: Asked) -> Says:
+    return SAME if replies_of(asked)[0] == "Yes." else OTHER
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        prefers_what_is_first,
+        lambda _: completion("They are the same."),
+        lambda _: completion('{"same": true} or {"same": false}'),
+        lambda _: completion(None),
+        lambda _: refusal(400, "no"),
+    ],
+)
+def test_what_it_is_not_sure_of_is_no_violation(answer: Any) -> None:
+    with chat(answer) as service:
+        judge = Judge(settings_of(service))
+        found = judge.compare("reply", "Yes.", "No.", ASKED)
+        assert found == Compared(same=True, unsure=True)
+        said = [Prediction(reply_outcome(text)) for text in ("Yes.", "No.")]
+        # Nor where another reply was wanted.
+        assert Folding(judge).unsure(["reply"], said[:1], said[1:], ASKED)
+        assert len(asked_about(service)) == 2
+    assert judge.facts is not None
+    assert (judge.facts.pairs, judge.facts.unsure) == (1, 1)
+
+
+def test_it_is_asked_about_what_the_others_agree_on() -> None:
+    with chat(lambda _: SAME) as service:
+        settings = settings_of(service, fallback=("call us",))
+        both = comparison_by_name("judge,numbers", settings)
+        told = ("At 9.", "At 10."), ("At 9.", "From 9."), ("At 9.", "Please call us at 9.")
+        both.prepare(pairs(*told))
+        assert [both.compare(*one).same for one in pairs(*told)] == [False, True, False]
+        assert len(asked_about(service)) == 2
+    assert both.name == "numbers,judge"
+
+
+def test_what_is_beyond_the_budget_is_not_asked() -> None:
+    with chat(lambda _: OTHER) as service:
+        judges = Judges(workers=2)
+        judge = judges.of(settings_of(service, judge_calls=9))
+        judge.prepare(pairs(("a", "b"), ("a", "c"), ("a", "d")))
+        found = [judge.compare("reply", "a", text, ASKED) for text in "bcd"]
+        assert [(one.same, one.unsure) for one in found] == [(False, False)] * 2 + [(True, True)]
+        assert len(asked_about(service)) == 4
+        assert judges.of(settings_of(service, judge_calls=9)) is judge
+    facts = judges.facts
+    assert facts is not None
+    assert (facts.pairs, facts.unsure, facts.past_budget) == (2, 0, 1)
+
+
+def test_its_token_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DSTFUZZ_TOKEN", "of the bot")
+    monkeypatch.setenv(TOKEN_VARIABLE, "of the judge")
+    with chat(lambda _: SAME) as service:
+        Judge(settings_of(service)).reach()
+        found = [one.headers.get("authorization") for one in asked_about(service)]
+    assert found == ["Bearer of the judge"]
+
+
+def test_the_tested_model_is_known_by_address_and_name() -> None:
+    tested = TrackerSettings(model="openai+http://here:1/v1", service_model="a")
+    for url, model, same in (
+        ("openai+http://here:1", "a", True),
+        ("openai+http://here:1", None, True),
+        ("openai+http://here:1", "b", False),
+        ("openai+http://there:1/v1", "a", False),
+    ):
+        settings = ReplySettings(judge=address(url), judge_model=model)
+        assert is_tested_model(settings, tested) is same
+
+
+def test_a_mistake_is_one_message() -> None:
+    with pytest.raises(UserError, match=r"none is named: add --dst-judge=openai\+http://"):
+        comparison_by_name("judge", ReplySettings())
+    reply = {"outcome": "reply"}
+    with pytest.raises(UserError, match=r"add --dst-compare=judge, alone or in a list"):
+        Settings.of(judge="openai+http://x", compare="numbers", **reply)
+    with pytest.raises(UserError, match=r"--dst-judge-calls is about a judge, and none is named"):
+        build_settings({"judge_calls": 4, **reply})
+    with pytest.raises(
+        UserError, match=r"--dst-judge is no address of a chat model: openai\+http"
+    ) as no:
+        Settings.of(judge="http://user:secret@x", compare="judge", **reply)
+    assert "secret" not in str(no.value)
+    with (
+        chat(lambda _: SAME, models=("a", "b")) as service,
+        pytest.raises(UserError, match=r"name the model with --dst-judge-model=NAME"),
+    ):
+        Judge(settings_of(service)).reach()
+
+
+BOT = "def reply(messages):\n    return f'You said: {messages[-1][\"content\"]}'\n"
+
+
+def test_a_run_says_who_judged_and_what_it_took(pytester: pytest.Pytester, tmp_path: Path) -> None:
+    pytester.makepyfile(my_bot=BOT)
+    talk = tmp_path / "asked.jsonl"
+    lines = [{"dialogue_id": f"d{n}", "users": ["Where is my order?"]} for n in range(2)]
+    talk.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    with chat(lambda asked: SAME if asked.number % 2 else OTHER) as service:
+        result = pytester.runpytest_subprocess(
+            *("--dst-model=my_bot:reply", "--dst-outcome=reply", f"--dst-data={talk}", "-n2"),
+            *("--dst-compare=judge", f"--dst-judge=openai+{service.url}", "--dst-report=r.json"),
+            *("--dst-judge-model=tiny", "--dst-suite=yes", "--dst-variants=2"),
+        )
+        calls = len(asked_about(service))
+    printed = result.stdout.str()
+    assert "replies are compared by a judge that is a language model: tiny at " in printed
+    report = json.loads((pytester.path / "r.json").read_text(encoding="utf-8"))
+    told, took = report["outcome"]["judge"], report["run"]["judge"]
+    assert told["protocol"] == protocol()
+    assert (told["model"], told["is_tested_model"]) == ("tiny", False)
+    assert took["pairs"] > 0
+    # One more looked whether it is there.
+    assert took["calls"] == took["usage"]["answers"] == calls == 2 * took["pairs"] + 1
+    assert report["run"]["usage"] is None
+
+
+def test_a_judge_that_nobody_reaches_ends_the_run_at_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(my_bot=BOT)
+    pytester.path.joinpath("asked.jsonl").write_text(
+        json.dumps({"dialogue_id": "d", "users": ["Hello"]}), encoding="utf-8"
+    )
+    with chat(lambda _: refusal(404, "no such model")) as service:
+        result = pytester.runpytest_subprocess(
+            *("--dst-model=my_bot:reply", "--dst-outcome=reply", "--dst-data=asked.jsonl"),
+            *("--dst-compare=judge", f"--dst-judge=openai+{service.url}", "--dst-suite=yes"),
+        )
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    printed = result.stdout.str() + result.stderr.str()
+    assert "the judge of --dst-judge does not answer: " in printed
+    assert "Traceback" not in printed
