@@ -40,6 +40,13 @@ ASKED = (
     ["where is my order please", "and when do you open on sunday"],
     ["i would like to know when you open"],
     ["hello my order has not arrived yet", "can i get the money for my order back"],
+    [
+        "where is my order please",
+        "and when do you open on sunday",
+        "what is the name of the shop",
+        "can i get the money for my order back",
+        "and is it open on monday",
+    ],
 )
 OPTIONS = (
     *("-q", "--dst-model=talkbot:Bot", "--dst-outcome=reply", "--dst-data=asked.jsonl"),
@@ -95,8 +102,13 @@ def test_a_killed_run_asks_for_what_is_left_and_workers_change_nothing(folder: P
     assert run(folder, "-n", "2", "--dst-cache=no") == whole
 
 
-def test_with_its_own_history_workers_change_nothing(folder: Path) -> None:
-    own = ("--dst-history=own", "--dst-cache=no", "--dst-relation=metamorphic,disfluency")
-    alone = run(folder, *own)
+@pytest.mark.parametrize("history", ["own", "recorded"])
+def test_workers_change_nothing_of_many_relations(folder: Path, history: str) -> None:
+    relations = "--dst-relation=metamorphic,mortar"
+    options = (f"--dst-history={history}", "--dst-cache=no", "--dst-variants=2", relations)
+    alone = run(folder, *options)
+    turns = [json.loads(line.rstrip(",")) for line in alone if '"dialogue_id"' in line]
+    tested = {turn["relation"] for turn in turns if turn["outcome"] in ("held", "violation")}
+    assert tested >= {"metamorphic", "same-context", "contexts-agree"}
     assert any('"violation"' in line for line in alone)
-    assert run(folder, *own, "-n", "2") == alone
+    assert run(folder, *options, "-n", "2") == alone
