@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Final
 
 import numpy as np
@@ -83,12 +83,15 @@ def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
     Raises:
         UserError: there are too few recorded replies.
     """
-    replies = [
-        (dialogue.id, answer)
+    by_dialogue = [
+        [
+            answer
+            for turn in dialogue.turns
+            if (answer := answer_of(dialogue, turn.index) or "").strip() and not is_fallback(answer)
+        ]
         for dialogue in data.dialogues
-        for turn in dialogue.turns
-        if (answer := answer_of(dialogue, turn.index) or "").strip() and not is_fallback(answer)
     ]
+    replies = [*chain.from_iterable(by_dialogue)]
     if len(replies) < LEAST:
         raise UserError(
             f"the data {data.name!r} (split {data.split}) have {len(replies)} recorded replies, "
@@ -96,13 +99,12 @@ def different_replies(data: DialogueSet, seed: int) -> list[tuple[str, str]]:
         )
     rng = stream(seed, "calibrate")
     near = [
-        (one[1], other[1])
-        for one, other in combinations(replies, 2)
-        if one[0] == other[0] and one[1] != other[1]
+        (one, other) for said in by_dialogue for one, other in combinations(said, 2) if one != other
     ]
     chosen = [near[place] for place in sorted(rng.permutation(len(near))[:MOST])]
-    while len(chosen) < MOST and len({text for _, text in replies}) > 1:
-        one, other = (replies[int(place)][1] for place in rng.integers(len(replies), size=2))
+    several = len(set(replies)) > 1
+    while several and len(chosen) < MOST:
+        one, other = (replies[int(place)] for place in rng.integers(len(replies), size=2))
         if one != other:
             chosen.append((one, other))
     return chosen

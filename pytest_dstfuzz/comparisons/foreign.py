@@ -61,9 +61,11 @@ class SentenceEmbedding:
 
     def prepare(self, texts: Sequence[str]) -> None:
         """Encode the texts that are not known yet, some at once."""
-        wanted = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if len(self._vectors) + len(wanted) > _KEPT:
+        asked = dict.fromkeys(texts)
+        wanted = [text for text in asked if text not in self._vectors]
+        if self._vectors and len(self._vectors) + len(wanted) > _KEPT:
             self._vectors.clear()
+            wanted = [*asked]
         if wanted:
             found = self._model.encode(
                 wanted,

@@ -16,6 +16,8 @@ from pytest_dstfuzz.perturb.words import Word, listed, take_apart
 CITED: Final = r"\[\d+\]|#\d+|https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?\"']"
 _QUOTED: Final = re.compile(r"[\"“«]([^\"“”«»\n]{2,80})[\"”»]")
 _SENTENCE_END: Final = re.compile(r"[.!?…:\n•*-]\s*[\"“«'(]?\s*$")
+#: Characters before a word in which the end of a sentence is looked for.
+_LOOKED_BACK: Final = 40
 _LINKS: Final = listed("of the and de la le du van von der 's ’s & al el at on in")
 #: Words with a capital that name nothing: they, too, may stand within a name.
 _PLAIN: Final = listed(
@@ -145,7 +147,7 @@ def _may_name(text: str, word: Word, *, inside: bool) -> bool:
     if not word.text[:1].isupper() or bare in _PLAIN:
         return False
     before = text[: word.start]
-    if inside or (before.strip(" \"“«'(") and not _SENTENCE_END.search(before)):
+    if inside or (before.strip(" \"“«'(") and not _SENTENCE_END.search(before[-_LOOKED_BACK:])):
         return inside or bare not in load_lexicon().stop_words
     # At the beginning of a sentence only what is no word of the language.
     return len(bare) > 1 and not load_lexicon().is_word(bare.split("'")[0])

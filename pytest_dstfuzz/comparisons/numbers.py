@@ -10,6 +10,8 @@ from pytest_dstfuzz.comparisons.quantities import Quantity, quantities
 from pytest_dstfuzz.dialogue.dialogues import Context
 
 _HALF_A_DAY: Final = 12 * 60
+#: Digits of a reference that may be a number: Python reads no more than 4,300.
+_LONGEST: Final = 300
 #: Quantities of one side that a report names.
 _SHOWN: Final = 3
 
@@ -100,7 +102,7 @@ def _date_and_number(date: Quantity, number: Quantity) -> bool:
 
 def _code_and_number(code: Quantity, number: Quantity) -> bool:
     digits = "".join(filter(str.isdigit, code.unit))
-    return bool(digits) and int(digits) == number.value
+    return 0 < len(digits) <= _LONGEST and int(digits) == number.value
 
 
 def _units(one: Quantity, other: Quantity) -> bool:

@@ -165,3 +165,8 @@ def test_equality_of_states_is_exact_and_that_of_replies_looks_past_blanks() -> 
 def test_every_text_is_compared_alike_in_both_orders(name: str, texts: tuple[str, str]) -> None:
     assert compared(name, texts[0], texts[0]) == Compared(same=True)
     assert compared(name, *texts) == compared(name, *texts)
+
+
+def test_a_reference_may_have_any_number_of_digits() -> None:
+    long, numbers = "code A" + "1" * 6000, comparison_by_name("numbers", ReplySettings())
+    assert not numbers.compare("reply", long, "12", ASKED).same

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dstfuzz.comparisons import foreign
 from pytest_dstfuzz.comparisons.comparison import TextPair
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import ReplySettings
@@ -33,6 +34,22 @@ def test_a_folder_that_is_none_is_told(tmp_path: Path) -> None:
 def test_a_missing_extra_is_one_message() -> None:
     with pytest.raises(MissingExtraError, match=r'pip install "pytest-dstfuzz\[similarity\]"'):
         comparison_by_name("embedding:mini", HALF)
+
+
+class Lengths:
+    """Stands for a model: a text is as its length says."""
+
+    def encode(self, texts: list[str], **options: object) -> list[list[float]]:
+        assert options["normalize_embeddings"]
+        return [[1.0, 0.0] if len(text) % 2 else [0.0, 1.0] for text in texts]
+
+
+def test_a_full_memory_makes_room_and_loses_neither_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "_KEPT", 2)
+    embedding = object.__new__(foreign.SentenceEmbedding)
+    embedding._model, embedding._vectors = Lengths(), {}
+    assert embedding.apart("a", "bb").distance == 1
+    assert embedding.apart("a", "ccc").distance == 0
 
 
 @pytest.fixture(scope="module")
