@@ -192,6 +192,8 @@ class Session:
     own_edits: frozenset[str] = frozenset()
     #: When the clean answers of two builds are one.
     comparison: Comparison = EXACT
+    #: Names of what variants were compared by, where replies are; fixtures may give others.
+    compared: frozenset[str] = frozenset()
 
     @property
     def results(self) -> tuple[TurnResult, ...]:

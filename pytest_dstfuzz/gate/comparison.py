@@ -96,7 +96,26 @@ def _judge_clean(
         most, noise = gates.whole.max_clean_drift, session.summary.noise
         limit = DEFAULT_MAX_DRIFT if most is None else most
         chance = 0.0 if noise is None else noise.disagreement
-        yield judge_drift(drift, limit, chance, pairing.turns - len(pairing.clean))
+        unanswered = pairing.turns - len(pairing.clean)
+        yield judge_drift(drift, limit, chance, unanswered, _by_what(baseline, session))
+
+
+def _by_what(baseline: Baseline, session: Session) -> str:
+    """Say by what clean replies are compared, where it is not what the variants are compared by."""
+    if session.comparison.exact:
+        return ""
+    if baseline.hidden:
+        return (
+            "the baseline keeps replies back (--dst-redact), so they are compared by equality "
+            "alone: the same in other words counts as changed"
+        )
+    if others := sorted(session.compared - {session.comparison.name}):
+        return (
+            f"clean replies are compared by {session.comparison.name}, as the options say, and not "
+            f"by {'; or '.join(others)}, which a test of the suite gives: name it as "
+            "--dst-compare=module:function"
+        )
+    return ""
 
 
 def _statistics(pairing: Pairing, finding: LimitFinding | None, seed: int) -> dict[str, Any]:

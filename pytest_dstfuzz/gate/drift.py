@@ -108,13 +108,14 @@ def clean_drift(pairs: Sequence[CleanPair], silenced: int = 0) -> Drift:
 
 
 def judge_drift(
-    drift: Drift, limit: float, disagreement: float = 0.0, unanswered: int = 0
+    drift: Drift, limit: float, disagreement: float = 0.0, unanswered: int = 0, compared: str = ""
 ) -> LimitFinding:
     """Judge a change of the clean answers by the share of the compared turns that may change.
 
     ``disagreement``, the chance that two answers of this build to one clean turn differ,
     excuses nothing, but is told; so are ``unanswered``, the turns that both builds have and one
-    of them did not answer, those that were silenced included.
+    of them did not answer, those that were silenced included, and by what replies were
+    ``compared``, where anything is to be said of it.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
     if not drift.turns:
@@ -145,6 +146,8 @@ def judge_drift(
             f"; two answers of this tracker to one clean turn differ in {percent(disagreement)} "
             "of cases, so some changes may be chance: --dst-max-clean-drift allows a share"
         )
+    if drift.changed and compared:
+        reason += f"; {compared}"
     if others := unanswered - drift.silenced:
         reason += f"; {others:,} more had no answer in one of the builds"
     return LimitFinding(

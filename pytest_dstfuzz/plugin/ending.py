@@ -225,7 +225,8 @@ class SessionEnd:
             self._last_lines += lines
             return pytest.ExitCode.TESTS_FAILED if lines else pytest.ExitCode.OK
         context = self._context
-        comparison = context.comparison(context.settings.reply)
+        # A suite's fixture may have said that replies are tested.
+        comparison = context.comparison(self._collector.named(context.settings).reply)
         self._judged = self._gate.judge(
             self._collector, context.data, self._summary, self._info(), comparison
         )

@@ -186,6 +186,7 @@ class SessionGate:
                 name for name, facts in record.relations.items() if facts.edits == "own"
             ),
             comparison=comparison,
+            compared=frozenset(record.comparisons),
         )
         judgement = judge(session, self.gates, self._baseline)
         compared = settings.gate.baseline is not None

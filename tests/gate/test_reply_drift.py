@@ -8,13 +8,22 @@ import pytest
 from gate_cases import Contents, build, saved
 
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.outcome import reply_outcome
-from pytest_dstfuzz.gate.baseline import campaign_identity, changes, make_baseline
+from pytest_dstfuzz.gate.baseline import (
+    Baseline,
+    Session,
+    campaign_identity,
+    changes,
+    make_baseline,
+)
+from pytest_dstfuzz.gate.comparison import compare
 from pytest_dstfuzz.gate.drift import clean_drift
 from pytest_dstfuzz.gate.judge import one_answer
+from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.gate.pairing import pair_up
 
 NUMBERS = comparison_by_name("numbers", Settings().reply)
@@ -51,6 +60,29 @@ def test_what_is_kept_back_is_compared_by_equality() -> None:
     hidden = make_baseline(old, {}, "mybot", Contents(old), hidden=True)
     drift = clean_drift(pair_up(hidden, new, Contents(new), NUMBERS).clean)
     assert len(drift.changed) == 1
+    assert "(--dst-redact), so they are compared by equality alone" in reason(hidden, new)
+
+
+def test_a_comparison_that_a_fixture_gives_is_told_apart_from_that_of_the_options() -> None:
+    old, new = replied("It opens at 9", "Line 7"), replied("It opens at 10", "Line 7")
+    told = "compared by numbers, as the options say, and not by same, which a test of the suite"
+    assert told in reason(saved(old), new, "numbers", "same")
+    assert "as the options say" not in reason(saved(old), new, "numbers")
+
+
+def reason(before: Baseline, now: dict[str, list[TurnResult]], *compared: str) -> str:
+    """Return what a gate says of the clean replies."""
+    session = Session(
+        groups=now,
+        summary=summarise(now["only"]),
+        campaign=before.campaign,
+        contents=Contents(now),
+        seed=0,
+        comparison=NUMBERS,
+        compared=frozenset(compared),
+    )
+    found = compare(before, session, Gates())
+    return next(one.reason for one in found.findings if one.gate == "max-clean-drift")
 
 
 @pytest.mark.parametrize(
