@@ -23,6 +23,7 @@ from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import REPLY, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.context import RunContext
 from pytest_dstfuzz.plugin.items import TurnParam, own_settings, param_of
@@ -136,11 +137,9 @@ class SessionCampaigns:
             dict.fromkeys(one.settings.variant.relation for one, _ in self._params)
         )
 
-    def predictor(self, model: object, item: pytest.Item) -> Predictor:
+    def predictor(self, model: object, item: pytest.Item, outcome: OutcomeKind) -> Predictor:
         """Return the way to ask the tracker of a test."""
-        return self._pool.predictor(
-            model, self._origins.of(item), self._context.settings.reply.outcome
-        )
+        return self._pool.predictor(model, self._origins.of(item), outcome)
 
     def result(self, param: TurnParam, model: object, key: CampaignKey) -> TurnResult:
         """Return what came of the turn of a test."""

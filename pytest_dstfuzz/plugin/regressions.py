@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,8 +12,11 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.comparisons.registry import as_comparison
+from pytest_dstfuzz.config import REPLY, STATE, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, SlotChange
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
@@ -95,18 +98,9 @@ class RegressionCorpus:
         return corpus
 
     def wanted(self) -> list[str]:
-        """Return the ids of the regressions that this session asks for again."""
+        """Return the ids of the regressions that this session may ask for again."""
         replay = self._settings.output.replay
-        tested = self._settings.reply.outcome
-        if replay is None:
-            return [name for name, entry in self.corpus.items() if entry.outcome == tested]
-        entry = one(self.corpus, replay)
-        if entry.outcome != tested:
-            raise UserError(
-                f"the regression {entry.id} is of a {entry.outcome}, and this run tests a "
-                f"{tested}: add --dst-outcome={entry.outcome}"
-            )
-        return [entry.id]
+        return [*self.corpus] if replay is None else [one(self.corpus, replay).id]
 
     def collect(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Put the regressions before the tests about turns, or in the place of all tests."""
@@ -120,7 +114,15 @@ class RegressionCorpus:
         session.config.stash[_OWN] = self
         tests = own_items(session, __file__) if self.corpus else ()
         by_name = dict(zip(self.corpus, tests, strict=True))
-        found = [by_name[name] for name in wanted]
+        tested = self._settings.reply.outcome
+        found = [
+            by_name[name]
+            for name in wanted
+            # What a suite's own fixture tests is known once that is asked.
+            if self.corpus[name].outcome == tested
+            or replay
+            or brings_its_own(by_name[name], "dst_outcome")
+        ]
         if self._settings.tracker.model is None:
             # Without the tracker that a single test brings there is none to ask.
             found = [item for item in found if brings_its_own(item, "dst_model")]
@@ -130,10 +132,24 @@ class RegressionCorpus:
         items[:0] = found
 
     def ask_again(
-        self, request: pytest.FixtureRequest, model: object, relation: object
+        self,
+        request: pytest.FixtureRequest,
+        model: object,
+        *,
+        relation: object,
+        outcome: str,
+        compare: object,
     ) -> DstRegression:
         """Ask the tracker again; a relation that no fixture gave goes by its name."""
         entry: Regression = request.param
+        if entry.outcome != outcome:
+            told = (
+                f"the regression {entry.id} is of a {entry.outcome}, and this run tests a "
+                f"{outcome}: add --dst-outcome={entry.outcome}"
+            )
+            if self._settings.output.replay is None:
+                pytest.skip(told)
+            pytest.fail(told, pytrace=False)
         found = None
         if not isinstance(relation, str):
             found = as_relation(relation, "the fixture dst_relation")
@@ -141,11 +157,12 @@ class RegressionCorpus:
             found = None
         elif found is None or found.name != entry.relation:
             found = relation_by_name(entry.relation)
-        predictor = self._campaigns.predictor(model, request.node)
+        predictor = self._campaigns.predictor(model, request.node, entry.outcome)
         answers = predictor.predict([entry.clean, entry.seen])
-        outcome, changes = entry.replayed(answers, found, self._comparison)
-        request.node.stash[FOUND] = Found(regression=entry.id, outcome=outcome)
-        return DstRegression(self._settings, entry, outcome, changes)
+        comparison = self._comparison(entry.outcome, compare)
+        replayed, changes = entry.replayed(answers, found, comparison)
+        request.node.stash[FOUND] = Found(regression=entry.id, outcome=replayed)
+        return DstRegression(self._settings, entry, replayed, changes)
 
     def why_accepted(self, result: TurnResult, relation: str) -> str:
         """Return why all violations of a turn may stay, ``""`` where one of them may not."""
@@ -234,9 +251,15 @@ class RegressionCorpus:
             compared = "; or ".join(sorted(self._results.comparisons))
             yield Regression.of(result, variant, dialogue, relation, rules, compared)
 
-    @property
-    def _comparison(self) -> Comparison:
-        return self._context.comparison(self._settings.reply)
+    def _comparison(self, outcome: OutcomeKind, given: object) -> Comparison:
+        """Return what says whether two answers are one; ``given`` is what the fixture gives."""
+        if outcome == STATE:
+            return EXACT
+        if given is None or isinstance(given, str):
+            reply = replace(self._settings.reply, outcome=REPLY, compare=given)
+            return self._context.comparison(reply)
+        where = "the fixture dst_compare gave neither a name nor a comparison"
+        return as_comparison(given, where, self._settings.reply)
 
     @cached_property
     def _dialogues(self) -> dict[str, Dialogue]:
@@ -306,12 +329,14 @@ def dst_regression(
     dst_model: object,
     dst_search: object,  # noqa: ARG001 - by these fixtures it is known that tests share a tracker
     dst_relation: object,
-    dst_outcome: str,  # noqa: ARG001 - likewise
-    dst_compare: object,  # noqa: ARG001 - likewise
+    dst_outcome: str,
+    dst_compare: object,
     dst_lexicon: Lexicon,  # noqa: ARG001 - likewise
 ) -> DstRegression:
     """A remembered violation, asked for again."""
-    return request.config.stash[_OWN].ask_again(request, dst_model, dst_relation)
+    return request.config.stash[_OWN].ask_again(
+        request, dst_model, relation=dst_relation, outcome=dst_outcome, compare=dst_compare
+    )
 
 
 def regression(dst_regression: DstRegression) -> None:

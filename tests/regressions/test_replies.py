@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, Turn
+from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, SlotChange, Turn
 from pytest_dstfuzz.dialogue.outcome import reply_outcome
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.regressions.promote import promoted
@@ -132,3 +133,29 @@ def test_a_promoted_test_asks_for_the_replies(variant: VariantResult) -> None:
 def test_a_threshold_is_promoted_with_the_comparison() -> None:
     code = promoted(replace(KEPT, compare="numbers,polarity,embedding:shipped<=0.45"))
     assert "        compare='numbers,polarity,embedding',\n        threshold=0.45,\n" in code
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts"), [("reply", {"passed": 1}), ("state", {"errors": 1})]
+)
+def test_fixtures_of_a_suite_say_what_is_asked_again_and_how_it_is_compared(
+    pytester: pytest.Pytester, outcome: str, counts: dict[str, int]
+) -> None:
+    pytester.makeconftest(
+        "import pytest\n\n"
+        "@pytest.fixture(scope='session')\ndef dst_model():\n"
+        "    return lambda messages: f'Line {len(messages[-1][\"content\"])}'\n\n"
+        f"@pytest.fixture(scope='session')\ndef dst_outcome():\n    return {outcome!r}\n\n"
+        "@pytest.fixture(scope='session')\ndef dst_compare():\n"
+        "    return lambda before, found: before[:4] == found[:4]\n"
+    )
+    kept = replace(KEPT, changed=(SlotChange("reply", "Line 0", "Pardon?"),))
+    data = {"dialogue_id": "d1", "users": ["when do you open", "and on sunday"]}
+    pytester.path.joinpath("talks.jsonl").write_text(json.dumps(data))
+    corpus = pytester.path / ".dstfuzz" / "regressions" / "talks.jsonl"
+    corpus.parent.mkdir(parents=True)
+    corpus.write_text(f"{json.dumps(kept.to_json())}\n")
+    found = pytester.runpytest("--dst-data=talks.jsonl", f"--dst-replay={kept.id}", "--tb=line")
+    found.assert_outcomes(**counts)
+    if outcome == "state":
+        found.stdout.fnmatch_lines(["*and this run tests a state: add --dst-outcome=reply*"])
