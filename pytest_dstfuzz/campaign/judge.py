@@ -18,6 +18,7 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
+from pytest_dstfuzz.dialogue.outcome import who_answers
 from pytest_dstfuzz.relations.rewrite import Expected
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
@@ -53,7 +54,8 @@ def judge_attempt(
     if not attempt.to_run or not turn.applicable:
         variant = attempt.variant
         if isinstance(turn.clean, TrackerFailure) and attempt.to_run:
-            outcome, reason = "error", f"the tracker failed on the clean turn: {turn.clean.reason}"
+            who = who_answers(turn.rules.outcome)
+            outcome, reason = "error", f"{who} failed on the clean turn: {turn.clean.reason}"
         elif variant.status == "valid":
             outcome, reason = "duplicate", f"same text as variant {attempt.duplicate_of}"
         else:

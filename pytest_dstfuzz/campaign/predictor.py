@@ -9,7 +9,7 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.errors import GivenUpError
 from pytest_dstfuzz.trackers.deadline import Overrun, ended_with
 from pytest_dstfuzz.trackers.tracker import Interrupted, Tracker
@@ -164,8 +164,8 @@ class Predictor:
                 self._tries += granted
                 if self._tries >= LAST_TRIES and not self._answered:
                     self._given_up = (
-                        f"not asked: the tracker had failed on all of the first {self._failed} "
-                        f"contexts, the last time with: {self._last_failure}"
+                        f"not asked: {who_answers(self._outcome)} had failed on all of the first "
+                        f"{self._failed} contexts, the last time with: {self._last_failure}"
                     )
         return answers
 

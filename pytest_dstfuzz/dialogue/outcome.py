@@ -11,6 +11,15 @@ OutcomeKind = Literal["state", "reply", "tool-calls"]
 REPLY: Final = "reply"
 
 
+def who_answers(kind: OutcomeKind) -> str:
+    """Return what messages call a system that is tested for one kind of outcome.
+
+    >>> who_answers("state"), who_answers("reply")
+    ('the tracker', 'the bot')
+    """
+    return "the bot" if kind == REPLY else "the tracker"
+
+
 class Outcome(Mapping[str, str]):
     """An immutable mapping *path -> text*; a path that is absent is not answered.
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.config.rates import over, percent
 from pytest_dstfuzz.dialogue.dialogues import diff_states
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.gate.baseline import State
 from pytest_dstfuzz.gate.verdict import LimitFinding
 
@@ -118,23 +119,26 @@ def judge_drift(
     ``compared``, where anything is to be said of it.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
+    # Of replies, all that changed has this one path.
+    replies = all({*pair.before, *pair.after} == {REPLY} for pair in drift.moved)
     if not drift.turns:
         reason = "no turn was answered in both builds"
     elif not drift.changed:
         reason = f"the clean answers to all {drift.turns:,} turns are those of the baseline"
     else:
-        reason = f"clean answers changed at {len(drift.changed):,} of {drift.turns:,} turns: "
-        reason += _slots_text(drift.slots)
+        reason = f"clean answers changed at {len(drift.changed):,} of {drift.turns:,} turns"
+        reason += "" if replies else f": {_slots_text(drift.slots)}"
     if drift.changed and drift.labelled:
         before, after = (
             percent(right / drift.labelled) for right in (drift.right_before, drift.right_after)
         )
+        right, labels = ("right replies", "recorded answers") if replies else ("accuracy", "labels")
         reason += (
-            f"; accuracy on the {drift.labelled:,} turns with labels: {before} in the baseline, "
+            f"; {right} on the {drift.labelled:,} turns with {labels}: {before} in the baseline, "
             f"{after} now"
         )
         if drift.excused:
-            reason += ", and where answers changed the labels speak for the new ones"
+            reason += f", and where answers changed the {labels} speak for the new ones"
     drifted = over(share, limit)
     if drift.silenced:
         reason += f"; at {drift.silenced:,} that the baseline answers the tracker failed"

@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.dialogue.outcome import REPLY
+from pytest_dstfuzz.dialogue.outcome import REPLY, who_answers
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.limits import Gates, Kind
 from pytest_dstfuzz.gate.tested import Tested, idle, main_of, tested, unjudged, unnamed
@@ -80,7 +80,8 @@ def _judge_figures(session: Session, gates: Gates, every: Sequence[Tested]) -> l
     widest = max(every, key=lambda one: len(one.results), default=None)
     summary = session.summary if widest is None else widest.summary
     if (least := gates.whole.min_accuracy) is not None:
-        found.append(judge_accuracy(least, summary.clean_right, summary.clean_labelled))
+        kind = every[0].results[0].outcome_kind if every and every[0].results else "state"
+        found.append(judge_accuracy(least, summary.clean_right, summary.clean_labelled, kind))
     found += _judge_rates(every, gates)
     if (most := gates.whole.max_expected_failures) is not None:
         # None are expected of turns that relations edit by themselves.
@@ -141,7 +142,8 @@ def troubles(results: Sequence[TurnResult], ended: str = "") -> list[str]:
         if errors > MOST_ERRORS * len(own):
             under = "" if len(every) == len(run) else f" (relation {name})"
             found.append(
-                f"the tracker failed on {errors} of {len(own)} turns{under}, more than {most}"
+                f"{who_answers(own[0].outcome_kind)} failed on {errors} of {len(own)} "
+                f"turns{under}, more than {most}"
             )
     # Which turns settle down hangs on no relation.
     if text := unstable_text([result for result in run if result.outcome != "inapplicable"]):

@@ -16,6 +16,7 @@ from pytest_dstfuzz.config.rates import (
     rise_per_1000,
     under,
 )
+from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
 from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.json_data import to_json
 
@@ -153,17 +154,22 @@ def judge_rate(
     return LimitFinding(part, gate, limit, "regression" if failed else "pass", reason, rate, bounds)
 
 
-def judge_accuracy(limit: float, right: int, labelled: int) -> LimitFinding:
+def judge_accuracy(
+    limit: float, right: int, labelled: int, kind: OutcomeKind = "state"
+) -> LimitFinding:
     """Judge the share of the labelled turns whose clean answer is right by its lowest limit."""
+    what, of, label = ("accuracy", "clean answers", "label")
+    if kind == REPLY:
+        what, of, label = ("share of right replies", "unchanged questions", "recorded answer")
     gate: Gate = "min-accuracy"
     if not labelled:
-        reason = "there is no accuracy: no turn that was tested has a label"
+        reason = f"there is no {what}: no turn that was tested has a {label}"
         return LimitFinding(None, gate, limit, "inconclusive", reason)
     accuracy = right / labelled
     failed = under(accuracy, limit)
     reason = (
-        f"the accuracy of the clean answers {percent(accuracy)} ({right:,} of {labelled:,} turns "
-        f"with labels) is {'under' if failed else 'within'} the limit of {percent(limit)}"
+        f"the {what} of the {of} {percent(accuracy)} ({right:,} of {labelled:,} turns "
+        f"with {label}s) is {'under' if failed else 'within'} the limit of {percent(limit)}"
     )
     return LimitFinding(None, gate, limit, "regression" if failed else "pass", reason, accuracy)
 

@@ -14,6 +14,7 @@ from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, label_of
+from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate import require_statistics
@@ -108,14 +109,16 @@ class SessionGate:
         if data.ontology is not None and data.ontology.complete:
             check_names(self.gates, data.ontology.slots)
         check_relations(self.gates, [name for name in RELATIONS.names if name != ALL])
+        outcome = self._settings.reply.outcome
         labels = any(
-            label_of(each, turn.index, self._settings.reply.outcome) is not None
+            label_of(each, turn.index, outcome) is not None
             for each in data.dialogues
             for turn in each.turns
         )
         if self.gates.whole.min_accuracy is not None and not labels:
+            what = "recorded answers" if outcome == REPLY else "labels"
             raise UserError(
-                f"a limit of accuracy (min-accuracy) needs labels: the data {data.name!r} has none"
+                f"a limit of accuracy (min-accuracy) needs {what}: the data {data.name!r} has none"
             )
         if self.gates.of_expected:
             self._refuse_without_density()

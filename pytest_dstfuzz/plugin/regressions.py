@@ -16,7 +16,7 @@ from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import as_comparison
 from pytest_dstfuzz.config import REPLY, STATE, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, SlotChange
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
@@ -288,7 +288,10 @@ class DstRegression:
             changes = "; ".join(map(self._shown, self.changes))
             pytest.skip(printable(f"cannot be told: {_UNCLEAR} ({changes})"))
         if self.outcome == "failed":
-            pytest.fail(f"the tracker failed on regression {self.entry.id}", pytrace=False)
+            pytest.fail(
+                f"{who_answers(self.entry.outcome)} failed on regression {self.entry.id}",
+                pytrace=False,
+            )
         if self.outcome == "broken":
             if self.entry.status == "accepted" and self._settings.output.replay is None:
                 pytest.xfail(printable(f"accepted: {self.entry.reason}"))

@@ -14,7 +14,7 @@ from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import STATE, BudgetSettings
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.plugin.caching import Caches
@@ -182,7 +182,9 @@ class TrackerPool:
             if not self._settings.output.redact:
                 raise
             # It may repeat what was said.
-            raise type(error)(f"the tracker cannot be tested; why is {KEPT_BACK}") from None
+            raise type(error)(
+                f"{who_answers(outcome)} cannot be tested; why is {KEPT_BACK}"
+            ) from None
         self._measured[id(tracker)] = tracker, measured
         self.budget.watch(tracker)
 

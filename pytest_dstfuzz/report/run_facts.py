@@ -50,7 +50,7 @@ def show_run(
             label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)
         )
     if info.recalled:
-        text = f"{info.recalled:,} answers; the tracker was asked for {info.asked:,} contexts"
+        text = f"{info.recalled:,} answers; {words.who} was asked for {info.asked:,} contexts"
         page.field(label("from cache"), text)
     if text := _without_answer(results, settings.reply.fallback):
         page.field(label("note"), text, "warning")

@@ -236,13 +236,13 @@ def noise_text(noise: Noise, violations: int) -> str:
     return text
 
 
-def repeats_text(repeats: Repeats) -> str:
+def repeats_text(repeats: Repeats, who: str = "the tracker") -> str:
     """Return what came of asking again, where some answers were others than before; else ``""``."""
     if not repeats.changed:
         return ""
     return (
         f"asked once more, {repeats.violations_changed} of {repeats.violations} violations and "
         f"{repeats.held_changed} of {repeats.held} variants that had held got other answers than "
-        "before: the tracker does not repeat itself, and violations may be noise. Switch off what "
+        f"before: {who} does not repeat itself, and violations may be noise. Switch off what "
         f"is random, and keep nothing from one dialogue to the next; or {VOTE}"
     )

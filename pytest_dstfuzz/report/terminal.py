@@ -132,6 +132,7 @@ def _verdict(
     summary: Summary, results: Sequence[TurnResult], weaknesses: Sequence[Weakness]
 ) -> str:
     outcomes: Counter[str] = Counter(result.outcome for result in results)
+    words = words_of_results(results)
     bounds = summary.failure_rate_interval
     about = "about " if summary.dialogues_tested < FEW_DIALOGUES else ""
     between = "" if bounds is None else f" ({about}{percent(bounds[0])} to {percent(bounds[1])})"
@@ -144,7 +145,9 @@ def _verdict(
     if expected := user_turns_short(summary):
         text += f", {expected}"
     if summary.clean_accuracy is not None:
-        text += f", accuracy {percent(summary.clean_accuracy)}"
+        text += f", {words.right} {percent(summary.clean_accuracy)}"
+        if not words.values:
+            text += f" of {summary.clean_labelled:,}"
     if summary.clean_empty:
         text += f", empty answers {percent(summary.clean_empty_share)}"
     for outcome, what in (("error", "with errors"), ("skipped", "not tested")):
@@ -155,7 +158,7 @@ def _verdict(
         low, high = noise.real_violations
         text += f"; answers vary: {low:,} to {high:,} violations are real"
     if repeats is not None and repeats.changed:
-        text += "; the tracker does not repeat itself: violations may be noise"
+        text += f"; {words.who} does not repeat itself: violations may be noise"
     return text
 
 
@@ -238,7 +241,7 @@ def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
         page.field(label("clean answers"), wobble_text(summary.noise))
         text = noise_text(summary.noise, summary.violations)
         page.field(label("noise"), text, "warning" if summary.noise.differed else "plain")
-    if summary.repeats is not None and (text := repeats_text(summary.repeats)):
+    if summary.repeats is not None and (text := repeats_text(summary.repeats, words.who)):
         page.field(label("not repeated"), text, "warning")
 
 

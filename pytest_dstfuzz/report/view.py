@@ -20,6 +20,7 @@ from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.sections import RelationFacts, Section, sections_of
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
+from pytest_dstfuzz.report.words import Words, words_of_results
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
 _PARTS = ("settings", "data", "run")
@@ -120,9 +121,15 @@ class View:
         return Cards.of(self.report, self.turns)
 
     @property
+    def _words(self) -> Words:
+        return words_of_results(self.turns)
+
+    @property
     def title(self) -> str:
         """What was tested on what, in a few words."""
-        model = self.settings.tracker.model or "the suite's own tracker"
+        model = (
+            self.settings.tracker.model or f"the suite's own {self._words.who.removeprefix('the ')}"
+        )
         data = self.report["data"]
         return f"{model} on {data.get('name', 'data')}, {data.get('split', 'unknown')} split"
 
@@ -164,7 +171,7 @@ class View:
         if summary.noise is not None:
             more.append(_sentence(wobble_text(summary.noise)))
             more.append(_sentence(noise_text(summary.noise, summary.violations)))
-        if summary.repeats is not None and (text := repeats_text(summary.repeats)):
+        if summary.repeats is not None and (text := repeats_text(summary.repeats, self._words.who)):
             more.append(_sentence(text))
         for one in self.sections:
             if one.summary.errors:

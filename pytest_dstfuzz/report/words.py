@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind, who_answers
 
 
 class Words(NamedTuple):
@@ -28,10 +28,10 @@ class Words(NamedTuple):
 
 
 _OF_STATES: Final = Words(
-    "the tracker", "belief state", "state", "answers", "labels", "accuracy", True
+    who_answers("state"), "belief state", "state", "answers", "labels", "accuracy", True
 )
 _OF_REPLIES: Final = Words(
-    "the bot", "reply", "reply", "replies", "recorded answers", "right replies", False
+    who_answers(REPLY), "reply", "reply", "replies", "recorded answers", "right replies", False
 )
 
 

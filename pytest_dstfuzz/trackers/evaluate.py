@@ -211,7 +211,7 @@ def predict_all(
     """
     answers: dict[int, Prediction | TrackerError] = {}
     for chunk in similar_lengths(contexts, batch_size):
-        given = ask_raw(tracker, [contexts[index] for index in chunk])
+        given = ask_raw(tracker, [contexts[index] for index in chunk], outcome)
         for index, answer in zip(chunk, given, strict=True):
             if isinstance(answer, TrackerError):
                 answers[index] = answer

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.errors import (
     GivenUpError,
     NoAnswerError,
@@ -84,28 +84,29 @@ def preflight(
     first = asker.sound(batch)
     for prediction in first:
         if problem := unknown_slot(prediction.state, ontology):
-            raise UserError(f"the tracker cannot be tested: it returned {problem}")
+            raise UserError(f"{asker.who} cannot be tested: it returned {problem}")
     if moved := difference(first, asker.sound(batch[::-1])[::-1]):
-        raise UserError(_changes_its_mind(moved, difference(first, asker.sound(batch))))
+        again = difference(first, asker.sound(batch))
+        raise UserError(_changes_its_mind(asker.who, moved, again))
     if moved := difference(first, singles):
         raise UserError(
-            "the tracker's answer depends on the batch: a context alone and the same context "
+            f"{asker.who}'s answer depends on the batch: a context alone and the same context "
             f"among {len(batch)} gave different answers ({moved}). Mask the padding, and "
             "keep nothing from one context to the next."
         )
     return None
 
 
-def _changes_its_mind(moved: str, again: str) -> str:
+def _changes_its_mind(who: str, moved: str, again: str) -> str:
     """Say why a batch asked for backwards gave other answers; the very same one did ``again``."""
     if not again:
         return (
-            "the tracker's answer depends on what it was asked before: the same batch "
+            f"{who}'s answer depends on what it was asked before: the same batch "
             f"backwards gave different answers ({moved}). Keep nothing from one context to "
             "the next; an object with reset() and update(system, user) may keep state."
         )
     return (
-        "the tracker is not deterministic: the same batch predicted twice gave different "
+        f"{who} is not deterministic: the same batch predicted twice gave different "
         f"answers ({again}). Switch off dropout and sampling, and seed what is random. Of a "
         f"tracker that cannot repeat itself, {VOTE}."
     )
@@ -133,6 +134,11 @@ class _Asker(NamedTuple):
     deadline: Deadline
     outcome: OutcomeKind
 
+    @property
+    def who(self) -> str:
+        """What messages call the tracker."""
+        return who_answers(self.outcome)
+
     def sound(self, batch: list[Context]) -> list[Prediction]:
         """Return a sound prediction for each context."""
         way = partial(ask, normalisation=self.normalisation, outcome=self.outcome)
@@ -140,13 +146,13 @@ class _Asker(NamedTuple):
 
     def raw(self, batch: list[Context]) -> list[object]:
         """Return an unchecked answer for each context."""
-        return self._asked(ask_raw, batch)
+        return self._asked(partial(ask_raw, outcome=self.outcome), batch)
 
     def _asked(
         self, way: Callable[[Tracker, list[Context]], list[T]], batch: list[Context]
     ) -> list[T]:
         if ended := self.deadline.ended:
-            raise OutOfReachError(f"the tracker was not tested: {ended}")
+            raise OutOfReachError(f"{self.who} was not tested: {ended}")
         try:
             return way(self.tracker, list(batch))
         except TrackerRaisedError as error:
@@ -157,11 +163,11 @@ class _Asker(NamedTuple):
             what = f"{describe_error(cause)}{raised_at(cause)}"
             if isinstance(cause, AttributeError | TypeError):
                 what += str(declared(self.tracker, "asked_with", ""))
-            raise UserError(f"the tracker raised on {some}: {what}") from cause
+            raise UserError(f"{self.who} raised on {some}: {what}") from cause
         except GivenUpError as error:
-            raise OutOfReachError(f"the tracker was not tested: {error}") from error
+            raise OutOfReachError(f"{self.who} was not tested: {error}") from error
         except (UserError, TrackerError) as error:
-            raise UserError(f"the tracker cannot be tested: {error}") from error
+            raise UserError(f"{self.who} cannot be tested: {error}") from error
 
 
 def _disagreement(
@@ -187,7 +193,7 @@ def _disagreement(
         answered += 1
         differed += any(state != states[0] for state in states)
     if not answered:
-        raise UserError(f"the tracker cannot be tested: {failure}")
+        raise UserError(f"{asker.who} cannot be tested: {failure}")
     return Disagreement(contexts=answered, answers=len(rounds), differed=differed)
 
 

@@ -19,7 +19,7 @@ from types import FunctionType
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
-from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind, reply_outcome
+from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind, reply_outcome, who_answers
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, message_of, nearest
 from pytest_dstfuzz.printable import counted, shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
@@ -119,11 +119,11 @@ def _checked_reply(answered: object) -> Prediction:
         text = answered.state
     if isinstance(text, Mapping):
         raise TrackerError(
-            f"the tracker returned {_kind(text)} where a reply is expected, which is a text; for a "
+            f"the bot returned {_kind(text)} where a reply is expected, which is a text; for a "
             "tracker of belief states leave --dst-outcome=reply out"
         )
     if problem := _reply_problem(text):
-        raise TrackerError(f"the tracker returned {problem}")
+        raise TrackerError(f"the bot returned {problem}")
     reply = reply_outcome(str(text))
     return Prediction(reply, reply=reply[REPLY])
 
@@ -316,7 +316,9 @@ class TrackerRaisedError(TrackerError):
     """The tracker raised something of its own, which is the cause of this error."""
 
 
-def ask_raw(tracker: Tracker, batch: Sequence[Context]) -> list[object]:
+def ask_raw(
+    tracker: Tracker, batch: Sequence[Context], outcome: OutcomeKind = "state"
+) -> list[object]:
     """Return what a tracker answers to a batch, one unchecked answer for each context.
 
     It is given the batch itself, and may take contexts off it or sort it. A `TrackerRaisedError`:
@@ -332,7 +334,9 @@ def ask_raw(tracker: Tracker, batch: Sequence[Context]) -> list[object]:
     except BaseException as error:
         if passes_through(error):
             raise
-        raise TrackerRaisedError(f"the tracker raised {describe_error(error)}") from error
+        raise TrackerRaisedError(
+            f"{who_answers(outcome)} raised {describe_error(error)}"
+        ) from error
     for answer in answers:
         if isinstance(answer, GivenUpError):
             raise answer
@@ -346,7 +350,7 @@ def ask(
     outcome: OutcomeKind = "state",
 ) -> list[Prediction]:
     """Return one sound prediction for each context, in the normalisation of the data."""
-    answers = ask_raw(tracker, list(batch))
+    answers = ask_raw(tracker, list(batch), outcome)
     return check_predictions(answers, len(answers), normalisation, outcome)
 
 

@@ -21,10 +21,11 @@ from pytest_dstfuzz.gate.baseline import (
     make_baseline,
 )
 from pytest_dstfuzz.gate.comparison import compare
-from pytest_dstfuzz.gate.drift import clean_drift
+from pytest_dstfuzz.gate.drift import clean_drift, judge_drift
 from pytest_dstfuzz.gate.judge import one_answer
 from pytest_dstfuzz.gate.limits import Gates
 from pytest_dstfuzz.gate.pairing import pair_up
+from pytest_dstfuzz.gate.verdict import judge_accuracy
 
 NUMBERS = comparison_by_name("numbers", Settings().reply)
 
@@ -95,6 +96,19 @@ def test_labels_excuse_replies_that_came_to_say_the_same(
     drift = clean_drift(pair_up(saved(old), new, Contents(new), NUMBERS).clean)
     assert (len(drift.changed), drift.excused) == (1, excused)
     assert (drift.right_before, drift.right_after) == (not excused, excused)
+    reason = judge_drift(drift, 1.0).reason
+    assert "changed at 1 of 1 turns; right replies on the 1 turns with recorded answers" in reason
+
+
+def test_limits_of_right_replies_speak_of_recorded_answers() -> None:
+    found = judge_accuracy(0.5, 1, 4, "reply")
+    assert found.reason == (
+        "the share of right replies of the unchanged questions 25.00 % (1 of 4 turns with "
+        "recorded answers) is under the limit of 50.00 %"
+    )
+    assert judge_accuracy(0.5, 0, 0, "reply").reason == (
+        "there is no share of right replies: no turn that was tested has a recorded answer"
+    )
 
 
 def test_runs_with_other_comparisons_are_other_campaigns() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, who_answers
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.trackers.conformance.findings import (
     CheckOutcome,
@@ -94,10 +94,10 @@ def eval_mode(probe: TrackerProbe) -> CheckOutcome:
     """No module that the tracker keeps is in training mode."""
     if in_training_mode(probe.tracker):
         return failed(
-            "the tracker is in training mode, where dropout changes its answers",
+            f"{who_answers(probe.outcome)} is in training mode, where dropout changes its answers",
             "Call .eval() on the model once it is loaded.",
         )
-    return passed("nothing that the tracker keeps says that it is training")
+    return passed(f"nothing that {who_answers(probe.outcome)} keeps says that it is training")
 
 
 def clean_turns(probe: TrackerProbe) -> CheckOutcome:
@@ -136,7 +136,7 @@ def input_kept(probe: TrackerProbe) -> CheckOutcome:
     probe.raw(batch)
     if batch != contexts or [context.exchanges for context in contexts] != before:
         return failed(
-            "the tracker changes the batch that it is given",
+            f"{who_answers(probe.outcome)} changes the batch that it is given",
             "Leave the contexts and their sequence alone: sort with sorted(), do not pop() or "
             "sort() in place.",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, label_of
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind, who_answers
 from pytest_dstfuzz.errors import DstFuzzError, UserError
 from pytest_dstfuzz.trackers.conformance import checks, values
 from pytest_dstfuzz.trackers.conformance.findings import (
@@ -54,17 +54,18 @@ def accuracy(probe: TrackerProbe) -> CheckOutcome:
     states = {answer.prediction.state for answer in probe.answers.values()}
     turns = f"{len(probe.answers)} turns"
     reads = _READS[probe.outcome == REPLY]
+    labels = "recorded answers" if probe.outcome == REPLY else "labels"
     if not any(states):
         return warned(f"the tracker predicts no slot at any of {turns}", reads)
     if len(states) == 1 and len(probe.answers) > 1:
-        return warned(f"the tracker says the same to all of {turns}", reads)
+        return warned(f"{who_answers(probe.outcome)} says the same to all of {turns}", reads)
     found = evaluation(probe)
     if found is None:
-        why = "some turns have no answer" if _has_labels(probe) else "the data has no labels"
+        why = "some turns have no answer" if _has_labels(probe) else f"the data has no {labels}"
         return skipped(f"{why}; {len(states)} different answers at {turns}")
     of = f"{found.turns} turns"
     if found.unlabelled:
-        of = f"the {of} that have labels ({found.unlabelled} have none)"
+        of = f"the {of} that have {labels} ({found.unlabelled} have none)"
     right = f"{found.right} of {of} are right"
     return passed(right) if found.right else warned(right, reads)
 
@@ -159,7 +160,9 @@ def _judged(check: Check, probe: TrackerProbe, before: Sequence[Finding]) -> Fin
         finding = Finding(check.name, *check.run(probe))
     except DstFuzzError as error:
         advice = "It answered the same contexts before: look for what is not the same each time."
-        finding = Finding(check.name, "failed", f"the tracker failed: {error}", advice)
+        finding = Finding(
+            check.name, "failed", f"{who_answers(probe.outcome)} failed: {error}", advice
+        )
     # A tracker that warns of chance need not be deterministic: all the same it explains.
     found = {earlier.check for earlier in before if earlier.status in ("failed", "warned")}
     cause = next((name for name in check.explained_by if name in found), None)

@@ -82,7 +82,7 @@ class TrackerProbe:
     def raw(self, batch: Sequence[Context]) -> list[object]:
         """Return one unchecked answer for each context; see `ask_raw`."""
         self.asked += len(batch)
-        answers = ask_raw(self.tracker, batch)
+        answers = ask_raw(self.tracker, batch, self.outcome)
         self._progress(self.asked)
         return answers
 

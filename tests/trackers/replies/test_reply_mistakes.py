@@ -46,7 +46,7 @@ def folder(pytester: pytest.Pytester) -> pytest.Pytester:
 @pytest.mark.parametrize(
     ("bot", "why"),
     [
-        ("mute", "the tracker cannot be tested: the tracker returned an empty reply"),
+        ("mute", "the bot cannot be tested: the bot returned an empty reply"),
         ("state", "leave --dst-outcome=reply out"),
     ],
 )
