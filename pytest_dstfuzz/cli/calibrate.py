@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from pytest_dstfuzz.cli.command import Command, ProgressLine, given_settings
 from pytest_dstfuzz.config import ADAPTER, REPLY, Settings
 from pytest_dstfuzz.config.command_line import Parser
-from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.printable import printable
 
 if TYPE_CHECKING:
@@ -86,6 +86,9 @@ def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]
             progress,
             outcome=REPLY,
         )
+    failures = [one for one in answers if isinstance(one, TrackerError)]
+    if len(failures) == len(answers):
+        raise failures[0]
     texts = [one.state[REPLY] if isinstance(one, Prediction) else "" for one in answers]
     groups = (texts[at : at + votes] for at in range(0, len(texts), votes))
     return [pair for group in groups for pair in combinations(filter(None, group), 2)]

@@ -67,6 +67,22 @@ def test_recorded_replies_and_those_of_a_bot_are_measured(
     assert "one question: 0.0% of the pairs are told apart" in both
 
 
+def test_a_bot_that_never_replies_is_told(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "silent_bot.py").write_text(
+        "from pytest_dstfuzz import TrackerError\n"
+        "class Bot:\n"
+        "    def predict(self, contexts):\n"
+        "        return [TrackerError('it is asleep') for _ in contexts]\n",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    line = ["calibrate", "--data", str(data), "--model", "silent_bot:Bot", "--turns", "3"]
+    assert cli.main(line) == 2
+    assert "it is asleep" in capsys.readouterr().err
+
+
 def test_too_few_replies_and_votes_are_one_message_each(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

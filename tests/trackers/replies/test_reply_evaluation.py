@@ -87,7 +87,7 @@ def test_a_sound_bot_passes_the_kit() -> None:
     found = check_tracker(as_tracker(reply, outcome="reply"), DATA, outcome="reply", judge=JUDGE)
     found.assert_passed()
     said = {finding.check: finding.message for finding in found.findings}
-    assert said["accuracy"] == "2 of the 3 turns that have labels (1 have none) are right"
+    assert said["accuracy"] == "2 of the 3 turns that have recorded answers (1 have none) are right"
     assert "slots" not in said
     assert found.to_json()["figures"]["right_replies"] == 0.6667
 
