@@ -78,8 +78,7 @@ class Prompt:
                 "model that replies add --dst-outcome=reply. For belief states name the slots "
                 "with the option slots (--dst-slots=order-size,order-crust), in "
                 "<data>.ontology.json beside the data, or in a prompt of your own "
-                "(--dst-tracker prompt=FILE). To test the text that "
-                "a model answers, add --dst-outcome=reply"
+                "(--dst-tracker prompt=FILE)"
             )
         self._name = place = DEFAULT_PROMPT if path is None else Path(path)
         # No HTML is made here, so nothing is to be escaped.
