@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
-from pytest_dstfuzz.config import JUDGE, Address, Header, ReplySettings, TrackerSettings
+from pytest_dstfuzz.config import JUDGE, Address, ReplySettings, TrackerSettings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError, needs_extra
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
@@ -212,13 +211,14 @@ class Judge(Comparison):
             with needs_extra(f"--dst-compare={JUDGE}", "http", "httpx", "httpcore"):
                 from pytest_dstfuzz.trackers.chat.client import client_at  # noqa: PLC0415 - httpx
             settings = self._settings
-            token = Header("Authorization", f"Bearer ${TOKEN_VARIABLE}")
-            # The headers of the tested system are not for the service of the judge.
-            headers = (token,) if os.environ.get(TOKEN_VARIABLE) else ()
+            # Neither headers nor token of the tested system are for the service of the judge.
             how = TrackerSettings(service_model=settings.judge_model, prices=settings.judge_prices)
             try:
                 self._made = client_at(
-                    self._address, ServiceSettings(headers=headers), how, "--dst-judge-model=NAME"
+                    self._address,
+                    ServiceSettings(token=TOKEN_VARIABLE),
+                    how,
+                    "--dst-judge-model=NAME",
                 )
             except UserError as error:
                 raise type(error)(f"the judge of --dst-judge: {error}") from None

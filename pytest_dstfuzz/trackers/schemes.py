@@ -20,6 +20,9 @@ from pytest_dstfuzz.registry import Registry
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.tracker import Tracker
 
+#: The environment variable of the token of the tested system.
+TOKEN_VARIABLE: Final = "DSTFUZZ_TOKEN"  # noqa: S105 - the name of a variable, no token
+
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
@@ -35,6 +38,8 @@ class ServiceSettings:
         dead_after: requests in a row that nobody answered, after which the service is taken for
             dead; 0 = never.
         deadline: when nobody waits any more.
+        token: the environment variable whose value, where it has one, is sent as ``Authorization:
+            Bearer ...``.
     """
 
     timeout: float = 30.0
@@ -44,6 +49,7 @@ class ServiceSettings:
     headers: tuple[Header, ...] = ()
     dead_after: int = 20
     deadline: Deadline = field(default_factory=Deadline)
+    token: str = TOKEN_VARIABLE
 
     @classmethod
     def of(cls, settings: TrackerSettings, deadline: Deadline | None = None) -> ServiceSettings:

@@ -55,8 +55,9 @@ def test_the_schema_has_the_regressions_where_they_are(results: list[TurnResult]
         assert problems(kept, schema, schema) == []
     found = problems({**kept, "regressions": [{**entry, "outcome": "mended"}]}, schema, schema)
     assert [text.partition(":")[0] for text in found] == ["$.regressions[0].outcome"]
-    # All keys of an object of the schema are keys of a real report.
-    assert set(schema["properties"]) == set(build(results))
+    # All keys of an object of the schema are keys of a real report; that of test cases is one
+    # only where rewrites belong to some.
+    assert set(schema["properties"]) - {"mortar"} == set(build(results))
     assert set(schema["$defs"]["summary"]["properties"]) == set(build(results)["summary"])
 
 

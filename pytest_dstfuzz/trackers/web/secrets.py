@@ -13,8 +13,6 @@ from pytest_dstfuzz.config import MASK, Header
 from pytest_dstfuzz.config.secret import from_environment
 from pytest_dstfuzz.errors import UserError
 
-#: The environment variable of a token, sent as ``Authorization: Bearer ...``.
-TOKEN_VARIABLE = "DSTFUZZ_TOKEN"  # noqa: S105 - the name of a variable, no token
 #: Shorter texts are no secrets, and taking them out would garble every message.
 _SHORTEST = 4
 #: An escape of JSON, as ``\/`` of PHP or ``\u002b`` of .NET; of the first kind the code.
@@ -63,20 +61,20 @@ class Secrets:
         return body
 
 
-def header_values(headers: Iterable[Header], *, signed: bool) -> dict[str, str]:
+def header_values(headers: Iterable[Header], *, token: str, signed: bool) -> dict[str, str]:
     """Return the headers as they are sent; variables of the environment are read now.
 
-    Where the address is signed, by credentials of its own, the token of the environment is not
-    added.
+    One of them, ``token``, is sent as ``Authorization: Bearer ...`` if it has a value; not where
+    the address is signed, by credentials of its own.
     """
     values: dict[str, str] = {}
     for header in headers:
         who = f"the header {header.name!r}"
         values[header.name] = _sendable(from_environment(header.value, who), f"the value of {who}")
-    token = os.environ.get(TOKEN_VARIABLE, "").strip()
-    if token and not signed and "authorization" not in map(str.lower, values):
-        shown = f"the environment variable {TOKEN_VARIABLE}"
-        values["Authorization"] = f"Bearer {_sendable(token, shown)}"
+    value = os.environ.get(token, "").strip()
+    if value and not signed and "authorization" not in map(str.lower, values):
+        shown = f"the environment variable {token}"
+        values["Authorization"] = f"Bearer {_sendable(value, shown)}"
     return values
 
 

@@ -89,7 +89,7 @@ class Transport:
         self.concurrency = service.concurrency
         url = service_url(full, self.address)
         self._service = service
-        headers = header_values(service.headers, signed=bool(url.userinfo))
+        headers = header_values(service.headers, token=service.token, signed=bool(url.userinfo))
         self.secrets: Secrets = secrets_of(full, headers.values())
         self._base = url.copy_with(userinfo=b"")
         self._breaker = Breaker(service.dead_after)

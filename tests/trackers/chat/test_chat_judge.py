@@ -131,11 +131,12 @@ def test_what_is_beyond_the_budget_is_not_asked() -> None:
 
 def test_its_token_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DSTFUZZ_TOKEN", "of the bot")
-    monkeypatch.setenv(TOKEN_VARIABLE, "of the judge")
     with chat(lambda _: SAME) as service:
         Judge(settings_of(service)).reach()
+        monkeypatch.setenv(TOKEN_VARIABLE, "of the judge")
+        Judge(settings_of(service)).reach()
         found = [one.headers.get("authorization") for one in asked_about(service)]
-    assert found == ["Bearer of the judge"]
+    assert found == [None, "Bearer of the judge"]
 
 
 def test_the_tested_model_is_known_by_address_and_name() -> None:
