@@ -58,8 +58,16 @@ class Registry(Generic[T]):
     @property
     def names(self) -> tuple[str, ...]:
         """All that may be written: shipped ones first, then those of packages and suites."""
-        others = sorted({*self._points(), *self._registered} - set(self._shipped))
-        return (*self._shipped, *self._families, *others)
+        return (*self._shipped, *self._families, *self._others)
+
+    @property
+    def single(self) -> tuple[str, ...]:
+        """The names that each stand for one, in the order of `names`."""
+        return (*self._shipped, *self._others)
+
+    @property
+    def _others(self) -> list[str]:
+        return sorted({*self._points(), *self._registered} - set(self._shipped))
 
     def register(self, name: str, thing: T) -> None:
         """Add one; a later one takes the place of an earlier one of its name."""

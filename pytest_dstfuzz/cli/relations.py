@@ -40,7 +40,6 @@ def _options(parser: Parser) -> None:
 def _show(given: Namespace) -> None:
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.relations.registry import (  # noqa: PLC0415
-        ALL,
         RELATIONS,
         relation_by_name,
         relations_named,
@@ -59,7 +58,7 @@ def _show(given: Namespace) -> None:
         data = with_frozen(data, how.frozen)
         data = sample_set(data, None, settings.variant.seed, how.domains)
     if given.name is None:
-        relations = tuple(relation_by_name(name) for name in RELATIONS.names if name != ALL)
+        relations = tuple(relation_by_name(name) for name in RELATIONS.single)
     else:
         try:
             relations = relations_named(given.name)

@@ -23,7 +23,7 @@ def test_a_reply_is_tested_alone(answered: object) -> None:
     ("answered", "message"),
     [
         (None, "returned no reply"),
-        (Prediction(BeliefState({"a-b": "c"})), "returned no reply"),
+        (Prediction(BeliefState({"a-b": "c"})), "leave --dst-outcome=reply out"),
         (" \n", "returned an empty reply"),
         (7, "returned an int where a reply is expected, which is a text"),
         ({"hotel-area": "north"}, "for a tracker of belief states leave --dst-outcome=reply out"),

@@ -42,8 +42,12 @@ FINDERS = {
     "heeds order": {"shuffle"},
     "keeps drops": {"drop"},
 }
-#: Those that edit by themselves; typing errors of a search are too much for a lexicon.
-OWN = [name for name in RELATIONS.shipped if relation_by_name(name).edits == "own"]
+#: Those of states that edit by themselves; typing errors of a search are too much for a lexicon.
+OWN = [
+    name
+    for name in RELATIONS.shipped
+    if (one := relation_by_name(name)).edits == "own" and "state" in one.on
+]
 
 
 def section(heading: str) -> list[list[str]]:
