@@ -85,7 +85,7 @@ def all_asked(contexts: Iterable[Context], answers: Mapping[Context, Answer]) ->
             if isinstance(context, Again):  # No votes are taken on a repetition.
                 break
             number += 1
-            one = Again(context.exchanges, number)
+            one = context.again(number)
     return found
 
 
@@ -271,7 +271,7 @@ def count_votes(
 def _more(context: Context, given: Sequence[Answer], count: int, votes: int) -> list[Context]:
     """Return the next repetitions of a context, as far as it may be asked."""
     end = min(len(given) + count, _MOST * votes)
-    return [Again(context.exchanges, number) for number in range(len(given), end)]
+    return [context.again(number) for number in range(len(given), end)]
 
 
 def _values(votes: Iterable[Answer], slot: str) -> Counter[str | None]:

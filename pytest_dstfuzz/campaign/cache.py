@@ -114,7 +114,7 @@ class PredictionCache:
         ``varies``: it measures how a tracker varies that need not be repeatable.
         """
         kind = "preflight of one that varies" if varies else "preflight"
-        key = self._digest([kind, [context.exchanges for context in contexts]])
+        key = self._digest([kind, [context.key() for context in contexts]])
         while True:
             if (found := self._store.get([key]).get(key)) is not None:
                 kept = json.loads(found)
@@ -131,7 +131,7 @@ class PredictionCache:
 
     def _key(self, context: Context) -> bytes:
         # One that is asked for again, for a vote, has an answer of its own.
-        return self._digest([context.exchanges, getattr(context, "repetition", 0)])
+        return self._digest([*context.key(), getattr(context, "repetition", 0)])
 
     def _digest(self, value: object) -> bytes:
         digest = self._scope.copy()

@@ -125,7 +125,7 @@ def _draw(turn: TurnAttempts, number: int) -> tuple[Rewrite, Proposal, int] | No
 def _as_asked(rewrite: Rewrite) -> Rewrite:
     """Return a rewrite as it is asked: with an answer of its own, where it is asked again."""
     if any(move.kind == "again" for move in rewrite.moves):
-        return replace(rewrite, seen=Again(rewrite.seen.exchanges, RESTART))
+        return replace(rewrite, seen=rewrite.seen.again(RESTART))
     return rewrite
 
 

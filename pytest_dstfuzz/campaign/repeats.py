@@ -41,7 +41,7 @@ class Repeat:
     @property
     def wanted(self) -> list[Again]:
         """What to ask for: no answer of a vote, which are numbered from 1."""
-        return [Again(context.exchanges, -1) for context in self.contexts]
+        return [context.again(-1) for context in self.contexts]
 
     def same(self, answers: Mapping[Context, Answer]) -> bool | None:
         """Whether both had the same answers again; ``None`` = one has no second answer."""

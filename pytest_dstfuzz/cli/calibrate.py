@@ -66,7 +66,6 @@ def _calibrate(given: Namespace) -> None:
 def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]:
     """Return pairs of replies of a bot to one and the same question."""
     # Imported late, as above.
-    from pytest_dstfuzz.dialogue.dialogues import Again  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import predict_all  # noqa: PLC0415
     from pytest_dstfuzz.trackers.registry import tracker_for  # noqa: PLC0415
@@ -77,7 +76,7 @@ def _own_replies(settings: Settings, data: DialogueSet) -> list[tuple[str, str]]
         raise UserError("--votes 1 asks each question once: own replies take two, such as 3")
     sampled = sample_set(data, settings.data.turns, settings.variant.seed, None)
     contexts = [d.context(turn.index) for d in sampled.dialogues for turn in d.turns]
-    asked = [Again(one.exchanges, number) for one in contexts for number in range(votes)]
+    asked = [one.again(number) for one in contexts for number in range(votes)]
     with closing(ProgressLine("replies")) as progress:
         answers = predict_all(
             tracker_for(settings, data),

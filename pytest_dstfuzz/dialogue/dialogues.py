@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind, reply_outcome
+from pytest_dstfuzz.dialogue.calls import Transcript, Tool
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
 
 #: The value of a slot about which the user said that any value will do.
 DONTCARE = "dontcare"
@@ -54,6 +55,8 @@ class Context:
     """A dialogue so far, as a tracker sees it: oldest exchange first, at least one."""
 
     exchanges: tuple[Exchange, ...]
+    #: What was recorded beside the texts, and the tools; ``None`` = there are only texts.
+    transcript: Transcript | None = field(default=None, kw_only=True)
 
     @property
     def user(self) -> str:
@@ -75,6 +78,24 @@ class Context:
         """System and user utterances in turn, oldest first, without empty system ones."""
         both = (text for exchange in self.exchanges for text in exchange)
         return tuple(text for index, text in enumerate(both) if text or index % 2)
+
+    def again(self, repetition: int) -> Again:
+        """Return the same context, to be asked for once more."""
+        return Again(self.exchanges, repetition, transcript=self.transcript)
+
+    def saying(self, user: str) -> Context:
+        """Return the same context with another newest utterance of the user."""
+        *earlier, last = self.exchanges
+        return replace(self, exchanges=(*earlier, Exchange(last.system, user)))
+
+    def going_on(self, system: str, user: str) -> Context:
+        """Return the same context with one more exchange."""
+        return replace(self, exchanges=(*self.exchanges, Exchange(system, user)))
+
+    def key(self) -> list[object]:
+        """Return all that a tracker sees, for a digest: contexts with one key are one context."""
+        told = [] if self.transcript is None else [self.transcript.key]
+        return [self.exchanges, *told]
 
     def size(self) -> int:
         """Characters in all utterances: what batches are bucketed by."""
@@ -109,6 +130,12 @@ class Turn:
     #: What the recorded system said to it, where the next turn does not say so; ``""`` = recorded
     #: as a question that has no answer.
     answer: str | None = None
+    #: The messages before the utterance and after the one before it, as they were recorded, each
+    #: as JSON in the form of OpenAI's API; ``None`` = the text of the system is all there was.
+    recorded: tuple[str, ...] | None = None
+    #: The tool calls that the recorded system made in its next message, see `calls_outcome`;
+    #: ``None`` = it is not recorded.
+    calls: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +144,8 @@ class Dialogue:
 
     id: str
     turns: tuple[Turn, ...]
+    #: What the system could call.
+    tools: tuple[Tool, ...] = ()
 
     def context(self, index: int, users: Mapping[int, str] | None = None) -> Context:
         """Return the context of turn ``index``, user utterances replaced as ``users`` says.
@@ -126,11 +155,13 @@ class Dialogue:
             users: turn index -> utterance to put in the place of the clean one.
         """
         users = users or {}
+        turns = self.turns[: index + 1]
+        transcript = None
+        if self.tools or any(turn.recorded is not None for turn in turns):
+            transcript = Transcript(self.tools, tuple(turn.recorded for turn in turns))
         return Context(
-            tuple(
-                Exchange(turn.system, users.get(turn.index, turn.user))
-                for turn in self.turns[: index + 1]
-            )
+            tuple(Exchange(turn.system, users.get(turn.index, turn.user)) for turn in turns),
+            transcript=transcript,
         )
 
 
@@ -153,6 +184,8 @@ def label_of(dialogue: Dialogue, index: int, kind: OutcomeKind = "state") -> Out
     """
     if kind == "state":
         return dialogue.turns[index].state
+    if kind == TOOL_CALLS:
+        return dialogue.turns[index].calls
     recorded = answer_of(dialogue, index) if kind == "reply" else None
     return reply_outcome(recorded) if recorded else None
 
@@ -231,8 +264,11 @@ def turn_keys(dialogue: Dialogue) -> tuple[str, ...]:
     """
     digest = hashlib.sha256()
     keys = []
+    if dialogue.tools:
+        digest.update(json.dumps(dialogue.tools).encode("ascii"))
     for turn in dialogue.turns:
+        seen = [turn.system, turn.user, *(turn.recorded or ())]
         # ASCII, as an utterance may hold half of a surrogate pair.
-        digest.update(json.dumps([turn.system, turn.user]).encode("ascii"))
+        digest.update(json.dumps(seen).encode("ascii"))
         keys.append(digest.hexdigest()[:16])
     return tuple(keys)

@@ -9,22 +9,24 @@ from typing import Final, Literal
 OutcomeKind = Literal["state", "reply", "tool-calls"]
 #: The path of a reply.
 REPLY: Final = "reply"
+TOOL_CALLS: Final = "tool-calls"
 
 
 def who_answers(kind: OutcomeKind) -> str:
     """Return what messages call a system that is tested for one kind of outcome.
 
-    >>> who_answers("state"), who_answers("reply")
-    ('the tracker', 'the bot')
+    >>> who_answers("state"), who_answers("reply"), who_answers("tool-calls")
+    ('the tracker', 'the bot', 'the assistant')
     """
-    return "the bot" if kind == REPLY else "the tracker"
+    return {REPLY: "the bot", TOOL_CALLS: "the assistant"}.get(kind, "the tracker")
 
 
 class Outcome(Mapping[str, str]):
     """An immutable mapping *path -> text*; a path that is absent is not answered.
 
-    The paths of a belief state are its slots, a reply has the one path ``reply``. Iteration is
-    sorted by path, so that equal outcomes print and serialise alike.
+    The paths of a belief state are its slots, a reply has the one path ``reply``, those of tool
+    calls are like ``book_table[0].people`` (see `calls_outcome`). Iteration is sorted by path, so
+    that equal outcomes print and serialise alike.
     """
 
     __slots__ = ("_values",)

@@ -12,7 +12,6 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Context,
     Dialogue,
     DialogueSet,
-    Exchange,
     Turn,
     diff_states,
     label_of,
@@ -155,8 +154,7 @@ class Scene:
 
     def said(self, user: str) -> Context:
         """Return the clean context with another newest utterance of the user."""
-        *earlier, last = self.context.exchanges
-        return Context((*earlier, Exchange(last.system, user)))
+        return self.context.saying(user)
 
     def rewrite(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from pytest_dstfuzz.dialogue.dialogues import DONTCARE, Context, DialogueSet, Exchange
+from pytest_dstfuzz.dialogue.dialogues import DONTCARE, DialogueSet
 from pytest_dstfuzz.relations.kinds import domain_of, name_words
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Expected, Inapplicable, Move, Rewrite
@@ -114,7 +114,7 @@ def _both_forms(scene: Scene, name: str, delta: Delta) -> Iterator[Rewrite]:
     appended = [Replacement(end, end, joint + sentence, "same-turn")]
     same_turn = scene.rewrite(appended, [delta], about=f"{delta}: {sentence}")
     own_turn = Rewrite(
-        seen=Context((*scene.context.exchanges, Exchange(ACKNOWLEDGED, sentence))),
+        seen=scene.context.going_on(ACKNOWLEDGED, sentence),
         reference=scene.context,
         expected=Expected((delta,)),
         moves=(Move("add", scene.index + 1, scene.index),),

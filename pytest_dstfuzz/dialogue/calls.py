@@ -1,0 +1,181 @@
+"""Tool calls: what an assistant does, as JSON, and flattened to paths like a belief state.
+
+The calls of a message become an outcome: ``book_table[0]`` says that the tool is called, and which
+call of the message it is, ``book_table[0].people`` is an argument of it. So all that this package
+does with slots (diffs, blame, gates, baselines) it does with arguments.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
+
+from pytest_dstfuzz.dialogue.outcome import Outcome
+
+#: A tool's name with the number of the call, and what comes after it.
+_PATH: Final = re.compile(r"(?P<tool>.*?)\[(?P<number>\d+)\](?P<rest>[.\[].*)?", re.DOTALL)
+_IN_LIST: Final = re.compile(r"\[\d+\]")
+_PLACE: Final = re.compile(r"call (\d+)")
+
+
+class Tool(NamedTuple):
+    """A function that an assistant can call."""
+
+    name: str
+    description: str = ""
+    #: JSON schema of the arguments, as JSON with sorted keys.
+    parameters: str = "{}"
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON schema of the arguments."""
+        found: dict[str, Any] = json.loads(self.parameters)
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the tool in the form of OpenAI's API."""
+        function = {
+            "name": self.name,
+            "description": self.description,
+            "parameters": self.schema,
+        }
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool: its name, and its arguments as JSON values."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return the call as code: ``book_table(people=2, area='north')``."""
+        return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.arguments.items())})"
+
+
+@dataclass(frozen=True, eq=False)
+class Transcript:
+    """What was recorded of a dialogue beside its texts: tools, tool calls and their results.
+
+    Two of them are equal where their `key` is.
+    """
+
+    tools: tuple[Tool, ...] = ()
+    #: For each exchange the messages before its user utterance, see `Turn.recorded`. Exchanges
+    #: beyond, which an edit added, have the text of the system alone.
+    before: tuple[tuple[str, ...] | None, ...] = ()
+
+    @cached_property
+    def key(self) -> str:
+        """Hexadecimal digest of all of it."""
+        told = json.dumps([self.tools, self.before], ensure_ascii=True)
+        return sha256(told.encode("ascii")).hexdigest()[:32]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Transcript) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+def canonical(value: object) -> str:
+    """Return a JSON value as text that is the same for equal values: sorted keys."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def calls_outcome(calls: Iterable[ToolCall]) -> Outcome:
+    """Return the tool calls of a message as an outcome; no calls are an empty one.
+
+    A tool's calls are numbered from 0 in their order. The path of a call itself says which of the
+    message it is. A text stands as it is, but where it could be read as another JSON value: so
+    nothing is lost. An empty list or object is ``[]`` or ``{}``.
+
+    >>> dict(calls_outcome([ToolCall("book", {"people": 2, "area": "north"})]))
+    {'book[0]': 'call 1', 'book[0].area': 'north', 'book[0].people': '2'}
+    """
+    values: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for place, call in enumerate(calls, start=1):
+        number = counts[call.name] = counts.get(call.name, -1) + 1
+        path = f"{call.name}[{number}]"
+        values[path] = f"call {place}"
+        for name, value in call.arguments.items():
+            values.update(_flat(f"{path}.{name}", value))
+    return Outcome(values)
+
+
+def _flat(path: str, value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping) and value:
+        for name, inner in value.items():
+            yield from _flat(f"{path}.{name}", inner)
+    elif isinstance(value, Sequence) and not isinstance(value, str) and value:
+        for place, inner in enumerate(value):
+            yield from _flat(f"{path}[{place}]", inner)
+    else:
+        yield path, text_of(value)
+
+
+def text_of(value: object) -> str:
+    """Return a JSON value that is no filled list or object as the text of an outcome.
+
+    >>> text_of("north"), text_of(2), text_of("2"), text_of(True)
+    ('north', '2', '"2"', 'true')
+    """
+    if isinstance(value, str):
+        return canonical(value) if value != value_of(value) else value
+    return canonical(value)
+
+
+def value_of(text: str) -> object:
+    """Return the JSON value that a text of an outcome stands for; undoes `text_of`."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+class CallPath(NamedTuple):
+    """A path of tool calls, taken apart: ``book_table[0].people``."""
+
+    tool: str
+    number: int
+    #: ``people``, ``guests[1].name``; ``""`` = of the call itself.
+    argument: str
+
+    @property
+    def call(self) -> str:
+        """The path of the call: ``book_table[0]``."""
+        return f"{self.tool}[{self.number}]"
+
+    @property
+    def slot(self) -> str:
+        """The argument whichever call it is of, without places in lists: ``book_table.people``."""
+        return f"{self.tool}.{_IN_LIST.sub('', self.argument)}".rstrip(".")
+
+    def __str__(self) -> str:
+        return f"{self.call}.{self.argument}" if self.argument else self.call
+
+
+def call_path(path: str) -> CallPath | None:
+    """Take the path of an outcome of tool calls apart; ``None`` = it is none.
+
+    >>> call_path("book_table[0].people")
+    CallPath(tool='book_table', number=0, argument='people')
+    """
+    found = _PATH.fullmatch(path)
+    if found is None:
+        return None
+    rest = (found["rest"] or "").removeprefix(".")
+    return CallPath(found["tool"], int(found["number"]), rest)
+
+
+def place_of(text: str) -> int | None:
+    """Return which call of the message the text of a call's own path says, counted from 1."""
+    found = _PLACE.fullmatch(text)
+    return int(found[1]) if found else None
