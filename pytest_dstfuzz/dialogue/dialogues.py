@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from pytest_dstfuzz.dialogue.calls import Transcript, Tool
+from pytest_dstfuzz.dialogue.calls import Tool, Transcript
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
 
 #: The value of a slot about which the user said that any value will do.

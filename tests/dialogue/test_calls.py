@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.dialogue.calls import (
-    Transcript,
     Tool,
     ToolCall,
+    Transcript,
     call_path,
     calls_outcome,
     place_of,
