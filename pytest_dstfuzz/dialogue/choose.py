@@ -15,13 +15,16 @@ from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
 from pytest_dstfuzz.errors import DataError
 
 #: Layouts, the preferred first where a source holds several of one split.
-LAYOUTS: Final = ("original", "sharded", "trade", "sgd", "canard", "jsonl")
+LAYOUTS: Final = ("original", "sharded", "trade", "sgd", "canard", "messages", "jsonl")
 
 #: Enough for the first dialogue of every published file.
 _HEAD: Final = 1 << 16
 _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_ALIASES)})(?:[^a-z]|$)")
 #: Services of SGD are numbered, those of MultiWOZ 2.2 are its domains.
 _SGD_SERVICE: Final = re.compile(r'"services?"\s*:\s*\[?\s*"[A-Za-z]+_\d+"')
+#: The keys of a recorded conversation, and of a line of utterances.
+_MESSAGES: Final = re.compile(r'"(messages"\s*:\s*\[|role"\s*:\s*")')
+_TURNS: Final = re.compile(r'\{\s*"(dialogue_id|turns|utterances|users)"\s*:')
 _LIST_NAME = re.compile(r"(train|val|test)_?list_?file", re.IGNORECASE)
 
 
@@ -46,7 +49,7 @@ def classify(file: SourceFile) -> str | None:
     Ontologies look like nothing in particular, so they go by name too: JSON called
     ``<stem>.ontology.json`` or ``ontology*.json`` (MultiWOZ: ``ontology-modified.json``).
     One of ``original``, ``sharded``, ``trade`` (JSON), ``trade-tsv``, ``sgd``, ``canard``,
-    ``jsonl``, ``ontology``, ``schema``, ``list`` (of dialogue ids), or ``None``.
+    ``messages``, ``jsonl``, ``ontology``, ``schema``, ``list`` (of dialogue ids), or ``None``.
     """
     if listed_split(file):
         return "list"
@@ -71,24 +74,31 @@ def _of_array(head: str) -> str | None:
         return "canard"
     if '"dialogue_id"' in head:
         dialogues = "sgd" if _SGD_SERVICE.search(head) else "sharded"
-        return dialogues if '"turns"' in head else None
+        if '"turns"' in head:
+            return dialogues
+    if _MESSAGES.search(head):
+        return "messages"
     return "schema" if '"service_name"' in head else None
 
 
 def _of_object(head: str) -> str | None:
-    if _has_dialogue_keys(head.partition("\n")[0]):
-        return "jsonl"
+    if found := _of_line(head.partition("\n")[0]):
+        return found
+    if _MESSAGES.search(head):
+        return "messages"
     return "original" if re.search(r'"log"\s*:\s*\[', head) else None
 
 
-def _has_dialogue_keys(line: str) -> bool:
+def _of_line(line: str) -> str | None:
+    """Return which of the layouts of JSON Lines a first line is of."""
     try:
         first = json.loads(line)
     except (ValueError, RecursionError):
         # A first line that is longer than the head, or broken: named when it is read.
-        return bool(re.match(r'\{\s*"(dialogue_id|turns|utterances|users)"\s*:', line))
-    keys = set(first)
-    return "dialogue_id" in keys or bool(keys & {"turns", "utterances", "users"})
+        return "jsonl" if _TURNS.match(line) and not _MESSAGES.search(line) else None
+    if "messages" in first:
+        return "messages"
+    return "jsonl" if first.keys() & {"dialogue_id", "turns", "utterances", "users"} else None
 
 
 #: Kinds of file that hold dialogues: a layout each, but for the other form of one.
@@ -98,7 +108,8 @@ _KINDS: Final = (*LAYOUTS, "trade-tsv")
 _EXTRAS: Final = ("list", "ontology", "schema")
 
 _EXPECTED: Final = (
-    'expected JSON Lines with one dialogue a line, {"dialogue_id": "a", "users": ["..."]}, '
+    'expected JSON Lines with one dialogue a line, {"dialogue_id": "a", "users": ["..."]}, or '
+    'recorded messages, {"messages": [{"role": "user", "content": "..."}], "tools": [...]}, '
     "MultiWOZ's data.json, the sharded files of 2.2, TRADE's TSV or *_dials.json, "
     "SGD's dialogues_*.json, or CANARD's questions"
 )
@@ -181,7 +192,7 @@ def _of_layout(files: Catalogue, split: str, layout: str) -> SplitFiles | None:
     pairs = files.of(layout, f"{layout}-tsv")
     if not pairs:
         return None
-    if layout == "jsonl" and files.single:
+    if layout in ("jsonl", "messages") and files.single:
         return SplitFiles(layout, pairs)  # A team's own file: whatever it is called, it is meant.
     named = tuple(pair for pair in pairs if split_of(pair[1]) == split)
     if named:

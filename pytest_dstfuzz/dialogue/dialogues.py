@@ -146,6 +146,8 @@ class Dialogue:
     turns: tuple[Turn, ...]
     #: What the system could call.
     tools: tuple[Tool, ...] = ()
+    #: The messages after the last utterance of the user, as those of `Turn.recorded`.
+    closing: tuple[str, ...] = ()
 
     def context(self, index: int, users: Mapping[int, str] | None = None) -> Context:
         """Return the context of turn ``index``, user utterances replaced as ``users`` says.
@@ -221,7 +223,7 @@ class DialogueSet:
     ontology: Ontology | None = None
     #: Name of the value normalisation that was applied (``multiwoz`` or ``plain``).
     normalisation: str = "plain"
-    #: Layout that was found: ``original``, ``sharded``, ``trade``, ``sgd``, ``jsonl``.
+    #: Layout that was found, one of `LAYOUTS`.
     layout: str = "jsonl"
     #: Sentences for the user about choices made while reading; printed once.
     notes: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ from pytest_dstfuzz.dialogue.fetch import DATASETS, fetched
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, labels_note, read_ontology
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
-from pytest_dstfuzz.dialogue.readers import canard, jsonl, sgd, trade
+from pytest_dstfuzz.dialogue.readers import canard, jsonl, messages, sgd, trade
 from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import DataError, nearest, unknown_name
@@ -93,7 +93,8 @@ def _name_of(path: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "data"
 
 
-_READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] = {
+_Reader = Callable[[SourceFile, str], Iterator[Dialogue]]
+_READERS: Final[Mapping[str, _Reader]] = {
     "original": published.read_original,
     "sharded": published.read_sharded,
     "sgd": sgd.read_sgd,
@@ -104,7 +105,7 @@ _READERS: Final[Mapping[str, Callable[[SourceFile, str], Iterator[Dialogue]]]] =
 
 
 #: Layouts of data that are not MultiWOZ.
-_PLAIN: Final = ("jsonl", "sgd", "canard")
+_PLAIN: Final = ("jsonl", "messages", "sgd", "canard")
 
 
 @gc_paused()
@@ -125,12 +126,12 @@ def load_dialogues(
             data set that was fetched (``multiwoz21``).
         split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
         layout: read this layout (``original``, ``sharded``, ``trade``, ``sgd``, ``canard``,
-            ``jsonl``);
+            ``messages``, ``jsonl``);
             by default the first of them that holds the split.
         ontology: JSON file ``slot -> list of values``; by default the one found with
             the data, else the values of the labels.
         normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines,
-            SGD and CANARD, and ``multiwoz`` for the other layouts.
+            messages, SGD and CANARD, and ``multiwoz`` for the other layouts.
         name: name of the set in test ids; by default made from the source.
         outcome: what is tested; of systems that reply, each user utterance of JSON Lines must
             say something.
@@ -182,26 +183,17 @@ def _read(
     """Read the chosen files in order; every dialogue has turns and an id of its own."""
     found: dict[str, tuple[Dialogue, str]] = {}
     for kind, file in choice.files:
-        own = partial(jsonl.read, tell=tell, silent=outcome != "reply")
-        reader = own if kind == "jsonl" else _READERS[kind]
+        own: Mapping[str, _Reader] = {
+            "jsonl": partial(jsonl.read, tell=tell, silent=outcome != "reply"),
+            "messages": partial(messages.read_messages, tell=tell),
+        }
+        reader = own[kind] if kind in own else _READERS[kind]
         for dialogue in reader(file, rules):
             if not choice.takes(dialogue.id):
                 continue
             if not dialogue.turns:
                 raise DataError(f"{file.place}: dialogue {dialogue.id} has no turns")
-            for turn in dialogue.turns:
-                texts = (
-                    dialogue.id,
-                    turn.system,
-                    turn.user,
-                    turn.answer or "",
-                    *(turn.state or ()),
-                )
-                if _SURROGATE.search("".join(texts)):
-                    raise DataError(
-                        f"{file.place}: dialogue {dialogue.id}, turn {turn.index} holds half of a "
-                        "character (a lone surrogate), which no text may"
-                    )
+            _check_texts(dialogue, file.place)
             if dialogue.id in found:
                 raise DataError(
                     f"{file.place}: the id {dialogue.id} is not unique, it was already in "
@@ -209,6 +201,26 @@ def _read(
                 )
             found[dialogue.id] = (dialogue, file.place)
     return tuple(dialogue for dialogue, _ in found.values())
+
+
+def _check_texts(dialogue: Dialogue, place: str) -> None:
+    """Refuse texts that cannot be written."""
+    last = len(dialogue.turns) - 1
+    for turn in dialogue.turns:
+        texts = (
+            dialogue.id,
+            turn.system,
+            turn.user,
+            turn.answer or "",
+            *(turn.state or ()),
+            *(turn.recorded or ()),
+            *(dialogue.closing if turn.index == last else ()),
+        )
+        if _SURROGATE.search("".join(texts)):
+            raise DataError(
+                f"{place}: dialogue {dialogue.id}, turn {turn.index} holds half of a character "
+                "(a lone surrogate), which no text may"
+            )
 
 
 def _ontology(

@@ -1,0 +1,218 @@
+"""Recorded conversations with tool calls: messages as chat APIs have them, and the tools.
+
+JSON Lines of ``{"id": "a", "messages": [...], "tools": [...]}``, one dialogue a line, or a JSON
+array of such objects, or one of them; a list of messages alone is a dialogue, too. ``tools`` and
+``id`` may be left out, and ``states`` gives belief states, one for each turn.
+
+A turn is a message of the user that has a text. All between two of them is kept as it was recorded
+(`Turn.recorded`), and what the assistant called in its next message is the label of the turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from pytest_dstfuzz.dialogue.calls import Tool, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.dialogue.readers.chat_form import (
+    Message,
+    Oddities,
+    recorded_calls,
+    text_of_content,
+    uniform,
+    without_text,
+)
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
+from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
+from pytest_dstfuzz.errors import DataError, nearest
+from pytest_dstfuzz.json_data import parse_json, shown_value
+
+#: One dialogue, for messages.
+DIALOGUE_FORM: Final = (
+    '{"messages": [{"role": "user", "content": "..."}, {"role": "assistant", "content": "..."}], '
+    '"tools": [...]}'
+)
+#: Keys that may name a dialogue.
+_IDS: Final = ("id", "dialogue_id", "conversation_id")
+#: Keys of a message of the user that a turn has.
+_OF_TURNS: Final = frozenset({"role", "content"})
+
+
+class _Entry(NamedTuple):
+    raw: dict[str, Any]
+    place: str
+    #: What it is called where it has no id.
+    name: str
+
+
+def read_messages(
+    file: SourceFile, normalisation: str, tell: Callable[[str], None] = lambda _: None
+) -> Iterator[Dialogue]:
+    """Yield the dialogues of a file; ``tell`` hears what looks like a fault and was taken."""
+    odd = Oddities()
+    for entry in _entries(file):
+        yield _dialogue(entry, normalisation, odd)
+    odd.tell(tell)
+
+
+def _entries(file: SourceFile) -> Iterator[_Entry]:
+    text = file.text()
+    # Not splitlines: a text may hold separators that JSON does not escape.
+    lines = [(n, line) for n, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    whole = _whole(text, [line for _, line in lines], file.place)
+    if whole is None:
+        for number, line in lines:
+            yield _entry(
+                _line(line, f"{file.place}: line {number}"),
+                f"{file.place}: line {number}",
+                f"{file.stem}-{number}",
+            )
+    elif _is_list_of_dialogues(whole):
+        for number, one in enumerate(whole):
+            yield _entry(one, f"{file.place}: dialogue {number}", f"{file.stem}-{number + 1}")
+    else:
+        yield _entry(whole, file.place, f"{file.stem}-1")
+
+
+def _whole(text: str, lines: list[str], place: str) -> Any:
+    """Return the value of a file that is one value of JSON; ``None`` = it is one a line."""
+    try:
+        parse_json(lines[0])
+    except DataError:
+        broken = True
+    else:
+        broken = False
+    if not broken and len(lines) > 1:
+        return None
+    try:
+        return parse_json(text)
+    except DataError as error:
+        if not text.lstrip().startswith("["):
+            return None
+        raise DataError(f"{place} {error}; expected a list of dialogues, {DIALOGUE_FORM}") from None
+
+
+def _line(line: str, place: str) -> object:
+    try:
+        return parse_json(line)
+    except DataError as error:
+        told = f"{place} {error}; expected one dialogue a line, {DIALOGUE_FORM}"
+        raise DataError(told) from None
+
+
+def _is_list_of_dialogues(whole: object) -> bool:
+    """Whether a value is a list of dialogues, not the messages of one."""
+    return isinstance(whole, list) and not (
+        bool(whole) and isinstance(whole[0], dict) and "role" in whole[0]
+    )
+
+
+def _entry(parsed: object, place: str, name: str) -> _Entry:
+    if isinstance(parsed, list):
+        parsed = {"messages": parsed}
+    if not isinstance(parsed, dict):
+        raise DataError(f"{place}: {shown_value(parsed)} where a dialogue is: {DIALOGUE_FORM}")
+    if "messages" not in parsed:
+        raise DataError(f"{place} has no 'messages'; expected {DIALOGUE_FORM}")
+    key = next((key for key in _IDS if parsed.get(key) is not None), None)
+    given = name if key is None else parsed[key]
+    if isinstance(given, bool) or not isinstance(given, str | int) or not str(given).strip():
+        raise DataError(f"{place}: {key}: {shown_value(given)} where a text is expected")
+    return _Entry(parsed, place, str(given))
+
+
+def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
+    raw, place = entry.raw, entry.place
+    listed = raw.get("tools") if raw.get("tools") is not None else raw.get("functions")
+    tools = () if listed is None else read_tools(listed, f"{place}: tools")
+    messages = uniform(raw["messages"], f"{place}: messages", odd)
+    _count_unknown(messages, tools, f"{place}: messages", odd)
+    turns, closing = turns_of(messages, f"{place}: messages", odd)
+    if not turns:
+        raise DataError(
+            f"{place} has no message of the user that says something; expected {DIALOGUE_FORM}"
+        )
+    if raw.get("states") is not None:
+        turns = _with_states(turns, raw["states"], place, normalisation)
+    return Dialogue(entry.name, turns, tools, closing)
+
+
+def turns_of(
+    messages: Iterable[Message], place: str, odd: Oddities
+) -> tuple[tuple[Turn, ...], tuple[str, ...]]:
+    """Return the turns of uniform messages, and what was recorded after the last of them."""
+    said: list[tuple[str, list[Message]]] = []
+    before: list[Message] = []
+    for number, message in enumerate(messages):
+        text = text_of_content(message["content"]) if message["role"] == "user" else ""
+        if text.strip():
+            before += _beside_text(message, f"{place}[{number}]", odd)
+            said.append((text, before))
+            before = []
+        else:
+            if message["role"] == "user":
+                odd.add("Messages of the user have no text, and are no turns", f"{place}[{number}]")
+            before.append(message)
+    after = [*(block for _, block in said[1:]), before]
+    turns = []
+    for index, ((text, block), answered) in enumerate(zip(said, after, strict=True)):
+        calls = recorded_calls(answered)
+        turns.append(
+            Turn(
+                index,
+                _last_text(block),
+                text,
+                answer=(_last_text(before) or None) if index == len(said) - 1 else None,
+                recorded=tuple(map(canonical, block)),
+                calls=None if calls is None else calls_outcome(calls),
+            )
+        )
+    return tuple(turns), tuple(map(canonical, before))
+
+
+def _beside_text(message: Message, place: str, odd: Oddities) -> list[Message]:
+    """Return a message of what stands beside the text of the user's message: its pictures."""
+    if message.keys() - _OF_TURNS:
+        odd.add("Messages of the user have more keys than role and content: those are left", place)
+    parts = without_text(message["content"])
+    return [{"role": "user", "content": parts}] if parts else []
+
+
+def _last_text(messages: Iterable[Message]) -> str:
+    """Return what the assistant said last; ``""`` = nothing."""
+    said = [text_of_content(one["content"]) for one in messages if one["role"] == "assistant"]
+    return next((text for text in reversed(said) if text.strip()), "")
+
+
+def _count_unknown(
+    messages: Iterable[Message], tools: tuple[Tool, ...], place: str, odd: Oddities
+) -> None:
+    """Count calls of tools that are not in the list, where there is one."""
+    names = {tool.name for tool in tools}
+    for number, message in enumerate(messages if tools else ()):
+        for call in message.get("tool_calls") or ():
+            name = call["function"]["name"]
+            if name not in names:
+                close = nearest(name, names)
+                hint = f"; did you mean {close!r}?" if close else ""
+                odd.add(
+                    f"The tool {name!r} is called, and is not in 'tools'{hint}",
+                    f"{place}[{number}]",
+                )
+
+
+def _with_states(
+    turns: tuple[Turn, ...], raw: object, place: str, normalisation: str
+) -> tuple[Turn, ...]:
+    states = checked(list[dict[str, Any] | None], raw, f"{place}: states")
+    if len(states) != len(turns):
+        raise DataError(
+            f"{place} has {len(states)} states for {len(turns)} turns: 'states' has one entry "
+            "for each message of the user that has a text"
+        )
+    return tuple(
+        replace(turn, state=as_state(state, f"{place}: states[{turn.index}]", normalisation))
+        for turn, state in zip(turns, states, strict=True)
+    )

@@ -1,0 +1,206 @@
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.load import load_dialogues
+
+Write = Callable[[str, Any], Path]
+
+BOOK = {
+    "type": "function",
+    "function": {
+        "name": "book",
+        "description": "Book a table.",
+        "parameters": {"type": "object", "properties": {"people": {"type": "integer"}}},
+    },
+}
+
+
+def user(text: Any) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def says(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def calls(*made: tuple[str, dict[str, Any]], first: int = 1) -> dict[str, Any]:
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {
+                "id": f"c{number}",
+                "type": "function",
+                "function": {"name": name, "arguments": json.dumps(arguments)},
+            }
+            for number, (name, arguments) in enumerate(made, start=first)
+        ],
+    }
+
+
+def result(text: str, number: int = 1) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": f"c{number}", "content": text}
+
+
+TALK = [
+    {"role": "system", "content": "You book tables."},
+    user("a table for two"),
+    calls(("book", {"people": 2})),
+    result("booked"),
+    says("Done."),
+    user("thanks"),
+    says("Bye."),
+]
+
+
+def parsed(recorded: tuple[str, ...] | None) -> list[Any]:
+    return [json.loads(each) for each in recorded or ()]
+
+
+def load(path: Path, **how: Any) -> DialogueSet:
+    return load_dialogues(path, outcome="tool-calls", **how)
+
+
+def read(write: Write, *lines: Any, name: str = "own.jsonl") -> DialogueSet:
+    return load(write(name, "\n".join(map(json.dumps, lines))))
+
+
+def test_turns_are_what_the_user_says_and_all_between_stays_as_recorded(write: Write):
+    (dialogue,) = read(write, {"id": "a", "messages": TALK, "tools": [BOOK]}).dialogues
+    first, second = dialogue.turns
+    assert (dialogue.id, first.system, first.user) == ("a", "", "a table for two")
+    assert parsed(first.recorded) == TALK[:1]
+    assert first.calls == {"book[0]": "call 1", "book[0].people": "2"}
+    assert (second.system, second.user, second.answer) == ("Done.", "thanks", "Bye.")
+    assert parsed(second.recorded) == TALK[2:5]
+    assert second.calls == {}
+    assert parsed(dialogue.closing) == TALK[6:]
+    assert [tool.to_json() for tool in dialogue.tools] == [BOOK]
+    transcript = dialogue.context(1).transcript
+    assert transcript is not None
+    assert transcript.before == (first.recorded, second.recorded)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda one: json.dumps([one, {**one, "id": "b"}]),
+        lambda one: json.dumps([one, {**one, "id": "b"}], indent=1),
+        lambda one: f"{json.dumps(one)}\n\n{json.dumps({**one, 'id': 'b'})}\n",
+        lambda one: json.dumps(one, indent=2),
+        json.dumps,
+    ],
+    ids=["array", "indented array", "lines", "one object", "one line"],
+)
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_a_file_is_lines_or_an_array_or_one_dialogue(
+    write: Write, shape: Callable[[Any], str], ending: str
+):
+    found = load(write(f"own.{ending}", shape({"id": "a", "messages": TALK, "tools": [BOOK]})))
+    assert found.layout == "messages"
+    assert [dialogue.id for dialogue in found.dialogues] == ["a", "b"][: len(found.dialogues)]
+    assert {len(dialogue.turns) for dialogue in found.dialogues} == {2}
+
+
+def test_lists_of_messages_alone_are_dialogues_named_by_file_and_line(write: Write):
+    found = read(write, TALK, TALK)
+    assert [dialogue.id for dialogue in found.dialogues] == ["own-1", "own-2"]
+    assert load(write("b.json", [TALK, TALK])).dialogues[1].id == "b-2"
+    assert load(write("c.json", TALK)).dialogues[0].id == "c-1"
+
+
+def test_what_follows_a_result_is_not_of_the_next_message_but_parallel_calls_are(write: Write):
+    talk = [
+        user("two tables"),
+        calls(("book", {"people": 2})),
+        calls(("book", {"people": 3}), first=2),
+        result("ok"),
+        result("ok", 2),
+        calls(("book", {"people": 4}), first=3),
+        result("ok", 3),
+        user("hello?"),
+        user("still there?"),
+    ]
+    first, second, third = read(write, {"messages": talk}).dialogues[0].turns
+    assert first.calls == {
+        "book[0]": "call 1",
+        "book[0].people": "2",
+        "book[1]": "call 2",
+        "book[1].people": "3",
+    }
+    assert (second.calls, third.calls) == (None, None)
+    assert third.recorded == ()
+
+
+def test_the_old_form_of_calls_becomes_the_new_one(write: Write):
+    old = [
+        user("a table"),
+        {"role": "assistant", "function_call": {"name": "book", "arguments": '{"people": 2}'}},
+        {"role": "function", "name": "book", "content": "booked"},
+        user("thanks"),
+    ]
+    found = read(write, {"messages": old, "functions": [BOOK["function"]]})
+    first, second = found.dialogues[0].turns
+    assert first.calls == {"book[0]": "call 1", "book[0].people": "2"}
+    made, answered = parsed(second.recorded)
+    assert made["tool_calls"][0]["id"] == answered["tool_call_id"]
+    assert found.dialogues[0].tools[0].name == "book"
+    assert found.notes == ()
+
+
+def test_pictures_stand_before_the_text_that_is_varied(write: Write):
+    picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    talk = [user([picture, {"type": "text", "text": "what is"}, {"type": "text", "text": "this?"}])]
+    (turn,) = read(write, {"messages": talk}).dialogues[0].turns
+    assert turn.user == "what is\nthis?"
+    assert parsed(turn.recorded) == [user([picture])]
+
+
+def test_states_are_labels_of_their_own(write: Write):
+    (dialogue,) = read(write, {"messages": TALK, "states": [{"people": "2"}, None]}).dialogues
+    assert [turn.state for turn in dialogue.turns] == [{"people": "2"}, None]
+
+
+@pytest.mark.parametrize(
+    ("messages", "tools", "told"),
+    [
+        (
+            [user("a"), {**calls(("book", {})), "tool_calls": [{"function": {"name": "book"}}]}],
+            None,
+            r"Calls have no id, and got one \(once at .*messages\[1\]\.tool_calls\[0\]\)",
+        ),
+        (
+            [user("a"), calls(("book", {})), {"role": "tool", "content": "b"}],
+            None,
+            r"Results of tools have no 'tool_call_id'",
+        ),
+        ([user("a"), result("b")], None, r"Results of tools follow no call"),
+        ([user("a"), calls(("book", {})), user("b")], None, r"Calls have no result before"),
+        ([user("a"), calls(("boook", {}))], [BOOK], r"'boook' is called, .* did you mean 'book'\?"),
+        ([user("a"), user(" ")], None, r"Messages of the user have no text"),
+        ([{**user("a"), "name": "x"}], None, r"more keys than role and content"),
+        ([user("a"), {"role": "assistant"}], None, r"neither a text nor a call"),
+    ],
+)
+def test_what_looks_like_a_fault_is_taken_and_told(
+    write: Write, messages: Any, tools: Any, told: str
+):
+    found = read(write, {"messages": messages, "tools": tools})
+    (note,) = found.notes
+    assert re.search(told, note)
+
+
+def test_malformed_arguments_stay_in_what_is_sent_and_are_no_label(write: Write):
+    broken = calls(("book", {}))
+    broken["tool_calls"][0]["function"]["arguments"] = '{"people": '
+    found = read(write, {"messages": [user("a"), broken, result("?"), user("b")]}, TALK)
+    first, second = found.dialogues[0].turns
+    assert first.calls is None
+    assert parsed(second.recorded)[0] == broken
+    assert "are no JSON object" in found.notes[0]
