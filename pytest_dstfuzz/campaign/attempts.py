@@ -11,7 +11,7 @@ from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.config import ATTACKS, PROFILES
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn, label_of
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
+from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind
 from pytest_dstfuzz.errors import unknown_name
 from pytest_dstfuzz.perturb.draft import Source
 from pytest_dstfuzz.perturb.types import Variant
@@ -277,7 +277,7 @@ def begin_turn(
             states = [*[None] * index, prediction.state]
         begun = begin(rules.relation, rules.scenes.of(rules.relation.name, dialogue, index, states))
     if not rules.own_edits:
-        values = lock_values(rules.data, turn, clean if rules.outcome == "state" else None)
+        values = lock_values(rules.data, turn, clean, rules.outcome)
         source = rules.perturber.prepare(turn.user, values, turn.system)
         variants = rules.settings.variants
         task = SearchTask(dialogue, index, prediction, rules.perturber, source, variants)
@@ -322,10 +322,12 @@ def attempt_turn(turns: Sequence[TurnAttempts], place: int, number: int) -> Atte
     return attempt
 
 
-def lock_values(data: DialogueSet, turn: Turn, clean: Answer | None) -> tuple[str, ...]:
-    """Return the slot values that no edit of this turn may touch, see `locked_values`."""
+def lock_values(
+    data: DialogueSet, turn: Turn, clean: Answer | None, kind: OutcomeKind = "state"
+) -> tuple[str, ...]:
+    """Return the values that no edit of this turn may touch, see `locked_values`."""
     state = clean.state if isinstance(clean, Prediction) else None
-    return locked_values(data, turn, state)
+    return locked_values(data, turn, state, kind)
 
 
 def replaces(attack: str, seed: int, dialogue_id: str, variant: int, turn: int) -> bool:

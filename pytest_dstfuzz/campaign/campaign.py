@@ -20,7 +20,7 @@ from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
-from pytest_dstfuzz.config import STATE, ReplySettings, Settings
+from pytest_dstfuzz.config import REPLY, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -203,7 +203,7 @@ class Campaign:
 
 def _comparison(given: object, settings: ReplySettings) -> Comparison:
     """Return how two answers are compared: replies as somebody gave it, or as the settings say."""
-    if settings.outcome == STATE:
+    if settings.outcome != REPLY:
         if given is not None:
             raise UserError(
                 "compare says when two replies say the same: add outcome='reply' to the settings, "

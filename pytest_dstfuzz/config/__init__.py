@@ -19,6 +19,7 @@ from pytest_dstfuzz.config.profiles import Profile as Profile
 from pytest_dstfuzz.config.reply_options import JUDGE as JUDGE
 from pytest_dstfuzz.config.reply_options import REPLY as REPLY
 from pytest_dstfuzz.config.reply_options import STATE as STATE
+from pytest_dstfuzz.config.reply_options import TOOL_CALLS as TOOL_CALLS
 from pytest_dstfuzz.config.reply_options import ReplySettings as ReplySettings
 from pytest_dstfuzz.config.secret import MASK as MASK
 from pytest_dstfuzz.config.secret import Address as Address

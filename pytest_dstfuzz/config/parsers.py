@@ -28,7 +28,7 @@ PARTS = {
     "tracker": "what is tested",
     "data": "dialogues and turns",
     "variant": "what is done to a turn",
-    "reply": "bots that reply",
+    "reply": "bots that reply, assistants that call tools",
     "budget": "how much may be asked for",
     "output": "what is shown and written",
     "gate": "what fails a run",

@@ -14,21 +14,22 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 
 STATE: Final = "state"
 REPLY: Final = "reply"
+TOOL_CALLS: Final = "tool-calls"
 #: The comparison that asks a chat model.
 JUDGE: Final = "judge"
 #: What an answer may be.
-OUTCOMES: Final = (STATE, REPLY)
+OUTCOMES: Final = (STATE, REPLY, TOOL_CALLS)
 #: What replies in other contexts are compared with.
 REFERENCES: Final = ("clean", "answer")
-#: What it will be in a later version.
-_NOT_YET: Final = ("tool-calls",)
+#: What there is to say of assistants that call tools, too.
+_OF_CALLS: Final = ("outcome",)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplySettings:
     """What of an answer is tested, and when two replies say the same."""
 
-    outcome: Literal["state", "reply"] = STATE
+    outcome: Literal["state", "reply", "tool-calls"] = STATE
     #: Names of comparisons with commas between them; ``None`` = the default of the outcome.
     compare: str | None = None
     #: Distance up to which two replies are the same, from 0 to 2; ``None`` = the comparison's own.
@@ -55,10 +56,8 @@ class ReplySettings:
 
 def outcome(value: str) -> str:
     """Take what of an answer is tested."""
-    if value in _NOT_YET:
-        raise ValueError(f"cannot be tested yet: {' or '.join(OUTCOMES)}")
     if "," in value:
-        raise ValueError(f"names several, and a run tests one: {' or '.join(OUTCOMES)}")
+        raise ValueError(f"names several, and a run tests one: {', '.join(OUTCOMES)}")
     if value not in OUTCOMES:
         raise unknown_name("outcome", value, OUTCOMES)
     return value
@@ -127,8 +126,8 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     _reply(
         "outcome",
         Value(outcome, "WHAT"),
-        "what of an answer is tested: state (slots and their values; default) or reply (the text "
-        "that a bot answers)",
+        "what of an answer is tested: state (slots and their values; default), reply (the text "
+        "that a bot answers) or tool-calls (the tools that an assistant calls, and the arguments)",
     ),
     _reply(
         "compare",
@@ -204,12 +203,15 @@ REPLY_OPTIONS: tuple[Option, ...] = (
 )
 
 
-def refuse_for_states(settings: ReplySettings) -> None:
+def refuse_without_replies(settings: ReplySettings) -> None:
     """Refuse what does nothing where no reply is tested."""
     plain = ReplySettings()
-    if settings.outcome != STATE:
+    if settings.outcome == REPLY:
         return
+    known = _OF_CALLS if settings.outcome == TOOL_CALLS else ()
     for item in fields(ReplySettings):
+        if item.name in known:
+            continue
         if getattr(settings, item.name) != getattr(plain, item.name):
             raise UserError(
                 f"--dst-{item.name.replace('_', '-')} is for bots that reply: add "

@@ -12,8 +12,8 @@ from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
 from pytest_dstfuzz.config.profiles import PROFILES
 from pytest_dstfuzz.config.reply_options import (
     ReplySettings,
-    refuse_for_states,
     refuse_without_judge,
+    refuse_without_replies,
 )
 from pytest_dstfuzz.config.secret import Address, Header, OwnKey, without_credentials
 from pytest_dstfuzz.config.tracker_keys import KEYS
@@ -225,7 +225,7 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:
         check_variant(settings.variant)
-    refuse_for_states(settings.reply)
+    refuse_without_replies(settings.reply)
     refuse_without_judge(settings.reply, given)
     most = len({*TRANSFORMATIONS, *settings.variant.selection.names})
     if settings.variant.transformations > most:

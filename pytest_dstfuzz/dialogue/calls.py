@@ -179,3 +179,19 @@ def place_of(text: str) -> int | None:
     """Return which call of the message the text of a call's own path says, counted from 1."""
     found = _PLACE.fullmatch(text)
     return int(found[1]) if found else None
+
+
+def argument_texts(calls: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the texts and numbers among the arguments of tool calls, as people write them.
+
+    >>> argument_texts({"book[0]": "call 1", "book[0].people": '"2"', "book[0].pets": "false"})
+    ('2',)
+    """
+    found = []
+    for path, text in calls.items():
+        taken, value = call_path(path), value_of(text)
+        if taken is None or not taken.argument or isinstance(value, bool):
+            continue
+        if isinstance(value, str | int | float) and str(value).strip():
+            found.append(str(value))
+    return tuple(found)

@@ -16,7 +16,7 @@ from pytest_dstfuzz.config.rates import (
     rise_per_1000,
     under,
 )
-from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, OutcomeKind
 from pytest_dstfuzz.gate.limits import Part
 from pytest_dstfuzz.json_data import to_json
 
@@ -161,6 +161,8 @@ def judge_accuracy(
     what, of, label = ("accuracy", "clean answers", "label")
     if kind == REPLY:
         what, of, label = ("share of right replies", "unchanged questions", "recorded answer")
+    elif kind == TOOL_CALLS:
+        what, of, label = ("share of right messages", "unchanged turns", "recorded message")
     gate: Gate = "min-accuracy"
     if not labelled:
         reason = f"there is no {what}: no turn that was tested has a {label}"

@@ -15,7 +15,7 @@ from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.judge import Judges
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
-from pytest_dstfuzz.config import STATE, ReplySettings, Settings
+from pytest_dstfuzz.config import REPLY, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -126,7 +126,7 @@ class RunContext:
     @property
     def not_own_questions(self) -> str:
         """Say that a bot that replies is asked the shipped questions; ``""`` elsewhere."""
-        if self.settings.reply.outcome == STATE or self.settings.data.data != SAMPLE:
+        if self.settings.reply.outcome != REPLY or self.settings.data.data != SAMPLE:
             return ""
         return (
             "the questions are those of the shipped dialogues, about restaurants and hotels: "
@@ -135,7 +135,7 @@ class RunContext:
 
     def comparison(self, settings: ReplySettings) -> Comparison:
         """Return what says of two answers whether they are the same: of states, equality."""
-        if settings.outcome == STATE:
+        if settings.outcome != REPLY:
             return EXACT
         if settings not in self._comparisons:
             self._comparisons[settings] = comparison_by_name(

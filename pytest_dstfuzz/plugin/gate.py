@@ -14,7 +14,6 @@ from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet, label_of
-from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.errors import NoAnswerError, OutOfReachError, UserError
 from pytest_dstfuzz.files import check_writable, write_text
 from pytest_dstfuzz.gate import require_statistics
@@ -46,6 +45,7 @@ from pytest_dstfuzz.report.tally import (
     unlimited_text,
 )
 from pytest_dstfuzz.report.weaknesses import moved_weaknesses
+from pytest_dstfuzz.report.words import words_of
 from pytest_dstfuzz.search.registry import search_by_name
 
 _STYLES: Final[Mapping[Verdict, Style]] = {
@@ -116,7 +116,7 @@ class SessionGate:
             for turn in each.turns
         )
         if self.gates.whole.min_accuracy is not None and not labels:
-            what = "recorded answers" if outcome == REPLY else "labels"
+            what = words_of(outcome).labels
             raise UserError(
                 f"a limit of accuracy (min-accuracy) needs {what}: the data {data.name!r} has none"
             )

@@ -163,6 +163,16 @@ def test_reply_follows(dst_turn: DstTurn) -> None:
     dst_turn.assert_holds()
 
 
+def test_tool_calls_survive(dst_turn: DstTurn) -> None:
+    """What the user means is the same, so the assistant must call the same."""
+    dst_turn.assert_holds()
+
+
+def test_tool_calls_follow(dst_turn: DstTurn) -> None:
+    """What the user means has changed, so the tool calls must change, and how."""
+    dst_turn.assert_holds()
+
+
 class OwnModule(pytest.Module):
     """A module of the plugin as a collector, whatever names the user's configuration gives."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.config import REPLY, STATE, Settings
+from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import Side
@@ -20,6 +20,10 @@ SUITES: Final[dict[str, dict[str, Side]]] = {
     REPLY: {
         "test_reply_survives": "should-not-change",
         "test_reply_follows": "should-change",
+    },
+    TOOL_CALLS: {
+        "test_tool_calls_survive": "should-not-change",
+        "test_tool_calls_follow": "should-change",
     },
 }
 #: How to assert what the relations of a side ask for.

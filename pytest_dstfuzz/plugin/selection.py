@@ -196,11 +196,14 @@ _NOT_DRAWN = (
     "--dst-data, --dst-split, --dst-turns, --dst-seed, --dst-domains or --dst-relation)"
 )
 _NO_REPLIES = f"{_NOT_DRAWN}; it is there with --dst-outcome=reply alone"
+_NO_CALLS = f"{_NOT_DRAWN}; it is there with --dst-outcome=tool-calls alone"
 #: Name of a test that the plugin adds -> why one of its ids may not be there.
 OWN_TESTS = {
     "test_belief_state_survives": _NOT_DRAWN,
     "test_belief_state_follows": _NOT_DRAWN,
     "test_reply_survives": _NO_REPLIES,
     "test_reply_follows": _NO_REPLIES,
+    "test_tool_calls_survive": _NO_CALLS,
+    "test_tool_calls_follow": _NO_CALLS,
     "regression": "no remembered violation of this data has that id",
 }

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import argument_texts
 from pytest_dstfuzz.dialogue.dialogues import (
     Context,
     Dialogue,
@@ -16,7 +17,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     diff_states,
     label_of,
 )
-from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.perturb.words import Parts, take_apart
 from pytest_dstfuzz.relations.rewrite import Delta, Expected, Rewrite
@@ -95,8 +96,8 @@ class Scene:
 
     @property
     def before(self) -> Outcome:
-        """The state before the turn."""
-        return self.state(self.index - 1)
+        """The state before the turn; of tool calls none, as each message makes its own."""
+        return Outcome() if self.reply.outcome == TOOL_CALLS else self.state(self.index - 1)
 
     @property
     def now(self) -> Outcome:
@@ -121,9 +122,7 @@ class Scene:
 
     def guarded_in(self, text: str, parts: Parts) -> Mask:
         """Return what would guard the words of another utterance, word by word as in ``parts``."""
-        # What a system replies is no value that the user gave.
-        state = self.states[self.index] if self.reply.outcome == "state" else None
-        values = locked_values(self.data, self.turn, state)
+        values = locked_values(self.data, self.turn, self.states[self.index], self.reply.outcome)
         return self.guards.mask(text, parts, values, self.turn.system)
 
     def once(self, build: Callable[[DialogueSet], _Found]) -> _Found:
@@ -223,14 +222,21 @@ class Scenes:
         return self.of(relation, dialogue, index, states)
 
 
-def locked_values(data: DialogueSet, turn: Turn, state: Outcome | None) -> tuple[str, ...]:
-    """Return the slot values that no edit of this turn may touch, sorted, each once.
+def locked_values(
+    data: DialogueSet, turn: Turn, clean: Outcome | None, kind: OutcomeKind = "state"
+) -> tuple[str, ...]:
+    """Return the values that no edit of this turn may touch, sorted, each once.
 
     The label's; where the data has no labels or no ontology, also those which the
-    tracker itself predicts for the clean turn (``state``), and those that it predicts for slots
-    of which the ontology, if not complete, knows nothing.
+    tracker itself predicts for the clean turn, and those that it predicts for slots
+    of which the ontology, if not complete, knows nothing. Of tool calls the arguments of those
+    that are recorded and of those that are made to the ``clean`` turn. What a system replies is
+    no value that the user gave.
     """
     values = set() if turn.state is None else set(turn.state.values())
+    if kind == TOOL_CALLS:
+        values.update(text for made in (turn.calls, clean) for text in argument_texts(made or {}))
+    state = clean if kind == "state" else None
     if state is not None:
         known = {} if turn.state is None or data.ontology is None else data.ontology.values
         values.update(value for slot, value in state.items() if slot not in known)

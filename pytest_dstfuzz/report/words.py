@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, OutcomeKind, who_answers
 
 
 class Words(NamedTuple):
@@ -35,13 +35,25 @@ _OF_REPLIES: Final = Words(
 )
 
 
+_OF_CALLS: Final = Words(
+    who_answers(TOOL_CALLS),
+    "tool calls",
+    "calls",
+    "answers",
+    "recorded calls",
+    "turns with the recorded calls",
+    True,
+)
+_WORDS: Final = {REPLY: _OF_REPLIES, TOOL_CALLS: _OF_CALLS}
+
+
 def words_of(kind: OutcomeKind) -> Words:
     """Return the words for a kind of outcome.
 
     >>> words_of("reply").what
     'reply'
     """
-    return _OF_REPLIES if kind == REPLY else _OF_STATES
+    return _WORDS.get(kind, _OF_STATES)
 
 
 def words_of_results(results: Sequence[TurnResult]) -> Words:
@@ -54,5 +66,9 @@ def expectation(text: str, kind: OutcomeKind) -> str:
 
     >>> expectation("the state stays as it is", "reply")
     'the answer stays as it is'
+    >>> expectation("the state stays as it is", "tool-calls")
+    'the calls stay as they are'
     """
+    if kind == TOOL_CALLS:
+        return re.sub(r"\bstate stays as it is\b", "calls stay as they are", text)
     return re.sub(r"\bstate(s?)\b", r"answer\1", text) if kind == REPLY else text

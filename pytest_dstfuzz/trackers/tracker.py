@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
 from pytest_dstfuzz.errors import message_of
 
 #: What to do about a tracker that cannot repeat itself.
@@ -29,7 +29,7 @@ def gini_impurity(distribution: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a system answers to a context: what it believes then, or what it replies."""
+    """What a system answers to a context: what it believes then, replies, or calls."""
 
     state: Outcome
     #: Slot -> Gini impurity, averaged over the slot's distributions (gate, tokens);
@@ -37,6 +37,9 @@ class Prediction:
     impurities: Mapping[str, float] | None = None
     #: What it says to the user; ``None`` where it says nothing.
     reply: str | None = None
+    #: The tool calls of its next message, see `calls_outcome`; ``None`` where it says nothing of
+    #: them.
+    calls: Outcome | None = None
 
     @classmethod
     def from_distributions(
@@ -160,14 +163,14 @@ def is_repeatable(
 
     All must, but for one that says of itself, or of what it adapts, ``repeatable = False``: a
     service that cannot be made to. How often it disagrees with itself is measured. Of systems that
-    reply only those must that say ``repeatable = True``.
+    reply or call tools only those must that say ``repeatable = True``.
 
     What the user ``said`` of it counts more; ``None`` = nothing.
     """
     if said is not None:
         return said
     told = says_repeatable(tracker)
-    return told is not False and (outcome != REPLY or told is True)
+    return told is not False and (outcome == "state" or told is True)
 
 
 def says_repeatable(tracker: object) -> bool | None:

@@ -19,7 +19,14 @@ from types import FunctionType
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Ontology, diff_states
 from pytest_dstfuzz.dialogue.normalise import normalise_slot, normalise_state, normalise_value
-from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind, reply_outcome, who_answers
+from pytest_dstfuzz.dialogue.outcome import (
+    REPLY,
+    TOOL_CALLS,
+    Outcome,
+    OutcomeKind,
+    reply_outcome,
+    who_answers,
+)
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, message_of, nearest
 from pytest_dstfuzz.printable import counted, shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
@@ -76,16 +83,18 @@ def check_prediction(
 ) -> Prediction:
     """Return what a tracker answered to one context: as its ``state``, what of it is tested.
 
-    That is the belief state in the normalisation of the data, or the ``reply`` under the path of
-    that name. The answer may be a prediction, slot -> value, which is taken for one without
-    probabilities, a text where replies are tested, or the `TrackerError` that stands in the place
-    of one; anything else raises such an error. Where the ontology is ``None`` or not complete, any
-    slot will do.
+    That is the belief state in the normalisation of the data, the ``reply`` under the path of
+    that name, or the tool calls as in `calls_outcome`. The answer may be a prediction, slot ->
+    value, which is taken for one without probabilities, a text where replies are tested, or the
+    `TrackerError` that stands in the place of one; anything else raises such an error. Where the
+    ontology is ``None`` or not complete, any slot will do.
     """
     if isinstance(answered, TrackerError):
         raise TrackerError(describe_error(answered))
     if outcome == REPLY:
         return _checked_reply(answered)
+    if outcome == TOOL_CALLS:
+        return _checked_calls(answered)
     if not isinstance(answered, Prediction | Mapping):
         raise TrackerError(
             f"the tracker returned {_kind(answered)} where a prediction is expected: a Prediction, "
@@ -126,6 +135,20 @@ def _checked_reply(answered: object) -> Prediction:
         raise TrackerError(f"the bot returned {problem}")
     reply = reply_outcome(str(text))
     return Prediction(reply, reply=reply[REPLY])
+
+
+def _checked_calls(answered: object) -> Prediction:
+    """Return what an assistant called as a prediction of that alone."""
+    calls = answered.calls if isinstance(answered, Prediction) else answered
+    if not isinstance(calls, Mapping):
+        raise TrackerError(
+            f"the assistant returned {_kind(answered)} where tool calls are expected: a message as "
+            "in OpenAI's API, or a Prediction with calls"
+        )
+    if problem := _state_problem(calls):
+        raise TrackerError(f"the assistant returned {problem}")
+    outcome = calls if isinstance(calls, Outcome) else Outcome(calls)
+    return Prediction(outcome, calls=outcome)
 
 
 def _reply_problem(text: object) -> str:

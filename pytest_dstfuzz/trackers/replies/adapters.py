@@ -38,7 +38,7 @@ _OWN_HISTORY: Final = (
 )
 
 
-class _Replier(Adapter):
+class Replier(Adapter):
     """Calls what it adapts, and waits for what is ``async``, always in one event loop.
 
     Clients that are kept from call to call belong to the loop in which they were first used.
@@ -58,7 +58,7 @@ async def _result_of(awaitable: object) -> object:
     return await awaitable  # type: ignore[misc]  # The caller looked.
 
 
-class ReplyFunction(_Replier):
+class ReplyFunction(Replier):
     """A system made of a function from messages (see `messages_of`) to the reply to the last."""
 
     def __init__(self, wrapped: object) -> None:
@@ -72,7 +72,7 @@ class ReplyFunction(_Replier):
         return as_reply(self._waited(self.wrapped(given)), "the reply function")
 
 
-class StatefulReply(_Replier):
+class StatefulReply(Replier):
     """A system made of an object with ``reset()`` and ``reply(user)``.
 
     What was recorded of the system cannot be put into it: its own replies are the history.

@@ -1,0 +1,1 @@
+"""Assistants that call tools: messages and tools in, the next message out."""

@@ -1,0 +1,132 @@
+"""A dialogue as messages and tools in the form of OpenAI's API, and the calls of a message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from pytest_dstfuzz.dialogue.calls import ToolCall
+from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.printable import shortened
+from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
+
+#: Characters of what is wrong that a message of an error shows.
+_SHOWN: Final = 60
+_LONGEST: Final = 100_000
+#: Calls in one message; more is a model that repeats itself.
+_MOST: Final = 100
+
+#: A message, or a tool, as JSON.
+Json = dict[str, Any]
+
+
+class Asked(NamedTuple):
+    """What an assistant is given."""
+
+    messages: list[Json]
+    tools: list[Json]
+
+
+def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> Asked:
+    """Return a context as messages and tools in the form of OpenAI's API, oldest message first.
+
+    What was recorded stands as it was: system prompts, tool calls, their results. Where only texts
+    are known, they are messages as in `messages_of`.
+    """
+    transcript = context.transcript
+    if transcript is None:
+        return Asked([dict(one) for one in messages_of(context, opening)], [])
+    messages: list[Json] = []
+    for place, exchange in enumerate(context.exchanges):
+        before = transcript.before[place] if place < len(transcript.before) else None
+        if before is not None:
+            messages += map(json.loads, before)
+        elif exchange.system:
+            role = "assistant" if place else opening
+            messages.append({"role": role, "content": exchange.system})
+        messages.append({"role": "user", "content": exchange.user})
+    return Asked(messages, [tool.to_json() for tool in transcript.tools])
+
+
+def calls_of(message: object) -> tuple[ToolCall, ...]:
+    """Return the tool calls that a message of an assistant makes, in their order.
+
+    Args:
+        message: in the form of OpenAI's API, a dictionary or an object with the same attributes;
+            a message without calls has none, whatever it says.
+
+    Raises:
+        TrackerError: it is no message, or a call in it cannot be read; the message says which.
+    """
+    given = _part(message, "tool_calls")
+    if given is None:
+        if (old := _part(message, "function_call")) is not None:
+            return (_call(old, "the call"),)
+        if _part(message, "content") is None and _part(message, "role") is None:
+            raise TrackerError(
+                f"the assistant returned {_shown(message)} where a message is expected: a "
+                'dictionary with "content", "tool_calls" or both'
+            )
+        return ()
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
+        raise TrackerError(f"the assistant's tool_calls are {_shown(given)}, which is no list")
+    if len(given) > _MOST:
+        raise TrackerError(f"the assistant made {len(given):,} calls in one message; {_MOST} count")
+    return tuple(_calls(given))
+
+
+def _calls(given: Sequence[object]) -> Iterator[ToolCall]:
+    for number, one in enumerate(given, start=1):
+        where = "the call" if len(given) == 1 else f"call {number}"
+        if isinstance(one, ToolCall):
+            yield one
+            continue
+        function = _part(one, "function")
+        yield _call(one if function is None else function, where)
+
+
+def _call(function: object, where: str) -> ToolCall:
+    name, arguments = _part(function, "name"), _part(function, "arguments")
+    if not isinstance(name, str) or not name:
+        raise TrackerError(f"{where} of the assistant names no tool: {_shown(function)}")
+    return ToolCall(name, _arguments(arguments, f"{where} of {shortened(name, _SHOWN)!r}"))
+
+
+def _arguments(given: object, where: str) -> Mapping[str, Any]:
+    """Return the arguments of a call, which are JSON as text, or an object."""
+    if given is None or given == "":
+        return {}
+    if isinstance(given, str):
+        if len(given) > _LONGEST:
+            raise TrackerError(f"{where} has arguments of {len(given):,} characters")
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError) as error:
+            reason = str(error).partition(":")[0] or type(error).__name__
+            raise TrackerError(
+                f"{where} has arguments that are no JSON ({reason}): {_shown(given)}"
+            ) from None
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise TrackerError(f"{where} has {_shown(given)} as arguments, which is no JSON object")
+    try:
+        text = json.dumps(given, allow_nan=False)
+        text.encode("utf-8")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TrackerError(f"{where} has arguments that are no JSON: {error}") from None
+    found: Mapping[str, Any] = json.loads(text)
+    return found
+
+
+def _part(thing: object, name: str) -> object:
+    """Return a part of a dictionary, or of an object of a client library; ``None`` = it lacks."""
+    if isinstance(thing, Mapping):
+        return thing.get(name)
+    return getattr(thing, name, None)
+
+
+def _shown(thing: object) -> str:
+    if thing is None:
+        return "None"
+    return f"{type(thing).__name__} {shortened(repr(thing), _SHOWN)}"
