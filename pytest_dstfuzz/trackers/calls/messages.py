@@ -22,14 +22,14 @@ _MOST: Final = 100
 Json = dict[str, Any]
 
 
-class Asked(NamedTuple):
+class Prompted(NamedTuple):
     """What an assistant is given."""
 
     messages: list[Json]
     tools: list[Json]
 
 
-def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> Asked:
+def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> Prompted:
     """Return a context as messages and tools in the form of OpenAI's API, oldest message first.
 
     What was recorded stands as it was: system prompts, tool calls, their results. Where only texts
@@ -37,7 +37,7 @@ def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> 
     """
     transcript = context.transcript
     if transcript is None:
-        return Asked([dict(one) for one in messages_of(context, opening)], [])
+        return Prompted([dict(one) for one in messages_of(context, opening)], [])
     messages: list[Json] = []
     for place, exchange in enumerate(context.exchanges):
         before = transcript.before[place] if place < len(transcript.before) else None
@@ -47,7 +47,7 @@ def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> 
             role = "assistant" if place else opening
             messages.append({"role": role, "content": exchange.system})
         messages.append({"role": "user", "content": exchange.user})
-    return Asked(messages, [tool.to_json() for tool in transcript.tools])
+    return Prompted(messages, [tool.to_json() for tool in transcript.tools])
 
 
 def calls_of(message: object) -> tuple[ToolCall, ...]:
