@@ -13,7 +13,6 @@ import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from numbers import Real
 from pathlib import Path
 from types import FunctionType
 
@@ -30,17 +29,19 @@ from pytest_dstfuzz.dialogue.outcome import (
 from pytest_dstfuzz.errors import GivenUpError, TrackerError, UserError, message_of, nearest
 from pytest_dstfuzz.printable import counted, shortened
 from pytest_dstfuzz.trackers.deadline import Overrun
+from pytest_dstfuzz.trackers.problems import (
+    SHOWN,
+    encodable,
+    impurity_problem,
+    kind_of,
+    reply_problem,
+    repr_of,
+    state_problem,
+)
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 
-#: Characters of a wrong value that a message shows.
-_SHOWN = 60
 _LONGEST_REASON = 300
-#: Characters of a slot or a value: every variant's state is kept, compared and reported.
-_LONGEST_TEXT = 10_000
-_LONGEST_REPLY = 100_000
 _REPLIES = "; for a system that replies add --dst-outcome=reply"
-#: How far below 0 the impurity of a certain slot may come out in single precision.
-_ROUNDING = 1e-6
 #: The folder of this package.
 _PACKAGE = Path(__file__).parents[1]
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
@@ -63,7 +64,7 @@ def as_list(answered: object, expected: int) -> list[object]:
     """Return the predictions of a batch, so many, as a list; all else is a `TrackerError`."""
     if isinstance(answered, str | bytes | Mapping) or not isinstance(answered, Iterable):
         raise TrackerError(
-            f"the tracker returned {_kind(answered)} where a sequence of predictions is expected"
+            f"the tracker returned {kind_of(answered)} where a sequence of predictions is expected"
         )
     answers = list(answered)
     if len(answers) != expected:
@@ -97,8 +98,8 @@ def check_prediction(
         return _checked_calls(answered)
     if not isinstance(answered, Prediction | Mapping):
         raise TrackerError(
-            f"the tracker returned {_kind(answered)} where a prediction is expected: a Prediction, "
-            f"or a mapping slot -> value{_REPLIES if isinstance(answered, str) else ''}"
+            f"the tracker returned {kind_of(answered)} where a prediction is expected: a "
+            f"Prediction, or a mapping slot -> value{_REPLIES if isinstance(answered, str) else ''}"
         )
     raw, impurities = (
         (answered.state, answered.impurities)
@@ -106,13 +107,13 @@ def check_prediction(
         else (answered, None)
     )
     try:
-        problem = _state_problem(raw)
+        problem = state_problem(raw)
         state = _normalised(raw, normalisation) if not problem else BeliefState({})
-        problem = problem or unknown_slot(state, ontology) or _impurity_problem(impurities)
+        problem = problem or unknown_slot(state, ontology) or impurity_problem(impurities)
     except Exception as error:
         # The mapping is the tracker's, and may be one that computes what it is asked for.
         raise TrackerError(
-            f"the tracker returned {_kind(raw)} that cannot be read: {describe_error(error)}"
+            f"the tracker returned {kind_of(raw)} that cannot be read: {describe_error(error)}"
         ) from error
     if problem:
         raise TrackerError(f"the tracker returned {problem}")
@@ -128,10 +129,10 @@ def _checked_reply(answered: object) -> Prediction:
         text = answered.state
     if isinstance(text, Mapping):
         raise TrackerError(
-            f"the bot returned {_kind(text)} where a reply is expected, which is a text; for a "
+            f"the bot returned {kind_of(text)} where a reply is expected, which is a text; for a "
             "tracker of belief states leave --dst-outcome=reply out"
         )
-    if problem := _reply_problem(text):
+    if problem := reply_problem(text):
         raise TrackerError(f"the bot returned {problem}")
     reply = reply_outcome(str(text))
     return Prediction(reply, reply=reply[REPLY])
@@ -142,29 +143,13 @@ def _checked_calls(answered: object) -> Prediction:
     calls = answered.calls if isinstance(answered, Prediction) else answered
     if not isinstance(calls, Mapping):
         raise TrackerError(
-            f"the assistant returned {_kind(answered)} where tool calls are expected: a message as "
-            "in OpenAI's API, or a Prediction with calls"
+            f"the assistant returned {kind_of(answered)} where tool calls are expected: a message "
+            "as in OpenAI's API, or a Prediction with calls"
         )
-    if problem := _state_problem(calls):
+    if problem := state_problem(calls):
         raise TrackerError(f"the assistant returned {problem}")
     outcome = calls if isinstance(calls, Outcome) else Outcome(calls)
     return Prediction(outcome, calls=outcome)
-
-
-def _reply_problem(text: object) -> str:
-    """Return what is wrong with a reply, or ``""``."""
-    if text is None:
-        return "no reply"
-    if not isinstance(text, str):
-        return f"{_kind(text)} where a reply is expected, which is a text"
-    if not text.strip():
-        return "an empty reply"
-    if len(text) > _LONGEST_REPLY:
-        return f"a reply of {len(text):,} characters; {_LONGEST_REPLY:,} are the most"
-    if not text.isascii() and _encodable(text) != text:
-        shown = shortened(repr(text), _SHOWN)
-        return f"{shown}, which holds half of a character (a lone surrogate)"
-    return ""
 
 
 def _normalised(state: Mapping[str, str], normalisation: str) -> BeliefState:
@@ -198,7 +183,7 @@ def describe(value: object) -> str:
     """Return type and beginning of a value that is not what it should be."""
     if isinstance(value, FunctionType):
         return f"function {value.__qualname__}"
-    shown = shortened(_ADDRESS.sub("0x...", _repr(value)), _SHOWN)
+    shown = shortened(_ADDRESS.sub("0x...", repr_of(value)), SHOWN)
     return shown if value is None else f"{type(value).__name__} {shown}"
 
 
@@ -224,7 +209,7 @@ def describe_error(error: BaseException) -> str:
     if not isinstance(error, TrackerError):
         message = f"{type(error).__name__}: {message}" if message else type(error).__name__
     # An address is another one in the next run, and reports are compared byte by byte.
-    return shortened(_encodable(_ADDRESS.sub("0x...", message)), _LONGEST_REASON)
+    return shortened(encodable(_ADDRESS.sub("0x...", message)), _LONGEST_REASON)
 
 
 @contextmanager
@@ -264,69 +249,6 @@ def raised_in(error: BaseException) -> str:
         if _PACKAGE not in (path := Path(frame.f_code.co_filename)).parents
     ]
     return outside[-1] if outside else ""
-
-
-def _state_problem(state: object) -> str:
-    """Return what is wrong with a belief state, or ``""``."""
-    if not isinstance(state, Mapping):
-        return f"{_kind(state)} where a belief state is expected"
-    for slot, value in state.items():
-        if not isinstance(slot, str):
-            return f"the slot {_repr(slot)}, which is {_kind(slot)}; slots are strings"
-        if not isinstance(value, str):
-            return f"{_kind(value)} as the value of {slot!r}; values are strings"
-        for text in (slot, value):
-            if len(text) > _LONGEST_TEXT:
-                what = "slot name" if text is slot else f"value of {shortened(slot, _SHOWN)!r}"
-                return (
-                    f"a {what} of {len(text):,} characters; a belief state has words of the "
-                    f"dialogue, {_LONGEST_TEXT:,} characters at most"
-                )
-            if not text.isascii() and _encodable(text) != text:
-                return f"{text!r}, which holds half of a character (a lone surrogate)"
-    return ""
-
-
-def _impurity_problem(impurities: object) -> str:
-    """Return what is wrong with the impurities of a prediction, or ``""``."""
-    if impurities is None:
-        return ""
-    if not isinstance(impurities, Mapping):
-        return f"{_kind(impurities)} where impurities by slot are expected"
-    for slot, value in impurities.items():
-        if not isinstance(slot, str):
-            return f"an impurity of {slot!r}, which is {_kind(slot)}; slots are strings"
-        # numpy's scalars are numbers too, and no tracker should have to convert them.
-        if not isinstance(value, Real) or not _is_share(value):
-            return f"{value!r} as the impurity of {slot!r}; impurities are from 0 to 1"
-    return ""
-
-
-def _repr(value: object) -> str:
-    """Return ``repr(value)``, also of a value that has none."""
-    try:
-        return repr(value)
-    except Exception:  # noqa: BLE001 - a user's class may raise anything
-        return f"<{type(value).__name__}>"
-
-
-def _encodable(text: str) -> str:
-    """Return a text that can be sent to another process and written to a report."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _is_share(value: Real) -> bool:
-    try:
-        return -_ROUNDING <= float(value) <= 1.0
-    except OverflowError:
-        return False
-
-
-def _kind(value: object) -> str:
-    if value is None:
-        return "None"
-    name = type(value).__name__
-    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 #: Impurities may differ by so much: padding changes the order of float additions.
