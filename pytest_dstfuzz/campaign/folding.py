@@ -64,12 +64,13 @@ class Folding:
         if self.exact:
             return
         pairs = {
-            TextPair(path, text, other.state[path], context): None
+            TextPair(path, text, found[path], context): None
             for context, clean, given in asked
             for one in _predictions(clean)
             for other in _predictions(given)
+            if (found := self.comparison.align(one.state, other.state))
             for path, text in one.state.items()
-            if other.state.get(path, text) != text
+            if found.get(path, text) != text
         }
         if pairs:
             self.comparison.prepare(list(pairs))
@@ -81,13 +82,22 @@ class Folding:
         """
         if self.exact:
             return given
+        kinds: list[Outcome] = []
         leaders: dict[str, list[str]] = {}
 
         def led(path: str, text: str) -> str:
             known = leaders.setdefault(path, [])
             return self._first(path, known, text, asked) or _added(known, text)
 
-        return _changed(given, led)
+        def first_alike(state: Outcome) -> Outcome:
+            for kind in kinds:
+                if self.agree(kind, state, asked):
+                    return kind
+            aligned = self.comparison.align(kinds[0], state) if kinds else state
+            kinds.append(Outcome({path: led(path, text) for path, text in aligned.items()}))
+            return kinds[-1]
+
+        return [_with_state(one, first_alike) for one in given]
 
     def to_clean(
         self, given: Sequence[_Given], clean: Iterable[object], settled: Outcome, asked: Context
@@ -108,7 +118,8 @@ class Folding:
             return given
         known: dict[str, list[str]] = {path: [text] for path, text in settled.items()}
         for one in clean:
-            for path, text in one.state.items() if isinstance(one, Prediction) else ():
+            state = self.comparison.align(settled, one.state) if isinstance(one, Prediction) else {}
+            for path, text in state.items():
                 known.setdefault(path, []).append(text)
         others: dict[str, str] = {}
 
@@ -118,31 +129,40 @@ class Folding:
                 return settled.get(path, own)
             return others.setdefault(path, text)
 
-        return _changed([self._aligned(one, settled) for one in given], told)
+        def counted(state: Outcome) -> Outcome:
+            aligned = self.comparison.align(settled, state)
+            return Outcome({path: told(path, text) for path, text in aligned.items()})
+
+        return [_with_state(one, counted) for one in given]
 
     def said(self, counted: Outcome, given: Sequence[object], asked: Context) -> Outcome:
-        """Return an answer as it was given, of what it counts as."""
+        """Return an answer as it was given, of what it counts as, under the paths of that."""
         if self.exact:
             return counted
-        found = [one.state for one in _predictions(given)]
-        return next((one for one in found if self.agree(counted, one, asked)), counted)
+        found = (one.state for one in _predictions(given))
+        first = next((one for one in found if self.agree(counted, one, asked)), counted)
+        return self.comparison.align(counted, first)
 
     def unsure(
         self, paths: Iterable[str], clean: Sequence[object], given: Sequence[object], asked: Context
     ) -> bool:
         """Whether nobody can tell an answer from one to the clean context, under some paths."""
         return not self.exact and any(
-            self.compare(path, one.state[path], other.state[path], asked).unsure
-            for path in paths
+            self.compare(path, one.state[path], found[path], asked).unsure
             for one in _predictions(clean)
             for other in _predictions(given)
-            if path in one.state and path in other.state
+            if (found := self.comparison.align(one.state, other.state))
+            for path in paths
+            if path in one.state and path in found
         )
 
     def told(self, change: ChangedSlot, asked: Context) -> ChangedSlot:
         """Return a change with how far its texts are apart, and what sets them apart."""
-        if self.exact or change.before is None or change.after is None:
+        if self.exact or change.before == change.after:
             return change
+        if change.before is None or change.after is None:
+            why = self.comparison.one_sided(change.slot, gone=change.after is None)
+            return replace(change, why=why)
         compared = self.compare(change.slot, change.before, change.after, asked)
         return replace(change, distance=compared.distance, why=compared.why)
 
@@ -170,12 +190,6 @@ class Folding:
         """Return the first of some texts that says the same as a text; ``None`` = none does."""
         return next((one for one in known if self.compare(path, one, text, asked).same), None)
 
-    def _aligned(self, given: _Given, before: Outcome) -> _Given:
-        if not isinstance(given, Prediction):
-            return given
-        aligned = self.comparison.align(before, given.state)
-        return given if aligned == given.state else replace(given, state=Outcome(aligned))
-
 
 #: Answers are compared as they are: the way of belief states.
 AS_GIVEN: Final = Folding(EXACT)
@@ -190,13 +204,9 @@ def _added(known: list[str], text: str) -> str:
     return text
 
 
-def _changed(given: Sequence[_Given], change: Callable[[str, str], str]) -> list[_Given]:
-    """Return answers with each text as ``change(path, text)`` makes it; failures as they are."""
-    found: list[_Given] = []
-    for one in given:
-        if isinstance(one, Prediction):
-            texts = {path: change(path, text) for path, text in one.state.items()}
-            found.append(one if texts == one.state else replace(one, state=Outcome(texts)))
-        else:
-            found.append(one)
-    return found
+def _with_state(one: _Given, change: Callable[[Outcome], Outcome]) -> _Given:
+    """Return an answer with another state; a failure, and one that stays the same, as it is."""
+    if not isinstance(one, Prediction):
+        return one
+    state = change(one.state)
+    return one if state == one.state else replace(one, state=state)

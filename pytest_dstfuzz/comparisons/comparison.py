@@ -69,6 +69,16 @@ class Comparison(Protocol):
         del before
         return found
 
+    def one_sided(self, path: str, *, gone: bool) -> str:
+        """Return what it means that one answer alone has a path; ``""`` where that says it.
+
+        Args:
+            path: of the answers.
+            gone: whether it is the clean one that has it.
+        """
+        del path, gone
+        return ""
+
     def prepare(self, pairs: Sequence[TextPair]) -> None:
         """Get ready for pairs that will be asked for: one batch is cheaper than many."""
         del pairs

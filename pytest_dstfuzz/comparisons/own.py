@@ -46,7 +46,7 @@ class OwnFunction(Comparison):
     @property
     def identity(self) -> str:
         """The name, and a digest of the function as it is written."""
-        return f"{self.name}#{_digest(self._function)}"
+        return f"{self.name}#{digest_of(self._function)}"
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
         """Return what the function says."""
@@ -100,7 +100,7 @@ class CheckedComparison(Comparison):
     def identity(self) -> str:
         """What it says itself, else its name and a digest of its class."""
         own = getattr(self._wrapped, "identity", self._name)
-        return str(own) if own != self._name else f"{own}#{_digest(type(self._wrapped))}"
+        return str(own) if own != self._name else f"{own}#{digest_of(type(self._wrapped))}"
 
     def align(self, before: Outcome, found: Outcome) -> Outcome:
         """Return what it makes of the paths, where it says something about them."""
@@ -165,7 +165,7 @@ def _arguments(function: Callable[..., object], called: str) -> int:
     )
 
 
-def _digest(thing: object) -> str:
+def digest_of(thing: object) -> str:
     """Return 12 hexadecimal digits of how something is written; of its name, where unknown."""
     try:
         text = inspect.getsource(thing)  # type: ignore[arg-type]  # it raises where it cannot

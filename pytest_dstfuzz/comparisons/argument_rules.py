@@ -1,0 +1,328 @@
+"""When two values of a tool's argument say the same: the rules, by name, and what they take.
+
+Rules of one value hold for each value within a list or an object; rules of the whole look at an
+argument at once.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Any, Final
+
+from pytest_dstfuzz.comparisons.exact import bare
+from pytest_dstfuzz.comparisons.instants import instant_of, is_iso
+from pytest_dstfuzz.comparisons.number_words import with_digits
+from pytest_dstfuzz.comparisons.own import digest_of
+from pytest_dstfuzz.dialogue.calls import canonical, text_of, value_of
+from pytest_dstfuzz.errors import UserError, unknown_name
+from pytest_dstfuzz.registry import blamed
+from pytest_dstfuzz.trackers.attributes import load_attribute
+
+#: What follows a text, and is none of it.
+_FINAL: Final = ".!?,;:…"
+#: Floats that are no farther apart than this are one number, written with more or fewer digits.
+_CLOSE: Final = Decimal("1e-12")
+
+
+@dataclass(frozen=True, slots=True)
+class ArgumentKind:
+    """What a tool's schema says of the values of an argument."""
+
+    #: ``string``, ``number``, ``integer``, ``boolean``, ``array``, ``object``; ``""`` = unknown.
+    type: str = ""
+    #: ``date``, ``time``, ``date-time``, ...
+    format: str = ""
+    #: What it is where it is not given, as canonical JSON; ``null`` where nothing is said.
+    default: str = "null"
+
+
+UNKNOWN: Final = ArgumentKind()
+#: Two JSON values and what the schema says of them -> whether they say the same.
+Same = Callable[[object, object, ArgumentKind], bool]
+
+
+def folded(text: str) -> str:
+    """Return a text without what does not tell values apart: case, blanks, a final full stop.
+
+    >>> folded(" The  Ritz. ")
+    'the ritz'
+    """
+    plain = bare(text).casefold()
+    return plain.rstrip(_FINAL).rstrip() or plain
+
+
+@lru_cache(maxsize=1 << 12)
+def number_of(text: str) -> Decimal | None:
+    """Return the number that a text is as a whole; ``None`` = it is none.
+
+    >>> number_of("1,200"), number_of("two"), number_of("2 people")
+    (Decimal('1200'), Decimal('2'), None)
+    """
+    plain = with_digits(unicodedata.normalize("NFKC", text)).strip()
+    head, _, _ = plain.partition(".")
+    groups = head.lstrip("+-").split(",")
+    if len(groups) > 1 and 1 <= len(groups[0]) <= 3 and all(len(one) == 3 for one in groups[1:]):
+        plain = plain.replace(",", "")
+    if not set(plain) <= set("+-.0123456789eE") or not plain[-1:].isdigit():
+        return None
+    try:
+        return Decimal(plain)
+    except InvalidOperation:
+        return None
+
+
+def numeral(value: object) -> Decimal | None:
+    """Return the number that a JSON value is, or that stands in a text of digits alone.
+
+    What begins with a zero is no number but an id, and so is a text with a sign or an exponent.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return Decimal(str(value))
+    plain = value.strip() if isinstance(value, str) else ""
+    whole, _, part = plain.removeprefix("-").partition(".")
+    if not (whole + part).isdecimal() or not whole or (len(whole) > 1 and whole[0] == "0"):
+        return None
+    return number_of(plain)
+
+
+def _equal(one: Decimal, other: Decimal) -> bool:
+    if not one.is_finite() or not other.is_finite() or (one % 1 == 0 and other % 1 == 0):
+        return one == other
+    return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
+
+
+def same_exactly(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values are one, JSON type included; 2 and 2.0 are."""
+    del kind
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return isinstance(one, bool) == isinstance(other, bool) and one == other
+    return canonical(one) == canonical(other)
+
+
+def same_number(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values are one number: 2, "2", "2.0", "two"; as texts where one is none."""
+    numbers = [
+        number_of(value) if isinstance(value, str) else numeral(value) for value in (one, other)
+    ]
+    if numbers[0] is None or numbers[1] is None:
+        return same_folded(one, other, kind)
+    return _equal(numbers[0], numbers[1])
+
+
+def same_folded(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values are one text but for case and blanks; "2" and 2 are."""
+    del kind
+    return folded(_text(one)) == folded(_text(other))
+
+
+def same_instant(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values name one instant of time; as texts where one names none."""
+    instants = instant_of(one), instant_of(other)
+    if None in instants:
+        return same_folded(one, other, kind)
+    return instants[0] == instants[1]
+
+
+def same_auto(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two values say the same by what is known of their kind."""
+    if same_exactly(one, other):
+        return True
+    if kind.format in ("date", "time", "date-time"):
+        return same_instant(one, other)
+    texts = isinstance(one, str) and isinstance(other, str)
+    if kind.type in ("number", "integer"):
+        return same_number(one, other)
+    if not (texts and kind.type == "string"):
+        numbers = numeral(one), numeral(other)
+        if numbers[0] is not None and numbers[1] is not None:
+            return _equal(numbers[0], numbers[1])
+    if texts and is_iso(str(one)) and is_iso(str(other)):
+        return same_instant(one, other)
+    return same_folded(one, other)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else text_of(value)
+
+
+def _found_in(one: object, several: Sequence[object], kind: ArgumentKind) -> int | None:
+    """Return the place of the first of several values that says the same."""
+    return next((at for at, two in enumerate(several) if same_value(one, two, kind)), None)
+
+
+def same_value(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two JSON values of any depth say the same, each value in them by `same_auto`."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return set(one) == set(other) and all(same_value(one[k], other[k]) for k in one)
+    if _is_list(one) and _is_list(other):
+        pairs = zip(_parts(one), _parts(other), strict=False)
+        return len(_parts(one)) == len(_parts(other)) and all(same_value(*p, kind) for p in pairs)
+    return same_auto(one, other, kind)
+
+
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)
+
+
+def _parts(value: object) -> Sequence[object]:
+    """Return the elements of a list, the pairs of an object, or a value as the only element.
+
+    Nothing has none.
+    """
+    if value is None:
+        return []
+    if isinstance(value, Mapping):
+        return [list(pair) for pair in value.items()]
+    return value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+
+
+def _within(some: object, others: object, kind: ArgumentKind) -> bool:
+    """Whether each element of some values is one of others, each of which stands for one."""
+    left = list(_parts(others))
+    for one in _parts(some):
+        at = _found_in(one, left, kind)
+        if at is None:
+            return False
+        del left[at]
+    return True
+
+
+def same_unordered(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether two lists have the same elements, in any order."""
+    return len(_parts(one)) == len(_parts(other)) and _within(one, other, kind)
+
+
+def found_is_subset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether a list (or an object) has nothing but what the clean one has."""
+    return _within(found, before, kind)
+
+
+def found_is_superset(before: object, found: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    """Whether a list (or an object) has all that the clean one has."""
+    return _within(before, found, kind)
+
+
+def _always(one: object, other: object, kind: ArgumentKind = UNKNOWN) -> bool:
+    del one, other, kind
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When two values of an argument say the same."""
+
+    #: As it is written in options.
+    name: str
+    same: Same
+    #: Whether it looks at an argument as a whole, and not at each value in it.
+    whole: bool = False
+    #: What its answers depend on beside its name, such as the source of a function.
+    identity: str = ""
+
+    @property
+    def ignores(self) -> bool:
+        """Whether every value will do, and none."""
+        return self.same is _always
+
+
+AUTO: Final = Rule("auto", same_auto)
+#: Free text: whether two say the same, the comparison of replies decides.
+TEXT: Final = Rule("text", same_folded)
+RULES: Final[Mapping[str, Rule]] = {
+    rule.name: rule
+    for rule in (
+        AUTO,
+        Rule("exact", same_exactly),
+        Rule("ignore", _always, whole=True),
+        Rule("number", same_number),
+        Rule("case", same_folded),
+        Rule("instant", same_instant),
+        Rule("subset", found_is_subset, whole=True),
+        Rule("superset", found_is_superset, whole=True),
+        Rule("unordered", same_unordered, whole=True),
+        TEXT,
+    )
+}
+
+
+def admissible(values: Sequence[object]) -> Rule:
+    """Return the rule of some values, any of which will do for another; lists are groups of such.
+
+    Raises:
+        UserError: they are not two at least.
+    """
+    groups = [list(one) for one in values if isinstance(one, Sequence) and not isinstance(one, str)]
+    if groups and len(groups) != len(values):
+        raise UserError(
+            f"{canonical(list(values))} has values and groups of them: give either the values "
+            'that say the same, ["NYC", "New York"], or groups of them, '
+            '[["NYC", "New York"], ["LA", "Los Angeles"]]'
+        )
+    groups = groups or [list(values)]
+    if any(len(group) < 2 for group in groups):
+        raise UserError(
+            f"{canonical(list(values))}: it takes at least two admissible values, any of which "
+            "will do for another"
+        )
+
+    def same(one: object, other: object, kind: ArgumentKind) -> bool:
+        return same_value(one, other, kind) or any(
+            _found_in(one, group, kind) is not None and _found_in(other, group, kind) is not None
+            for group in groups
+        )
+
+    return Rule(canonical(list(values)), same)
+
+
+def own_rule(function: Any, name: str) -> Rule:
+    """Return the rule of somebody's function of two JSON values that returns True or False.
+
+    Raises:
+        UserError: it is no function.
+    """
+    if not callable(function):
+        raise UserError(f"{name} is no function of two values, but {type(function).__name__}")
+
+    def same(one: object, other: object, kind: ArgumentKind) -> bool:
+        del kind
+        with blamed(f"the rule of arguments {name!r}"):
+            answer = function(one, other)
+        if type(answer).__module__ == "numpy" and hasattr(answer, "item"):
+            answer = answer.item()
+        if not isinstance(answer, bool):
+            raise UserError(
+                f"the rule of arguments {name!r} returned {answer!r}: it must return True, where "
+                "both values say the same, or False"
+            )
+        return answer
+
+    return Rule(name, same, whole=True, identity=digest_of(function))
+
+
+def rule_of(given: object, search_path: tuple[str, ...] = ()) -> Rule:
+    """Return the rule that somebody gave: a name, admissible values, ``module:function``.
+
+    Raises:
+        UserError: there is none such; the nearest name is said.
+    """
+    text = given.strip() if isinstance(given, str) else ""
+    if text in RULES:
+        return RULES[text]
+    if text.startswith("["):
+        given = value_of(text)
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return admissible(given)
+    if re.fullmatch(r"[\w.]+:[\w.]+", text):
+        return own_rule(load_attribute(text, search_path, "rule of arguments"), text)
+    error = unknown_name("rule of arguments", text or str(given), RULES)
+    raise UserError(
+        f'{error} Admissible values are a list, ["NYC", "New York"], and a function of your own '
+        "is package.module:function."
+    )

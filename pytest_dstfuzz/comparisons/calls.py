@@ -1,0 +1,289 @@
+"""Whether two messages call the same tools with the same arguments."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from pytest_dstfuzz.comparisons.argument_rules import AUTO, RULES, TEXT, ArgumentKind, Rule
+from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
+from pytest_dstfuzz.comparisons.call_trees import (
+    CallId,
+    CallTree,
+    Tree,
+    assigned,
+    by_tool,
+    calls_of_outcome,
+    steps,
+    value_of_tree,
+)
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.dialogue.calls import call_path, canonical, place_of, value_of
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
+from pytest_dstfuzz.dialogue.outcome import Outcome
+
+#: Whether the order of calls counts.
+ORDERS: Final = ("any", "exact")
+#: More calls or arguments of one call than anybody makes.
+_MANY: Final = 1000
+
+
+class ToolCallComparison(Comparison):
+    """The same calls with the same arguments, each argument by its rule.
+
+    Calls of one tool are held against those that they have most in common with. Where order counts,
+    the calls that both messages make must be made in the same order.
+    """
+
+    def __init__(
+        self,
+        order: str = "any",
+        table: ArgumentTable | None = None,
+        texts: Callable[[], Comparison] | None = None,
+    ) -> None:
+        """Take whether order counts, the rules of arguments, and what compares free texts."""
+        self._ordered = order == "exact"
+        self._table = table or ArgumentTable()
+        self._make_texts = texts
+
+    @property
+    def name(self) -> str:
+        """Whether order counts, and the rules that somebody gave."""
+        given = "".join(f",{pattern}={rule.name}" for pattern, rule in self._table.rules)
+        return f"calls:{'exact' if self._ordered else 'any'}{given}"
+
+    @property
+    def identity(self) -> str:
+        """The name, what the schemas say of the arguments, and what compares free texts."""
+        slots = {slot: self._table.kind(slot) for slot in self._table.slots}
+        told = canonical([[slot, *_told(kind)] for slot, kind in slots.items()])
+        own = "".join(f"|{rule.identity}" for _, rule in self._table.rules if rule.identity)
+        texts = "" if self._texts is None else f"|{self._texts.identity}"
+        digest = hashlib.sha256(told.encode()).hexdigest()[:12]
+        return f"{self.name}#{digest}{own}{texts}"
+
+    def align(self, before: Outcome, found: Outcome) -> Outcome:
+        """Return what was found under the paths of ``before``, what says the same as there."""
+        if before == found:
+            return found
+        clean, _ = calls_of_outcome(before)
+        given, others = calls_of_outcome(found)
+        self._ignore_tools(clean, given)
+        pairs = self._pairs(clean, given)
+        values = dict(others)
+        for call, tree in clean.items():
+            if (own := pairs.get(call)) is not None:
+                values.update(self._merged(call.tool, tree, given[own]).paths(call))
+        for call, of in self._places(clean, given, pairs).items():
+            values[str(call)] = of
+        taken = set(pairs.values())
+        extra = [call for call in given if call not in taken]
+        values.update(self._new(clean, given, extra))
+        return Outcome(values)
+
+    def prepare(self, pairs: Sequence[TextPair]) -> None:
+        """Let the comparison of free texts get ready."""
+        texts = [pair for pair in pairs if self._rule_of(pair.path) is TEXT]
+        if texts and self._texts is not None:
+            self._texts.prepare(texts)
+
+    def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
+        """Return whether two texts of one argument say the same, or two places of one call."""
+        place = call_path(path)
+        if place is None:
+            return _compared(same=before == found, before=before, found=found)
+        if not place.argument:
+            return self._same_place(place.tool, before, found)
+        way = steps(place)
+        rule, at = self._table.governing(place.tool, way)
+        if rule.ignores:
+            return Compared(same=True)
+        if rule is TEXT and self._texts is not None:
+            return self._texts.compare(path, before, found, asked)
+        if rule.whole and at < len(way):
+            # A part of what was looked at as a whole.
+            return _compared(same=before == found, before=before, found=found)
+        kind = self._table.kind(place.slot)
+        same = rule.same(value_of(before), value_of(found), kind)
+        return _compared(same=same, before=before, found=found)
+
+    def one_sided(self, path: str, *, gone: bool) -> str:
+        """Say that a call or an argument is gone, or new."""
+        place = call_path(path)
+        if place is None:
+            return ""
+        what = "argument" if place.argument else "call"
+        return f"the {what} is gone" if gone else f"a new {what}"
+
+    @cached_property
+    def _texts(self) -> Comparison | None:
+        """What compares free texts, where any argument is one."""
+        if self._make_texts is None or all(rule is not TEXT for _, rule in self._table.rules):
+            return None
+        return self._make_texts()
+
+    def _rule_of(self, path: str) -> Rule:
+        place = call_path(path)
+        return AUTO if place is None else self._table.governing(place.tool, steps(place))[0]
+
+    def _same_place(self, tool: str, before: str, found: str) -> Compared:
+        places = place_of(before), place_of(found)
+        if not self._ordered or None in places or self._is_ignored(tool):
+            return Compared(same=True)
+        same = places[0] == places[1]
+        return Compared(same, why="" if same else f"another order: {before} -> {found}")
+
+    def _is_ignored(self, tool: str) -> bool:
+        rule = self._table.named(tool)
+        return rule is not None and rule.ignores
+
+    def _ignore_tools(
+        self, clean: Mapping[CallId, CallTree], given: dict[CallId, CallTree]
+    ) -> None:
+        """Put the clean calls of tools that do not count in the place of those that were found."""
+        for call in [call for call in given if self._is_ignored(call.tool)]:
+            del given[call]
+        given.update({call: tree for call, tree in clean.items() if self._is_ignored(call.tool)})
+
+    def _pairs(
+        self, clean: Mapping[CallId, CallTree], given: Mapping[CallId, CallTree]
+    ) -> dict[CallId, CallId]:
+        """Return clean call -> the found one of the same tool that has most in common with it."""
+        found: dict[CallId, CallId] = {}
+        others = by_tool(given)
+        for tool, mine in by_tool(clean).items():
+            theirs = others.get(tool, [])
+            if len(mine) == 1 and len(theirs) == 1:
+                found[mine[0]] = theirs[0]
+            elif theirs:
+                gains = [[self._gain(one, clean, two, given) for two in theirs] for one in mine]
+                columns = assigned(gains)
+                found.update(
+                    (call, theirs[at])
+                    for call, at in zip(mine, columns, strict=True)
+                    if at is not None
+                )
+        return found
+
+    def _gain(
+        self,
+        one: CallId,
+        clean: Mapping[CallId, CallTree],
+        other: CallId,
+        given: Mapping[CallId, CallTree],
+    ) -> int:
+        """Return how much two calls have in common: all, arguments, their texts, the number."""
+        mine, theirs = clean[one].arguments, given[other].arguments
+        merged = self._merged(one.tool, clean[one], given[other]).arguments
+        same = sum(merged.get(name) == tree for name, tree in mine.items())
+        alike = sum(theirs.get(name) == tree for name, tree in mine.items())
+        gain = int(merged == mine)
+        for part in (same, alike, one.number == other.number):
+            gain = gain * _MANY + part
+        return gain
+
+    def _merged(self, tool: str, clean: CallTree, given: CallTree) -> CallTree:
+        arguments = self._parts(tool, clean.arguments, given.arguments, None)
+        return CallTree(given.place, arguments)
+
+    def _parts(
+        self,
+        slot: str,
+        clean: Mapping[str, Tree],
+        given: Mapping[str, Tree],
+        inherited: Rule | None,
+    ) -> dict[str, Tree]:
+        found: dict[str, Tree] = {}
+        for step in dict.fromkeys([*clean, *given]):
+            below = slot if step.startswith("[") else f"{slot}{step}"
+            named = inherited if below == slot else self._table.named(below) or inherited
+            part = self._part(below, clean.get(step), given.get(step), named)
+            if part is not None:
+                found[step] = part
+        return found
+
+    def _part(
+        self, slot: str, before: Tree | None, found: Tree | None, named: Rule | None
+    ) -> Tree | None:
+        """Return an argument as it was before, where that says the same, else as it was found."""
+        rule = named or AUTO
+        if before == found or rule.ignores:
+            return before
+        if rule.whole:
+            same = rule.same(_value(before), _value(found), self._table.kind(slot))
+            return before if same else found
+        if isinstance(before, dict) and isinstance(found, dict):
+            return self._parts(slot, before, found, named)
+        kind = self._table.kind(slot)
+        if before is None or found is None:
+            given = canonical(_value(before if found is None else found))
+            # What is null, or the default, might as well have been left out.
+            left_out = rule is not RULES["exact"] and given in ("null", kind.default)
+            return before if left_out else found
+        return before if rule.same(_value(before), _value(found), kind) else found
+
+    def _places(
+        self,
+        clean: Mapping[CallId, CallTree],
+        given: Mapping[CallId, CallTree],
+        pairs: Mapping[CallId, CallId],
+    ) -> dict[CallId, str]:
+        """Return where the calls that both make are made: by their order among themselves."""
+        kept = {call: clean[call].place or "" for call in pairs}
+        counted = [call for call in pairs if not self._is_ignored(call.tool)]
+        if self._ordered:
+            by_place = sorted(counted, key=lambda call: _number(clean[call].place))
+            as_found = sorted(counted, key=lambda call: _number(given[pairs[call]].place))
+            for own, call in zip(by_place, as_found, strict=True):
+                kept[call] = clean[own].place or ""
+        return {call: text for call, text in kept.items() if text}
+
+    def _new(
+        self,
+        clean: Mapping[CallId, CallTree],
+        given: Mapping[CallId, CallTree],
+        extra: Sequence[CallId],
+    ) -> dict[str, str]:
+        """Return the paths of calls that the clean message does not make, in one order."""
+        values: dict[str, str] = {}
+        numbers = {tool: max(one.number for one in mine) for tool, mine in by_tool(clean).items()}
+
+        def order(call: CallId) -> tuple[int, str, str, int]:
+            place = _number(given[call].place) if self._ordered else 0
+            told = {step: _value(tree) for step, tree in given[call].arguments.items()}
+            return place, call.tool, canonical(told), call.number
+
+        for count, call in enumerate(sorted(extra, key=order), start=len(clean) + 1):
+            tree = given[call]
+            number = numbers[call.tool] = numbers.get(call.tool, -1) + 1
+            place = tree.place if self._ordered or tree.place is None else f"call {count}"
+            values.update(CallTree(place, tree.arguments).paths(CallId(call.tool, number)))
+        return values
+
+
+def _value(tree: Tree | None) -> object:
+    return None if tree is None else value_of_tree(tree)
+
+
+def _number(place: str | None) -> int:
+    """Return which call of its message a call is; those of which it is not known come first."""
+    return place_of(place or "") or 0
+
+
+def _compared(*, same: bool, before: str, found: str) -> Compared:
+    return Compared(same, why="" if same else f"{before} -> {found}")
+
+
+def _told(kind: ArgumentKind) -> list[str]:
+    return [kind.type, kind.format, kind.default]
+
+
+def comparison_of_calls(data: DialogueSet) -> ToolCallComparison:
+    """Return what says of two messages whether they make the same calls, for some data.
+
+    What the schemas of its tools say of an argument decides where nobody gave a rule.
+    """
+    tools = dict.fromkeys(tool for dialogue in data.dialogues for tool in dialogue.tools)
+    return ToolCallComparison(table=ArgumentTable((), tools))

@@ -1,0 +1,177 @@
+"""Instants of time, dates and clock times as arguments of tools spell them.
+
+A text is read as a whole or not at all: `tomorrow`, `next week` and `05/03/2024`, of which nobody
+knows which number is the month, name no instant, and are compared as texts.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_MONTHS: Final = (
+    *("jan", "feb", "mar", "apr", "may", "jun"),
+    *("jul", "aug", "sep", "oct", "nov", "dec"),
+)
+_MONTH: Final = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_WEEKDAY: Final = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s+)?"
+_DATE: Final = (
+    r"(?:(?P<y>\d{4})[-/](?P<m>\d{1,2})[-/](?P<d>\d{1,2})"
+    r"|(?P<y2>\d{4})(?P<m2>\d\d)(?P<d2>\d\d)(?=T)"
+    r"|(?P<d3>\d{1,2})\.(?P<m3>\d{1,2})\.(?P<y3>\d{4})"
+    r"|(?P<one>\d{1,2})/(?P<other>\d{1,2})/(?P<y4>\d{4})"
+    rf"|{_WEEKDAY}(?:the\s+)?(?P<d5>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m5>{_MONTH})\.?"
+    r"(?:,?\s+(?P<y5>\d{4}))?"
+    rf"|{_WEEKDAY}(?P<m6>{_MONTH})\.?\s+(?:the\s+)?(?P<d6>\d{{1,2}})(?:st|nd|rd|th)?"
+    r"(?:,?\s+(?P<y6>\d{4}))?)"
+)
+_TIME: Final = (
+    r"(?:(?P<hour>\d{1,2})(?::(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?)?)?"
+    r"(?:\s*(?P<half>[ap])\.?m\b\.?)?|(?P<basic>\d{6}|\d{4})(?=Z|[+-]|$)"
+    r"|(?P<word>noon|midday|midnight))"
+    r"\s*(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?"
+)
+_SPELLED: Final = (
+    re.compile(rf"{_DATE}(?:(?:T|,?\s+(?:at\s+)?){_TIME})?", re.IGNORECASE),
+    re.compile(rf"{_TIME}(?:,?\s+(?:on\s+)?{_DATE})?", re.IGNORECASE),
+)
+_ISO: Final = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
+    r"|\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?"
+)
+#: Numbers that are seconds, and those that are milliseconds, since 1970: from 2001 to 2286.
+_SECONDS: Final = range(10**9, 10**10)
+_MILLISECONDS: Final = range(10**12, 10**13)
+_NOON: Final = 12
+_DAY: Final = 24
+#: The year of a date that names none; it is a leap year.
+_ANY_YEAR: Final = 4
+
+
+class Instant(NamedTuple):
+    """A point in time, as exactly as it is named. Two of them are the same where they are equal."""
+
+    #: ``instant`` (in UTC), ``local`` (no zone is named), ``yearly`` (no year), ``time`` (no date).
+    kind: str
+    at: datetime
+
+
+def is_iso(text: str) -> bool:
+    """Whether a text is a date, a time or both, as ISO 8601 writes them."""
+    return _ISO.fullmatch(text.strip()) is not None
+
+
+def instant_of(value: object) -> Instant | None:
+    """Return the instant that a JSON value names; ``None`` = it names none.
+
+    A number is seconds or milliseconds since 1970. A date alone is its midnight.
+
+    >>> instant_of("5 March 2024, 6pm") == instant_of("2024-03-05T18:00")
+    True
+    >>> instant_of("2024-03-05T18:00Z") == instant_of("2024-03-05T20:00+02:00")
+    True
+    """
+    if isinstance(value, str):
+        return _read(" ".join(value.split()))
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        whole = int(value)
+        if whole in _SECONDS or whole in _MILLISECONDS:
+            return Instant("instant", datetime.fromtimestamp(_seconds(value), UTC))
+    return None
+
+
+def _seconds(value: float) -> float:
+    return value / 1000 if int(value) in _MILLISECONDS else value
+
+
+@lru_cache(maxsize=1 << 12)
+def _read(text: str) -> Instant | None:
+    if text.isdecimal() and (int(text) in _SECONDS or int(text) in _MILLISECONDS):
+        return instant_of(int(text))
+    for spelled in _SPELLED:
+        if found := spelled.fullmatch(text):
+            try:
+                return _made(found)
+            except (ValueError, OverflowError):
+                return None  # Such as the 31st of February.
+    return None
+
+
+def _made(found: re.Match[str]) -> Instant | None:
+    date = _date(found)
+    clock = _clock(found)
+    if clock is None:
+        # A number alone is no time.
+        return None if date is None else Instant(*_dated(date, timedelta()))
+    zone = found["zone"]
+    if date is None:
+        if found["basic"] and zone is None:
+            return None  # Four digits are as well a year, or a number.
+        at = datetime(_ANY_YEAR, 1, 1) + clock % timedelta(days=1)  # noqa: DTZ001 - none is named
+        if zone is None:
+            return Instant("time", at)
+        return Instant("time in UTC", (at - _offset(zone)).replace(month=1, day=1, year=_ANY_YEAR))
+    kind, at = _dated(date, clock)
+    if zone is None or kind == "yearly":
+        return Instant(kind, at)
+    return Instant("instant", at.replace(tzinfo=timezone(_offset(zone))).astimezone(UTC))
+
+
+def _date(found: re.Match[str]) -> tuple[int, int, int] | None:
+    """Return year (0 = not said), month and day; ``None`` = there is no date."""
+    for year, month, day in (("y", "m", "d"), ("y2", "m2", "d2"), ("y3", "m3", "d3")):
+        if found[year]:
+            return int(found[year]), int(found[month]), int(found[day])
+    for year, month, day in (("y5", "m5", "d5"), ("y6", "m6", "d6")):
+        if found[month]:
+            named = 1 + _MONTHS.index(found[month][:3].lower())
+            return int(found[year] or 0), named, int(found[day])
+    if found["y4"]:
+        one, other = int(found["one"]), int(found["other"])
+        if (one > len(_MONTHS)) == (other > len(_MONTHS)) and one != other:
+            raise ValueError("either of them may be the month")
+        return int(found["y4"]), min(one, other), max(one, other)
+    return None
+
+
+def _clock(found: re.Match[str]) -> timedelta | None:
+    """Return the time since midnight; ``None`` = there is none."""
+    if found["word"]:
+        return timedelta(hours=0 if found["word"].lower() == "midnight" else _NOON)
+    if basic := found["basic"]:
+        parts = [int(basic[at : at + 2]) for at in range(0, len(basic), 2)]
+        return _time(*parts)
+    if found["hour"] is None or not (found["minute"] or found["half"]):
+        return None
+    hour = int(found["hour"])
+    if found["half"]:
+        if not 1 <= hour <= _NOON:
+            raise ValueError("no hour of twelve")
+        hour = hour % _NOON + (_NOON if found["half"].lower() == "p" else 0)
+    part = int((found["part"] or "0").ljust(6, "0")[:6])
+    return _time(hour, int(found["minute"] or 0), int(found["second"] or 0), part)
+
+
+def _time(hour: int, minute: int, second: int = 0, part: int = 0) -> timedelta:
+    if minute > 59 or second > 60 or hour > _DAY or (hour == _DAY and (minute or second)):
+        raise ValueError("no clock time")
+    return timedelta(hours=hour, minutes=minute, seconds=second, microseconds=part)
+
+
+def _dated(date: tuple[int, int, int], clock: timedelta) -> tuple[str, datetime]:
+    year, month, day = date
+    kind = "local" if year else "yearly"
+    return kind, datetime(year or _ANY_YEAR, month, day) + clock  # noqa: DTZ001 - none is named
+
+
+def _offset(zone: str) -> timedelta:
+    if zone[0] not in "+-":
+        return timedelta()
+    digits = zone[1:].replace(":", "").ljust(4, "0")
+    sign = -1 if zone[0] == "-" else 1
+    return sign * timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
