@@ -25,9 +25,10 @@ from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Ontology
 from pytest_dstfuzz.dialogue.fetch import DATASETS, fetched
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, labels_note, read_ontology
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
 from pytest_dstfuzz.dialogue.readers import canard, jsonl, messages, sgd, trade
 from pytest_dstfuzz.dialogue.readers import multiwoz as published
+from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_phrases, schema_tools
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
 from pytest_dstfuzz.errors import DataError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
@@ -150,7 +151,8 @@ def load_dialogues(
     choice = choose(files, wanted, layout)
     rules = normalisation or ("plain" if choice.layout in _PLAIN else "multiwoz")
     told: list[str] = []
-    dialogues = _read(choice, rules, told.append, outcome)
+    readers = _readers(files, choice, told.append, outcome, wanted)
+    dialogues = _read(choice, rules, readers)
     if not dialogues:
         raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
     known, notes = _ontology(files, choice, ontology, rules, wanted)
@@ -177,17 +179,34 @@ def data_files(source: str | Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((path, *files) if path.is_file() else files))
 
 
-def _read(
-    choice: SplitFiles, rules: str, tell: Callable[[str], None], outcome: OutcomeKind
-) -> tuple[Dialogue, ...]:
+def _readers(
+    files: Catalogue,
+    choice: SplitFiles,
+    tell: Callable[[str], None],
+    outcome: OutcomeKind,
+    split: str,
+) -> Mapping[str, _Reader]:
+    """Return the readers of all kinds of files, for what is tested."""
+    told = {
+        "jsonl": partial(jsonl.read, tell=tell, silent=outcome != "reply"),
+        "messages": partial(messages.read_messages, tell=tell),
+    }
+    if choice.layout != "sgd" or outcome != TOOL_CALLS:
+        return {**_READERS, **told}
+    schemas = _schemas(files, choice, split)
+    if not schemas:
+        raise DataError(
+            f"{files.source}: the tools of SGD's dialogues are in a schema.json, which is not "
+            "there: give the folder or zip of the split, which has both"
+        )
+    return {**_READERS, **told, "sgd": partial(sgd.read_sgd, tools=schema_tools(schemas[0]))}
+
+
+def _read(choice: SplitFiles, rules: str, readers: Mapping[str, _Reader]) -> tuple[Dialogue, ...]:
     """Read the chosen files in order; every dialogue has turns and an id of its own."""
     found: dict[str, tuple[Dialogue, str]] = {}
     for kind, file in choice.files:
-        own: Mapping[str, _Reader] = {
-            "jsonl": partial(jsonl.read, tell=tell, silent=outcome != "reply"),
-            "messages": partial(messages.read_messages, tell=tell),
-        }
-        reader = own[kind] if kind in own else _READERS[kind]
+        reader = readers[kind]
         for dialogue in reader(file, rules):
             if not choice.takes(dialogue.id):
                 continue
@@ -235,7 +254,7 @@ def _ontology(
     if given is not None:
         path = Path(given)
         return read_ontology(SourceFile(path.name, path), rules), ()
-    schemas = _schemas(files, split)
+    schemas = _schemas(files, choice, split)
     candidates = [*(file for _, file in files.of("ontology")), *schemas]
     stems = {file.stem for _, file in choice.files}
     own = [file for file in candidates if file.stem in stems]
@@ -250,18 +269,23 @@ def _ontology(
     return None, tuple(notes)
 
 
-def _schemas(files: Catalogue, split: str) -> list[SourceFile]:
-    """Return the schemas that lie with the data, those of the split first."""
+def _schemas(files: Catalogue, choice: SplitFiles, split: str) -> list[SourceFile]:
+    """Return the schemas that lie with the data: those beside it first, then those of the split."""
     found = [file for _, file in files.of("schema")]
-    return sorted(found, key=lambda file: split_of(file) != split)
+    beside = {_folder(file) for _, file in choice.files}
+    return sorted(found, key=lambda file: (_folder(file) not in beside, split_of(file) != split))
+
+
+def _folder(file: SourceFile) -> str:
+    return file.name.rpartition("/")[0]
 
 
 def _phrases(files: Catalogue, choice: SplitFiles, split: str, rules: str) -> Mapping[str, str]:
     """Return what people call the slots, where the data or its schema says so."""
     if rules == "multiwoz":
         return multiwoz.SLOT_PHRASES
-    schemas = _schemas(files, split) if choice.layout == "sgd" else []
-    return sgd.schema_phrases(schemas[0], rules) if schemas else {}
+    schemas = _schemas(files, choice, split) if choice.layout == "sgd" else []
+    return schema_phrases(schemas[0], rules) if schemas else {}
 
 
 def _is_general(file: SourceFile) -> bool:

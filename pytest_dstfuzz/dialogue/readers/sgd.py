@@ -3,29 +3,44 @@
 The form is that of MultiWOZ 2.2, with three differences: slots are named within their service
 (``Restaurants_2``, slot ``date``), a user turn has the states of those services alone that it is
 about, and a value stands there in all the spellings in which it was said so far.
+
+With tools (the intents of the schema) the calls that the system made of its services are read, too:
+each as a message before the utterance of the system, with its results after it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import msgspec
 
+from pytest_dstfuzz.dialogue.calls import Tool, canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
-from pytest_dstfuzz.dialogue.normalise import normalise_slot
+from pytest_dstfuzz.dialogue.readers.chat_form import Message, Oddities
+from pytest_dstfuzz.dialogue.readers.messages import turns_of
+from pytest_dstfuzz.dialogue.readers.sgd_schema import tool_name
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, as_state, checked
+from pytest_dstfuzz.errors import DataError, nearest
 
 
 class _ServiceState(msgspec.Struct):
     slot_values: dict[str, list[str]] = {}
 
 
+class _ServiceCall(msgspec.Struct):
+    method: str
+    parameters: dict[str, Any]
+
+
 class _ServiceFrame(msgspec.Struct):
     service: str
     #: Frames of the system have none.
     state: _ServiceState | None = None
+    #: Only frames of the system may have one.
+    service_call: _ServiceCall | None = None
+    service_results: list[dict[str, Any]] = []
 
 
 class _Spoken(msgspec.Struct):
@@ -37,34 +52,17 @@ class _Spoken(msgspec.Struct):
 class _Conversation(msgspec.Struct):
     dialogue_id: str
     turns: list[_Spoken]
+    services: list[str] = []
 
 
-class _Intent(msgspec.Struct):
-    required_slots: list[str] = []
-    optional_slots: Any = ()
-
-
-class _SchemaSlot(msgspec.Struct):
-    name: str
-    is_categorical: bool = False
-    possible_values: list[Any] = []
-
-
-class _SchemaService(msgspec.Struct):
-    slots: list[_SchemaSlot]
-    service_name: str = ""
-    intents: list[_Intent] = []
-
-
-#: Services of SGD are numbered; those of MultiWOZ 2.2 are its domains, and name their slots whole.
-_NUMBERED: Final = re.compile(r"\w+_\d+")
-
-
-def read_sgd(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
+def read_sgd(
+    file: SourceFile, normalisation: str, tools: Mapping[str, tuple[Tool, ...]] | None = None
+) -> Iterator[Dialogue]:
     """Yield the dialogues of one file; slots are called ``service-slot``.
 
     A service keeps its state until a turn has another one. Of several spellings of a value that
-    of the turn before is taken where it is still there, else the first.
+    of the turn before is taken where it is still there, else the first. With the ``tools`` of each
+    service the calls are read, too.
     """
     for entry, place in file.entries(_Conversation, "dialogue_id"):
         turns: list[Turn] = []
@@ -87,7 +85,55 @@ def read_sgd(file: SourceFile, normalisation: str) -> Iterator[Dialogue]:
             state = as_state(label, where, normalisation)
             turns.append(Turn(len(turns), system, said.utterance, state))
             system = ""
-        yield Dialogue(entry.dialogue_id, tuple(turns))
+        dialogue = Dialogue(entry.dialogue_id, tuple(turns))
+        yield dialogue if tools is None else _with_calls(dialogue, entry, place, tools)
+
+
+def _with_calls(
+    dialogue: Dialogue, entry: _Conversation, place: str, tools: Mapping[str, tuple[Tool, ...]]
+) -> Dialogue:
+    """Return a dialogue with its calls; the states of its turns stay."""
+    unknown = next((name for name in entry.services if name not in tools), None)
+    if unknown is not None:
+        close = nearest(unknown, tools)
+        hint = f" Did you mean {close!r}?" if close else ""
+        raise DataError(f"{place}: the service {unknown!r} is not in the schema.{hint}")
+    messages: list[Message] = []
+    for number, said in enumerate(entry.turns):
+        if said.speaker.upper() == "USER":
+            messages.append({"role": "user", "content": said.utterance})
+            continue
+        frames = checked(list[_ServiceFrame], said.frames, f"{place}, utterance {number}: 'frames'")
+        messages += _called(frames, len(messages))
+        messages.append({"role": "assistant", "content": said.utterance})
+    turns, closing = turns_of(messages, place, Oddities())
+    if len(turns) != len(dialogue.turns):
+        raise DataError(f"{place}: an utterance of the user is empty; leave it out")
+    labelled = (
+        replace(turn, state=before.state)
+        for turn, before in zip(turns, dialogue.turns, strict=True)
+    )
+    offered = tuple(tool for name in entry.services for tool in tools[name])
+    return Dialogue(dialogue.id, tuple(labelled), offered, closing)
+
+
+def _called(frames: Sequence[_ServiceFrame], first: int) -> list[Message]:
+    """Return the message with the calls of one turn of the system, and those with their results."""
+    calls: list[Message] = []
+    results: list[Message] = []
+    for number, frame in enumerate(frames, start=first):
+        call = frame.service_call
+        if call is None:
+            continue
+        function = {
+            "name": tool_name(frame.service, call.method),
+            "arguments": canonical(call.parameters),
+        }
+        calls.append({"id": f"call_{number}", "type": "function", "function": function})
+        content = canonical(frame.service_results)
+        results.append({"role": "tool", "tool_call_id": f"call_{number}", "content": content})
+    made = [{"role": "assistant", "content": None, "tool_calls": calls}] if calls else []
+    return [*made, *results]
 
 
 def _values(given: Mapping[str, list[str]], before: Mapping[str, str]) -> dict[str, str]:
@@ -97,37 +143,3 @@ def _values(given: Mapping[str, list[str]], before: Mapping[str, str]) -> dict[s
             old = before.get(slot)
             found[slot] = old if old in spellings else spellings[0]
     return found
-
-
-def schema_values(file: SourceFile) -> Iterator[tuple[str, list[Any]]]:
-    """Yield the slots of a schema with the values that are listed for them.
-
-    Of SGD those slots that an intent takes, as a user fills no others, called ``service-slot``;
-    of open ones the list is a sample, and is left out.
-    """
-    for service in checked(list[_SchemaService], file.json(), file.place):
-        of_sgd = _NUMBERED.fullmatch(service.service_name) is not None
-        taken = {
-            slot
-            for intent in service.intents
-            for slot in (*intent.required_slots, *intent.optional_slots)
-        }
-        for slot in service.slots:
-            if not of_sgd:
-                yield slot.name, slot.possible_values
-            elif slot.name in taken or not service.intents:
-                values = slot.possible_values if slot.is_categorical else []
-                yield f"{service.service_name}-{slot.name}", values
-
-
-def schema_phrases(file: SourceFile, normalisation: str) -> dict[str, str]:
-    """Return what people call the slots of a schema: their names, written with blanks.
-
-    Those of yes and no are left out: nobody gives them a value by name.
-    """
-    found = {}
-    for slot, values in schema_values(file):
-        name = normalise_slot(slot, normalisation)
-        if name is not None and {str(value).lower() for value in values} != {"true", "false"}:
-            found[name] = slot.partition("-")[2].replace("_", " ")
-    return dict(sorted(found.items()))

@@ -123,12 +123,15 @@ def as_state(
         raise DataError(f"{place}: {error}") from None
 
 
-def list_files(source: Path) -> tuple[SourceFile, ...]:
-    """Return the files of a folder, file or zip that may hold dialogues, sorted by name."""
+def list_files(source: Path, depth: int = _MAX_DEPTH) -> tuple[SourceFile, ...]:
+    """Return the files of a folder, file or zip that may hold dialogues, sorted by name.
+
+    Of a folder those that lie at most ``depth`` folders deep, it being the first.
+    """
     if not source.exists():
         raise DataError(f"no such file or folder: {source}")
     if source.is_dir():
-        found = _in_folder(source)
+        found = _in_folder(source, depth)
     elif source.suffix.lower() == ".zip":
         found = list(_in_zip(source, ""))
     else:
@@ -146,9 +149,9 @@ def beside(file: Path) -> tuple[SourceFile, ...]:
     return tuple(SourceFile(p.name, p) for p in siblings if p.suffix.lower() in SUFFIXES)
 
 
-def _in_folder(folder: Path) -> list[SourceFile]:
+def _in_folder(folder: Path, depth: int) -> list[SourceFile]:
     found: list[SourceFile] = []
-    for path in _walk(folder, _MAX_DEPTH):
+    for path in _walk(folder, depth):
         name = path.relative_to(folder).as_posix()
         if path.suffix.lower() == ".zip":
             found.extend(_in_zip(path, f"{name}/"))

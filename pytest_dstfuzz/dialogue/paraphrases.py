@@ -1,0 +1,49 @@
+"""The paraphrased schemas of SGD-X, as tools in other words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from pytest_dstfuzz.config import canonical_split
+from pytest_dstfuzz.dialogue.choose import classify, split_of
+from pytest_dstfuzz.dialogue.readers.sgd_schema import paraphrase
+from pytest_dstfuzz.dialogue.readers.source import SourceFile, list_files
+from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
+from pytest_dstfuzz.errors import DataError
+
+#: Variants lie deeper than dialogues do: ``sgd_x/data/v1/test/schema.json``.
+_DEPTH: Final = 5
+_VARIANT: Final = re.compile(r"(?:^|/)(v\d+)/")
+
+
+def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaphrase, ...]:
+    """Return the tools of one split of SGD in the words of each variant of SGD-X, sorted by name.
+
+    Args:
+        source: folder with SGD's schemas and those of SGD-X, packed (``test.zip``,
+            ``sgd_x.zip``) or not.
+        split: ``train``, ``val`` (``dev``) or ``test``.
+
+    Raises:
+        DataError: a schema is missing, or is no paraphrase of the other.
+    """
+    wanted = canonical_split(split)
+    schemas = [
+        file
+        for file in list_files(Path(source), _DEPTH)
+        if classify(file) == "schema" and split_of(file) == wanted
+    ]
+    variants: dict[str, SourceFile] = {}
+    originals: list[SourceFile] = []
+    for file in schemas:
+        found = _VARIANT.search(file.name)
+        if found is None:
+            originals.append(file)
+        else:
+            variants[found[1]] = file
+    if not originals or not variants:
+        missing = "the schema.json of SGD" if not originals else "SGD-X (sgd_x.zip)"
+        raise DataError(f"{source} does not hold {missing} for the split {wanted!r}")
+    return tuple(paraphrase(originals[0], variants[name], name) for name in sorted(variants))
