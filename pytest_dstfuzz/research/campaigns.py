@@ -36,7 +36,11 @@ from pytest_dstfuzz.search.trained import trained
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.registry import tracker_for
 from pytest_dstfuzz.trackers.tracker import Tracker
-from pytest_dstfuzz.training.right_dialogues import Paced, Say, joined
+from pytest_dstfuzz.training.right_dialogues import (
+    Paced,
+    Say,
+    joined,
+)
 
 _PACKAGE: Final = Path(__file__).parents[1]
 #: What the outcome of a campaign depends on.
@@ -57,13 +61,15 @@ class CampaignRunner:
 
     tracker: Tracker
     data: DialogueSet
+    #: Seconds between lines that say how far it is; ``None`` = the usual.
+    pace: float | None = None
 
     def run(
         self, settings: Settings, say: Say | None = None, name: str | None = None
     ) -> CampaignFigures:
         """Run a campaign over all the dialogues; ``say`` is told of its turns, by its ``name``."""
         started, done, turns = time.monotonic(), 0, self.data.turn_count()
-        tell = say and Paced(say)
+        tell = say and Paced(say, self.pace)
 
         def listen(event: Event) -> None:
             nonlocal done

@@ -24,21 +24,23 @@ from pytest_dstfuzz.trackers.tracker import Tracker
 Say = Callable[[str], None]
 #: Share of the dialogues that is held out.
 HELD_OUT: Final = 0.2
-_SECONDS_BETWEEN_LINES = 15.0
+#: Between lines that say how far something is.
+SECONDS_BETWEEN_LINES: Final = 15.0
 
 
 class Paced:
-    """Passes on a line now and then."""
+    """Passes on a line now and then, at most one in so many ``seconds`` (``None`` = the usual)."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, say: Say, seconds: float | None = None) -> None:
         self._say = say
-        self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+        self._seconds = SECONDS_BETWEEN_LINES if seconds is None else seconds
+        self._next = time.monotonic() + self._seconds
 
     def __call__(self, line: str) -> None:
         """Pass a line on, when it is time to."""
         if time.monotonic() >= self._next:
             self._say(line)
-            self._next = time.monotonic() + _SECONDS_BETWEEN_LINES
+            self._next = time.monotonic() + self._seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -198,13 +198,14 @@ def test_an_interrupt_loses_only_what_was_running(
 
 
 def test_progress_inside_a_campaign(
-    start: Callable[..., Campaigns], bench: CampaignRunner, monkeypatch: pytest.MonkeyPatch
+    bench: CampaignRunner,
 ) -> None:
-    monkeypatch.setattr("pytest_dstfuzz.training.right_dialogues._SECONDS_BETWEEN_LINES", 0.0)
     lines: list[str] = []
-    start(lines).run([BASE])
+    replace(bench, pace=0.0).run(BASE, lines.append)
     whole = bench.data.turn_count()
-    assert any(line.endswith(f"seed 0: 1 of {whole} turns") for line in lines)
+    assert [line.rpartition("seed 0: ")[2] for line in lines] == [
+        f"{done} of {whole} turns" for done in range(1, whole + 1)
+    ]
 
 
 def test_figures_are_read_as_they_were_written(bench: CampaignRunner) -> None:

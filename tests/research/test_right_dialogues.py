@@ -49,7 +49,7 @@ def test_those_right_at_every_turn_in_the_order_of_the_splits(data: DialogueSet)
 
 
 def test_progress_is_told(data: DialogueSet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0.0)
     lines: list[str] = []
     right_dialogues(_knows(data), [data], 64, lines.append)
     assert any("turns predicted" in line for line in lines)

@@ -141,7 +141,7 @@ def test_what_was_not_counted_is_left_open(table: rq1.Rq1Table) -> None:
 
 
 def test_progress_is_paced(monkeypatch: pytest.MonkeyPatch, tracker: Tracker) -> None:
-    monkeypatch.setattr(right_dialogues, "_SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr(right_dialogues, "SECONDS_BETWEEN_LINES", 0.0)
     lines: list[str] = []
     config = replace(CONFIG, ks=(1,), validities=("strict",), max_dialogues=2)
     run_rq1(config, lines.append, tracker)
