@@ -15,6 +15,8 @@ from pytest_dstfuzz.errors import UserError, unknown_name
 STATE: Final = "state"
 REPLY: Final = "reply"
 TOOL_CALLS: Final = "tool-calls"
+#: The comparison of cited ids.
+IDS: Final = "ids"
 #: The comparison that asks a chat model.
 JUDGE: Final = "judge"
 #: What an answer may be.
@@ -207,6 +209,11 @@ def refuse_without_replies(settings: ReplySettings) -> None:
     """Refuse what does nothing where no reply is tested."""
     plain = ReplySettings()
     if settings.outcome == REPLY:
+        if settings.cited is not None and IDS not in (settings.compare or "").split(","):
+            raise UserError(
+                f"--dst-cited says what an id is for the comparison {IDS}: add "
+                f"--dst-compare={IDS}, alone or in a list, or leave it out"
+            )
         return
     known = _OF_CALLS if settings.outcome == TOOL_CALLS else ()
     for item in fields(ReplySettings):

@@ -69,6 +69,7 @@ def test_a_value_of_python_is_read_as_the_option_is(name: str, value: Any, held:
         ({"outcome": "replies"}, "unknown outcome 'replies'. Did you mean 'reply'"),
         ({"outcome": "state,reply"}, "a run tests one: state, reply, tool-calls"),
         ({"compare": "exact"}, "--dst-compare is for bots that reply: add --dst-outcome=reply"),
+        ({"outcome": "reply", "cited": "K[0-9]+"}, "add --dst-compare=ids, alone or in a list"),
         ({"outcome": "reply", "compare": ","}, "compare: ',' names nothing"),
         ({"outcome": "reply", "compare": "a, b,a"}, "names 'a' twice"),
         ({"tracker": {"timeout": 0}}, "tracker timeout: '0' must be a number of seconds above 0"),

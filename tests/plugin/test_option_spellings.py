@@ -87,8 +87,8 @@ VALUES = {
 }
 SWITCHES = [item for item in OPTIONS if item.is_switch]
 VALUED = [item for item in OPTIONS if not item.is_switch and not item.kinds]
-#: max_cost needs prices as well, update_baseline a baseline, and a judge something to judge.
-NOT_ALONE = {"max_cost", "judge", "judge_model", "judge_prices", "judge_calls"}
+#: max_cost needs prices as well, cited its comparison, and a judge something to judge.
+NOT_ALONE = {"max_cost", "cited", "judge", "judge_model", "judge_prices", "judge_calls"}
 
 
 def named(items: list[Option]) -> list[object]:
