@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue import multiwoz
+from pytest_dstfuzz.dialogue.call_values import with_call_values
 from pytest_dstfuzz.dialogue.choose import (
     LAYOUTS,
     Catalogue,
@@ -164,11 +165,17 @@ def load_dialogues(
         normalisation=rules,
         layout=choice.layout,
         notes=(*choice.notes, *notes, *told),
-        cue_words=multiwoz.CUE_WORDS if rules == "multiwoz" else (),
         slot_phrases=_phrases(files, choice, wanted, rules),
-        flag_words=multiwoz.FLAG_WORDS if rules == "multiwoz" else {},
     )
-    return replace(found, notes=(*found.notes, *labels_note(found)))
+    return _with_words(replace(found, notes=(*found.notes, *labels_note(found))), outcome)
+
+
+def _with_words(data: DialogueSet, outcome: OutcomeKind) -> DialogueSet:
+    """Return data with the words that are known of its slots, or of its tools."""
+    if data.normalisation == "multiwoz":
+        words, flags = multiwoz.CUE_WORDS, multiwoz.FLAG_WORDS
+        data = replace(data, cue_words=words, flag_words=flags)
+    return with_call_values(data) if outcome == TOOL_CALLS else data
 
 
 def data_files(source: str | Path) -> tuple[Path, ...]:
