@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import (
     calibrate,
+    check_data,
     doctor,
     fit_noise,
     freeze,
@@ -37,6 +38,7 @@ EXIT_INTERRUPTED = 130
 _MODULES = (
     trackers,
     calibrate,
+    check_data,
     training,
     fit_noise,
     relations,

@@ -1,0 +1,188 @@
+"""``dstfuzz check-data``: what was understood of a file of dialogues, before anything is tested."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections import Counter
+from itertools import chain
+from typing import TYPE_CHECKING, Final
+
+from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
+from pytest_dstfuzz.config import TOOL_CALLS
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.config.rates import percent
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+    from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+    from pytest_dstfuzz.report.page import TerminalPage
+
+_READ: Final = ("data", "split", "slots", "lock", "outcome", "seed")
+#: Tools and slots that are listed by name.
+_LISTED: Final = 12
+_HEAD: Final = 12
+_EXAMPLES = """\
+  dstfuzz check-data conversations.jsonl                 your own dialogues
+  dstfuzz check-data sgd/test.zip --outcome tool-calls   with the schema as tools
+  dstfuzz check-data multiwoz21 --outcome state          belief states
+No assistant is asked."""
+
+
+def _options(parser: Parser) -> None:
+    parser.add_argument("file", nargs="?", metavar="FILE", help="dialogues; the same as --data")
+    parser.shared(*_READ)
+
+
+def _check(given: Namespace) -> None:
+    # Imported late: help and mistakes in the command line should not wait for numpy.
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+
+    given.data = given.file or given.data
+    given.outcome = given.outcome or TOOL_CALLS
+    settings = given_settings(given, _READ)
+    how, outcome = settings.data, settings.reply.outcome
+    data = with_slots(load_dialogues(how.data, how.split, outcome=outcome), how.slots)
+    page = terminal_page()
+    kind: OutcomeKind = "state" if _is_of_states(data, outcome) else outcome
+    page.line(f"{data.name}, split {data.split}, read in the layout {data.layout!r}", "heading")
+    _dialogues(page, data)
+    _speakers(page, data)
+    _tools(page, data)
+    _labels(page, data)
+    _locks(page, data, kind, settings.variant.lock)
+    for note in data.notes:
+        page.field(f"  {'note':<{_HEAD}}", note, "warning")
+    print_page(page)
+
+
+def _is_of_states(data: DialogueSet, outcome: str) -> bool:
+    """Whether only states are labels, where calls would be."""
+    turns = [turn for dialogue in data.dialogues for turn in dialogue.turns]
+    calls = any(turn.calls is not None for turn in turns)
+    return outcome == TOOL_CALLS and not calls and any(turn.state is not None for turn in turns)
+
+
+def _field(page: TerminalPage, head: str, text: str) -> None:
+    page.field(f"  {head:<{_HEAD}}", text)
+
+
+def _several(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def _dialogues(page: TerminalPage, data: DialogueSet) -> None:
+    counts = [len(dialogue.turns) for dialogue in data.dialogues]
+    mean = sum(counts) / len(counts)
+    ids = ", ".join(dialogue.id for dialogue in data.dialogues[:3])
+    more = ", ..." if len(counts) > 3 else ""
+    _field(page, "dialogues", f"{len(counts):,}, called {ids}{more}")
+    spread = f"{min(counts)} to {max(counts)} a dialogue, {mean:.1f} on average"
+    _field(page, "turns", f"{sum(counts):,} of the user; {spread}")
+
+
+def _speakers(page: TerminalPage, data: DialogueSet) -> None:
+    """Add who speaks how often: the user at each turn, and others in what was recorded."""
+    roles: Counter[str] = Counter({"user": data.turn_count()})
+    for dialogue in data.dialogues:
+        for turn in dialogue.turns:
+            if turn.recorded is None:
+                roles["assistant"] += bool(turn.system)
+        blocks = (turn.recorded or () for turn in dialogue.turns)
+        for text in chain(*blocks, dialogue.closing):
+            message = json.loads(text)
+            kind = " with calls" if message.get("tool_calls") else ""
+            roles[f"{message['role']}{kind}" if message["role"] != "user" else "user, no text"] += 1
+    said = ", ".join(f"{role} {count:,}" for role, count in roles.items() if count)
+    _field(page, "who speaks", said)
+    if not roles["assistant"]:
+        _field(page, "", "nothing of the assistant's is recorded: each turn is asked for alone")
+
+
+def _tools(page: TerminalPage, data: DialogueSet) -> None:
+    # Imported late, as above.
+    from pytest_dstfuzz.dialogue.call_values import recorded  # noqa: PLC0415
+
+    tools = {tool.name: tool for dialogue in data.dialogues for tool in dialogue.tools}
+    calls = Counter(call.name for dialogue in data.dialogues for call in recorded(dialogue))
+    without = sum(not dialogue.tools for dialogue in data.dialogues)
+    if not tools and not calls:
+        _field(page, "tools", "none: an assistant is asked with the tools that it has itself")
+        return
+    lacking = f"; {_several(without, 'dialogue')} without any" if without else ""
+    _field(page, "tools", f"{len(tools):,}, {_several(calls.total(), 'call')}{lacking}")
+    rows = [["tool", "arguments", "required", "calls"]]
+    names = sorted({*tools, *calls}, key=lambda name: (-calls[name], name))
+    for name in names[:_LISTED]:
+        schema = tools[name].schema if name in tools else {}
+        properties, required = schema.get("properties") or {}, schema.get("required") or []
+        shown = [f"{len(properties):,}", f"{len(required):,}"] if name in tools else ["?", "?"]
+        rows.append([name, *shown, f"{calls[name]:,}"])
+    page.table(rows)
+    if len(names) > _LISTED:
+        _field(page, "", f"and {len(names) - _LISTED} more")
+
+
+def _labels(page: TerminalPage, data: DialogueSet) -> None:
+    turns = [turn for dialogue in data.dialogues for turn in dialogue.turns]
+    known = [turn.calls for turn in turns if turn.calls is not None]
+    if known:
+        calling = sum(1 for calls in known if calls)
+        unknown = len(turns) - len(known)
+        text = (
+            f"in the next message at {_several(calling, 'turn')}, none at {len(known) - calling:,}"
+        )
+        text += f", not known of {unknown:,}" if unknown else ""
+        _field(page, "calls", text)
+    states = [turn.state for turn in turns if turn.state is not None]
+    if states:
+        slots = {slot for state in states for slot in state}
+        text = f"{len(states):,} of {len(turns):,} turns, with {_several(len(slots), 'slot')}"
+        _field(page, "states", text)
+    if not known and not states:
+        _field(page, "labels", "none: answers are compared with those to the clean turns alone")
+
+
+def _locks(page: TerminalPage, data: DialogueSet, kind: OutcomeKind, user: tuple[str, ...]) -> None:
+    # Imported late, as above.
+    from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon  # noqa: PLC0415
+    from pytest_dstfuzz.relations.lock_share import lock_share  # noqa: PLC0415
+
+    known = data.ontology.values if data.ontology is not None else {}
+    count = sum(map(len, known.values()))
+    source = f"{_several(count, 'known value')} of {_several(len(known), 'slot')}, "
+    always = "and in each utterance dates, numbers, names, negations and cue words"
+    _field(page, "locked", f"{source if count else ''}{always}")
+    found = lock_share(data, kind, load_lexicon(), user)
+    if not found.values:
+        return
+    share = percent(found.said / found.values, 1)
+    text = (
+        f"{share} of {_several(found.values, 'value')} in the labels of "
+        f"{_several(found.turns, 'turn')} stand word by word in what the user said ({found.here:,} "
+        f"at that turn, {found.before:,} before)"
+    )
+    if found.said:
+        text += (
+            f"; {percent(found.locked / found.said, 1)} of these are locked, and "
+            f"{percent(found.by_form / found.said, 1)} would be by their form alone"
+        )
+    _field(page, "calibration", text)
+    if found.loose:
+        loose = ", ".join(f"{slot} {number:,}" for slot, number in found.loose.most_common(_LISTED))
+        page.field(f"  {'not locked':<{_HEAD}}", f"{loose}: add words with --dst-lock", "warning")
+
+
+COMMANDS = (
+    Command(
+        name="check-data",
+        summary="say what was understood of your dialogues, tools and labels",
+        kept="nothing was written",
+        examples=_EXAMPLES,
+        options=_options,
+        work=_check,
+        about="Read dialogues, and print who speaks, which tools there are, which turns have\n"
+        "labels, and what share of the labels' values is locked where users say them.",
+    ),
+)
