@@ -1,0 +1,1 @@
+"""Models behind the Messages API of Anthropic, as trackers, bots and assistants."""
