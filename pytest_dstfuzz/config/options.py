@@ -9,7 +9,7 @@ from pytest_dstfuzz.config import parsers, rates
 from pytest_dstfuzz.config.parsers import PARTS, SWITCH, Option, Scope, Value
 from pytest_dstfuzz.config.profiles import VALIDITIES
 from pytest_dstfuzz.config.reply_options import REPLY_OPTIONS
-from pytest_dstfuzz.config.tracker_keys import SERVICES, TRACKER_KEYS, keys_of
+from pytest_dstfuzz.config.tracker_keys import MODELS, SERVICES, TRACKER_KEYS, keys_of
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
 
@@ -32,8 +32,8 @@ _TRACKER = (
         "model",
         Value(parsers.tracker, "NAME"),
         "tracker: a registered name ('trade'), module:attribute, or the address of a service: "
-        "http(s)://..., rasa+http(s)://..., openai+http(s)://..., or what a package or a "
-        "conftest.py registers",
+        "http(s)://..., rasa+http(s)://..., openai+http(s)://..., anthropic+http(s)://..., or "
+        "what a package or a conftest.py registers",
     ),
     _read("checkpoint", _PATH, "weights of the tracker instead of the shipped ones"),
     _place("device", _NAME, "device of the tracker: cpu, cuda, cuda:1, ... (default: cpu)"),
@@ -56,7 +56,7 @@ _TRACKER = (
         "a key of the tracker, which may be repeated (one a line in an ini file), and goes before "
         "the same key of the table [tool.dstfuzz.tracker] of pyproject.toml. Of services: "
         f"{keys_of(SERVICES)}; of Rasa: {keys_of(('rasa',))}; of chat models: "
-        f"{keys_of(('openai',))}; of a tracker from a package or a conftest.py: the parameters "
+        f"{keys_of(MODELS)}; of a tracker from a package or a conftest.py: the parameters "
         "of its factory",
     ),
     *TRACKER_KEYS,

@@ -48,6 +48,8 @@ class TrackerSettings:
     service_model: str | None = None
     prompt: str | None = None
     prices: tuple[float, float] | None = None
+    stream: bool = False
+    tool_choice: str | None = None
     #: Keys that are for the tracker's factory alone.
     tracker: tuple[OwnKey, ...] = ()
 

@@ -22,7 +22,9 @@ from pytest_dstfuzz.files import read_table
 TABLE: Final = "[tool.dstfuzz.tracker]"
 
 #: Kinds of address, as what comes before ``+http(s)`` in it; ``""`` is the own contract.
-SERVICES = ("", "rasa", "openai")
+SERVICES = ("", "rasa", "openai", "anthropic")
+#: Kinds behind which a model is asked as it is.
+MODELS = ("openai", "anthropic")
 #: Whose message is what the system says before the user has said anything.
 OPENING_ROLES = ("assistant", "system")
 
@@ -65,8 +67,8 @@ TRACKER_KEYS: tuple[Option, ...] = (
     Option(
         "opening",
         Value(parsers.choice("role", OPENING_ROLES), "ROLE"),
-        "for --dst-outcome=reply: role of what the system says before the user, assistant "
-        "(default) or system, where the user has to speak first",
+        "for --dst-outcome=reply or tool-calls: role of what the system says before the user, "
+        "assistant (default) or system, where the user has to speak first",
         kinds=SERVICES,
     ),
     Option(
@@ -81,21 +83,35 @@ TRACKER_KEYS: tuple[Option, ...] = (
         "service_model",
         Value(parsers.text, "NAME"),
         "name of the chat model (default: the only one that the service lists)",
-        kinds=("openai",),
+        kinds=MODELS,
     ),
     Option(
         "prompt",
         Value(parsers.text, "PATH"),
         "Jinja2 template of what the chat model is told (default: a shipped one); with "
-        "--dst-outcome=reply a text, its system message (default: none)",
+        "--dst-outcome=reply or tool-calls a text, its system message (default: none)",
         scopes=("path", "place"),
-        kinds=("openai",),
+        kinds=MODELS,
     ),
     Option(
         "prices",
         Value(parsers.prices, "IN,OUT", float, separator=","),
         "what a million tokens of prompts and of answers cost, for the report and max-cost",
-        kinds=("openai",),
+        kinds=MODELS,
+    ),
+    Option(
+        "stream",
+        parsers.SWITCH,
+        "whether the chat model's answers are to come in pieces, as programs for people ask for "
+        "them (default: no)",
+        kinds=MODELS,
+    ),
+    Option(
+        "tool_choice",
+        Value(parsers.text, "HOW"),
+        "for --dst-outcome=tool-calls: how the chat model is to choose among the tools: auto, "
+        "required (it calls one at least), none, or the name of a tool (default: nothing is said)",
+        kinds=MODELS,
     ),
 )
 

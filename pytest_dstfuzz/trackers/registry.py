@@ -103,11 +103,13 @@ def tracker_for(
             "package.module:attribute, or the address of a service"
         )
     name = revealed(settings.tracker.model)
-    for option, owner in option_owners().items():
-        if settings.option(option) is not None and not name.lower().startswith(owner.prefix):
+    for option, owners in option_owners().items():
+        given = settings.option(option) not in (None, False)
+        if given and not name.lower().startswith(tuple(owner.prefix for owner in owners)):
+            forms = " or ".join(f"{owner.prefix}http://..." for owner in owners)
             raise UserError(
-                f"--dst-tracker {option.replace('_', '-')} is for {owner.about} "
-                f"({owner.prefix}http://...), not for {settings.tracker.model!r}"
+                f"--dst-tracker {option.replace('_', '-')} is for {owners[0].about} "
+                f"({forms}), not for {settings.tracker.model!r}"
             )
     if "://" in name:
         # No argument of any call holds credentials: pytest --full-trace shows arguments.
@@ -137,13 +139,14 @@ def _at_address(
             f"checkpoint and device are for registered trackers; the service at {address} "
             "chooses them itself"
         )
-    if outcome == "reply" and scheme in _SLOTS_ALONE:
+    if outcome != "state" and scheme in _SLOTS_ALONE:
+        says = "says" if outcome == "reply" else "calls"
         raise UserError(
-            f"of what is behind {scheme}://... the slots are tested, not what it says: "
-            f"{LEAVE_OUT}, or ask it in a function of your own that takes messages and returns "
-            "the reply"
+            f"of what is behind {scheme}://... the slots are tested, not what it {says}: leave "
+            f"--dst-outcome={outcome} out, or ask it in a function of your own that takes messages "
+            "and returns the reply"
         )
-    if outcome != "reply" and settings.tracker.opening != TrackerSettings().opening:
+    if outcome == "state" and settings.tracker.opening != TrackerSettings().opening:
         raise UserError(
             "--dst-tracker opening is for systems that reply: add --dst-outcome=reply, or leave it "
             "out"

@@ -98,10 +98,12 @@ class HttpScheme:
         return cast("Tracker", module.create(url, service, data, settings))
 
 
+_CHAT: Final = ("httpx", "httpcore", "jinja2")
 _SHIPPED: Final = (
     HttpScheme("", "web"),
     HttpScheme("rasa", "rasa", about="the slots of a Rasa bot"),
-    HttpScheme("openai", "chat", "chat", ("httpx", "httpcore", "jinja2"), about="chat models"),
+    HttpScheme("openai", "chat", "chat", _CHAT, about="chat models"),
+    HttpScheme("anthropic", "anthropic", "chat", _CHAT, about="chat models"),
 )
 #: Called as said above; whatever `as_tracker` takes may be returned.
 SchemeFactory = Callable[..., object]
@@ -126,7 +128,10 @@ def register_scheme(name: str, factory: Callable[..., Any]) -> None:
     SCHEMES.register(name, factory)
 
 
-def option_owners() -> dict[str, HttpScheme]:
-    """Return the options that are for one kind of address alone, with that kind."""
-    kinds = {scheme.kind: scheme for scheme in _SHIPPED}
-    return {item.name: kinds[item.kinds[0]] for item in TRACKER_KEYS if len(item.kinds) == 1}
+def option_owners() -> dict[str, tuple[HttpScheme, ...]]:
+    """Return the options that are for some kinds of address alone, with those kinds."""
+    return {
+        item.name: tuple(scheme for scheme in _SHIPPED if scheme.kind in item.kinds)
+        for item in TRACKER_KEYS
+        if {*item.kinds} != {scheme.kind for scheme in _SHIPPED}
+    }

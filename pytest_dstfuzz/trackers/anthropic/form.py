@@ -42,7 +42,7 @@ def request_of(messages: Sequence[Json]) -> Json:
     for message in as_sent(messages):
         role = message.get("role")
         if role in _SYSTEM and not request["messages"]:
-            system += [block["text"] for block in _blocks(message.get("content"))]
+            system += [block.get("text", "") for block in _blocks(message.get("content"))]
             continue
         blocks = [*_of_message(message)]
         # Results have the form of something that the user says; instructions in the middle too:
@@ -95,21 +95,23 @@ def _input(function: Json) -> Json:
 
 def _blocks(content: object) -> Iterator[Json]:
     """Yield the blocks of a text, or of the parts of a message; empty texts are none there."""
-    parts = content if isinstance(content, list) else [content]
+    parts: list[Any] = content if isinstance(content, list) else [content]
     for part in parts:
-        if isinstance(part, str | None):
-            part = {"type": "text", "text": part or ""}  # noqa: PLW2901 - the same part, spelled out
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if kind in ("text", "refusal"):
-            if (text := part.get("text") or part.get("refusal") or "").strip():
-                yield {"type": "text", "text": text}
-        elif kind == "image_url":
+        kind = part.get("type") if isinstance(part, Mapping) else "text"
+        if kind == "image_url":
             yield {"type": "image", "source": _image(part)}
+        elif kind in ("text", "refusal") and isinstance(text := _text(part), str):
+            if text.strip():
+                yield {"type": "text", "text": text}
         else:
             raise TrackerError(
                 f"a recorded message has {describe(part)} as a part, for which Anthropic's API has "
                 "nothing: texts and images"
             )
+
+
+def _text(part: Any) -> object:
+    return part.get(part["type"]) if isinstance(part, Mapping) else part or ""
 
 
 def _image(part: Mapping[str, Any]) -> Json:

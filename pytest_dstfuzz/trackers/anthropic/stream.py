@@ -31,7 +31,9 @@ def joined_message(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
             _add(blocks.get(event.get("index"), {}), _part(event, "delta"))
         elif kind == "message_delta" and message is not None:
             message |= _part(event, "delta")
-            message["usage"] = {**_part(message, "usage"), **_part(event, "usage")}
+            counts = _part(event, "usage")
+            told = {key: value for key, value in counts.items() if value is not None}
+            message["usage"] = {**_part(message, "usage"), **told}
         ended = ended or kind == "message_stop"
     if message is None:
         raise MalformedReply("answered with a stream that holds no message", passing=True)
@@ -58,6 +60,6 @@ def _whole(block: dict[str, Any]) -> dict[str, Any]:
     if pieces:
         try:
             block["input"] = json.loads(pieces)
-        except ValueError:
+        except (ValueError, RecursionError):
             block["input"] = pieces
     return block

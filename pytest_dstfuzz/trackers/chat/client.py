@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from pytest_dstfuzz.config import Address, TrackerSettings
 from pytest_dstfuzz.errors import GivenUpError, NoAnswerError, TrackerError, UserError
+from pytest_dstfuzz.trackers.chat.stream import joined_completion
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.trackers.validation import describe
+from pytest_dstfuzz.trackers.web.events import events_of, is_stream
+from pytest_dstfuzz.trackers.web.secrets import in_json
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 #: Where the API is under an address that names no path.
 _DEFAULT_PATH: Final = "/v1"
 #: Names of models that a message lists.
 _LISTED: Final = 10
+#: Statuses with which a service refuses a request for what it asks.
+REFUSED: Final = (400, 422)
+#: What some services refuse, and a request can do without.
+_SPARED: Final = ("temperature", "stream_options")
+
+#: From the answer to a request for a message: what it took, and its choice of a completion.
+ReadChoice = Callable[[Reply], tuple[Usage, Mapping[str, Any]]]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -31,6 +41,10 @@ class ChatClient:
     model: str
     #: Money for a million tokens of prompts, and of answers; ``None`` = not known.
     prices: tuple[float, float] | None
+    #: Whether answers are to come in pieces, as a program for people asks for them.
+    stream: bool = False
+    #: What the service was asked without, as it refuses it.
+    _refused: frozenset[str] = field(default=frozenset(), init=False)
     _used: Usage = field(default_factory=Usage, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
@@ -44,17 +58,45 @@ class ChatClient:
         cost = (used.prompt_tokens * per_prompt + used.completion_tokens * per_answer) / 1e6
         return replace(used, cost=cost)
 
-    def complete(self, messages: list[dict[str, str]], **more: Any) -> Mapping[str, Any]:
+    def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
         """Return the first choice of a completion; ``more`` goes into the request.
 
         Raises:
             TrackerError: as `Transport.ask`.
         """
         body = {"model": self.model, "messages": messages, "temperature": 0, **more}
-        usage, choice = self.transport.ask("POST", "chat/completions", body, read=_completion)
+        if self.stream:
+            # Without it a stream has no counts of tokens.
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        return self._asked("chat/completions", body, _completion)
+
+    def _asked(self, path: str, body: Mapping[str, Any], read: ReadChoice) -> Mapping[str, Any]:
+        """Return the choice that a request brings; without what the service refuses of it."""
+        refused = self._refused
+        while True:
+            sent = {key: value for key, value in body.items() if key not in refused}
+            try:
+                choice = self._once(path, sent, read)
+            except ServiceError as error:
+                named = {key for key in _SPARED if key in sent and key in error.text}
+                if error.status not in REFUSED or not named:
+                    raise
+                refused = refused | named
+            else:
+                # Not before it has shown that it was refused for that.
+                self._refused |= refused
+                return choice
+
+    def _once(self, path: str, body: Mapping[str, Any], read: ReadChoice) -> Mapping[str, Any]:
+        """Return the choice that a request brings, and count what it took."""
+        usage, choice = self.transport.ask("POST", path, body, read=read)
         with self._lock:
             self._used += usage
-        return choice
+        if not self.stream:
+            return choice
+        # In pieces, what is masked in whole bodies was not found.
+        cleaned: Mapping[str, Any] = in_json(self.transport.secrets.scrub_text, choice)
+        return cleaned
 
     def text_of(self, choice: Mapping[str, Any]) -> str:
         """Return the text of a choice.
@@ -79,19 +121,24 @@ _NAMED: Final = "--dst-tracker service-model=NAME"
 
 
 def client_at(
-    url: Address, service: ServiceSettings, settings: TrackerSettings, named: str = _NAMED
+    url: Address,
+    service: ServiceSettings,
+    settings: TrackerSettings,
+    named: str = _NAMED,
+    kind: type[ChatClient] = ChatClient,
 ) -> ChatClient:
     """Return the client of the model that settings name, or else of the only one at an address.
 
     The address is that of the API as OpenAI's client takes it, such as
     ``http://localhost:8000/v1``; without a path, ``/v1`` is meant. Messages say how a model is
-    ``named``.
+    ``named``; the client is one of a ``kind``.
     """
     transport = Transport(_with_path(url), service)
-    return ChatClient(
+    return kind(
         transport=transport,
         model=settings.service_model or model_name(transport, named),
         prices=settings.prices,
+        stream=settings.stream,
     )
 
 
@@ -123,7 +170,7 @@ def _names(reply: Reply) -> list[str]:
 
 def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
     """Return what a chat completion took, and its first choice."""
-    body = reply.json()
+    body = joined_completion(events_of(reply)) if is_stream(reply) else reply.json()
     choices = body.get("choices") if isinstance(body, Mapping) else None
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, Mapping) or not isinstance(choice.get("message"), Mapping):
@@ -133,15 +180,15 @@ def _completion(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
             f"answered with no chat completion, {describe(body)}: it has no choices[0].message",
             passing=passing,
         )
-    return _counted(body.get("usage")), choice
+    found = body.get("usage")
+    counts = found if isinstance(found, Mapping) else {}
+    return counted(counts.get("prompt_tokens"), counts.get("completion_tokens")), choice
 
 
-def _counted(counts: object) -> Usage:
-    """Return what one answer took: its ``usage``; anything else gives no counts."""
-    found = counts if isinstance(counts, Mapping) else {}
-    prompt, completion = found.get("prompt_tokens"), found.get("completion_tokens")
+def counted(prompt: object, completion: object) -> Usage:
+    """Return what one answer took; what is no number of tokens gives no counts."""
     # True is an int to Python, but it is no number of tokens.
-    if type(prompt) is type(completion) is int and min(prompt, completion) >= 0:
+    if type(prompt) is int and type(completion) is int and min(prompt, completion) >= 0:
         return Usage(1, 0, prompt, completion)
     return Usage(1, 1)
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.files import read_text
-from pytest_dstfuzz.trackers.chat.client import ChatClient
+from pytest_dstfuzz.trackers.chat.client import REFUSED, ChatClient
 from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
 from pytest_dstfuzz.trackers.tracker import Prediction, Usage
 from pytest_dstfuzz.trackers.web.transport import ServiceError
-
-#: Statuses with which a service refuses messages for their form.
-_REFUSED: Final = (400, 422)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,26 +39,34 @@ class ChatReplies:
 
     def predict(self, contexts: Sequence[Context]) -> list[Prediction | TrackerError]:
         """Return a reply, or why there is none, for each context."""
-        return self.client.transport.map([partial(self._reply, context) for context in contexts])
+        return self.client.transport.map([partial(self._answer, context) for context in contexts])
 
-    def _reply(self, context: Context) -> Prediction:
-        messages = messages_of(context, self.opening)
+    def _answer(self, context: Context) -> Prediction:
+        choice = self._choice([*messages_of(context, self.opening)])
+        return Prediction(BeliefState(), reply=self.client.text_of(choice))
+
+    def _choice(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
+        """Return what the model says to messages; ``more`` goes into the request."""
         first = messages[0]["role"]
-        if self.system and first == "system":
-            # Templates of many models take one such message alone.
-            messages[0]["content"] = f"{self.system}\n\n{messages[0]['content']}"
-        elif self.system:
-            messages.insert(0, {"role": "system", "content": self.system})
         try:
-            choice = self.client.complete(messages)
+            return self.client.complete(self._told(messages), **more)
         except ServiceError as error:
-            if error.status not in _REFUSED or first != "assistant":
+            if error.status not in REFUSED or first != "assistant":
                 raise
             raise TrackerError(
                 f"{error}; if the user is to speak first there, the system's opening words can go "
                 "into the system message: --dst-tracker opening=system"
             ) from None
-        return Prediction(BeliefState(), reply=self.client.text_of(choice))
+
+    def _told(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return messages with what the model is told before them."""
+        if not self.system:
+            return messages
+        first, *others = messages
+        if first["role"] == "system" and isinstance(first["content"], str):
+            # Templates of many models take one such message alone.
+            return [{**first, "content": f"{self.system}\n\n{first['content']}"}, *others]
+        return [{"role": "system", "content": self.system}, *messages]
 
 
 def system_message(path: str | None) -> str:

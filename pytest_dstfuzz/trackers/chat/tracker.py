@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, Final
 
 from pytest_dstfuzz.config import Address, Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, DialogueSet
-from pytest_dstfuzz.errors import TrackerError
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
+from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.printable import shortened
-from pytest_dstfuzz.trackers.chat.client import ChatClient, client_at
+from pytest_dstfuzz.trackers.chat.calls import ChatCalls, chosen
+from pytest_dstfuzz.trackers.chat.client import REFUSED, ChatClient, client_at
 from pytest_dstfuzz.trackers.chat.parse import NoStateError, parse_answer
 from pytest_dstfuzz.trackers.chat.prompt import Prompt, answer_formats, prompt_slots
 from pytest_dstfuzz.trackers.chat.replies import ChatReplies, system_message
@@ -20,8 +22,6 @@ from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Prediction, Usage
 from pytest_dstfuzz.trackers.web.transport import ServiceError
 
-#: Statuses with which a service refuses a request for what it asks.
-_REFUSED: Final = (400, 422)
 #: What such a refusal names where it is about the format of the answer.
 _FORMAT_WORDS: Final = ("response_format", "json_schema", "json_object")
 
@@ -94,26 +94,47 @@ class ChatTracker:
 def _refuses_format(error: ServiceError) -> bool:
     """Whether a service refused a request for the format of the answer that it asks for."""
     text = error.text.lower()
-    return error.status in _REFUSED and any(word in text for word in _FORMAT_WORDS)
+    return error.status in REFUSED and any(word in text for word in _FORMAT_WORDS)
 
 
 def create(
     url: Address, service: ServiceSettings, data: DialogueSet, settings: Settings
 ) -> ChatTracker | ChatReplies:
     """Return what asks the chat model at an address (see `client_at`) for what is tested."""
-    how = settings.tracker
-    if settings.reply.outcome == "reply":
+    return asking(partial(client_at, url, service, settings.tracker), data, settings)
+
+
+def asking(
+    connect: Callable[[], ChatClient],
+    data: DialogueSet,
+    settings: Settings,
+    *,
+    has_formats: bool = True,
+) -> ChatTracker | ChatReplies:
+    """Return what asks a model for what is tested.
+
+    Mistakes in prompt and options are told before it ``connect``s: they should not wait for a
+    service. Whether the service has formats of answers, a `ChatTracker` asks for one.
+    """
+    how, outcome = settings.tracker, settings.reply.outcome
+    if how.tool_choice is not None and outcome != TOOL_CALLS:
+        raise UserError(
+            "--dst-tracker tool-choice is for assistants that call tools: add "
+            "--dst-outcome=tool-calls, or leave it out"
+        )
+    if outcome == TOOL_CALLS:
+        choice, system = chosen(how.tool_choice, data), system_message(how.prompt)
+        return ChatCalls(client=connect(), system=system, opening=how.opening, choice=choice)
+    if outcome == REPLY:
         system = system_message(how.prompt)
-        client = client_at(url, service, how)
-        return ChatReplies(client=client, system=system, opening=how.opening)
-    # The prompt first: a mistake in it should not wait for a service.
+        return ChatReplies(client=connect(), system=system, opening=how.opening)
     # Where only some turns have labels, those are not all slots, and no schema may say so.
     others = not data.says_slots
     prompt = Prompt(how.prompt, data.ontology, others=others)
     slots = [] if others else [slot.name for slot in prompt_slots(data.ontology)]
     return ChatTracker(
-        client=client_at(url, service, how),
+        client=connect(),
         prompt=prompt,
-        formats=answer_formats(slots),
+        formats=answer_formats(slots) if has_formats else (None,),
         normalisation=data.normalisation,
     )

@@ -6,7 +6,8 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from pytest_dstfuzz.config import MASK, Header
@@ -55,10 +56,23 @@ class Secrets:
                 return masked
         return body
 
+    def scrub_text(self, text: str) -> str:
+        """Return a part of an answer as `scrub` does a whole one."""
+        return self.scrub(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
     def _replaced(self, body: bytes) -> bytes:
         for form, mask in self._sure:
             body = body.replace(form, mask)
         return body
+
+
+def in_json(change: Callable[[str], str], value: Any) -> Any:
+    """Return a JSON value each of whose texts and names is changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(key): in_json(change, part) for key, part in value.items()}
+    return [in_json(change, part) for part in value] if isinstance(value, list) else value
 
 
 def header_values(headers: Iterable[Header], *, token: str, signed: bool) -> dict[str, str]:

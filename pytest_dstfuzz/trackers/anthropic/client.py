@@ -1,0 +1,79 @@
+"""A model behind Anthropic's Messages API: its requests, and what they took."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pytest_dstfuzz.config import Address, Header
+from pytest_dstfuzz.trackers.anthropic.form import answer_of, choice_of, request_of, tools_of
+from pytest_dstfuzz.trackers.anthropic.stream import joined_message
+from pytest_dstfuzz.trackers.chat.client import ChatClient, counted
+from pytest_dstfuzz.trackers.schemes import ServiceSettings
+from pytest_dstfuzz.trackers.tracker import Usage
+from pytest_dstfuzz.trackers.validation import describe
+from pytest_dstfuzz.trackers.web.events import events_of, is_stream
+from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply
+
+#: Of the API: the one that all services know which speak its language. A header says another.
+_VERSION: Final = "2023-06-01"
+#: Tokens that an answer may have: the API wants a number. One that reaches it is cut off.
+_LONGEST: Final = 4096
+#: Counts of a prompt's tokens, which add up.
+_PROMPT: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AnthropicClient(ChatClient):
+    """Asks a model, with what `ChatClient` takes and returns, in the form of Anthropic's API."""
+
+    def complete(self, messages: list[dict[str, Any]], **more: Any) -> Mapping[str, Any]:
+        """Return an answer as the first choice of a completion.
+
+        Of ``more`` there are ``tools`` and ``tool_choice``.
+
+        Raises:
+            TrackerError: as `Transport.ask`, or a message has no counterpart there.
+        """
+        body = {
+            "model": self.model,
+            "max_tokens": _LONGEST,
+            "temperature": 0,
+            **request_of(messages),
+        }
+        if "tools" in more:
+            body["tools"] = tools_of(more["tools"])
+        if "tool_choice" in more:
+            body["tool_choice"] = choice_of(more["tool_choice"])
+        if self.stream:
+            body["stream"] = True
+        return self._asked("messages", body, _message)
+
+
+def _message(reply: Reply) -> tuple[Usage, Mapping[str, Any]]:
+    """Return what an answer took, and the choice of a completion that it would be."""
+    body = joined_message(events_of(reply)) if is_stream(reply) else reply.json()
+    if not isinstance(body, Mapping) or not isinstance(body.get("content"), list):
+        passing = isinstance(body, Mapping) and "error" in body
+        raise MalformedReply(
+            f"answered with no message, {describe(body)}: it has no list of content",
+            passing=passing,
+        )
+    found = body.get("usage")
+    counts = found if isinstance(found, Mapping) else {}
+    prompt = [counts[key] for key in _PROMPT if counts.get(key) is not None]
+    total = sum(prompt) if prompt and all(type(one) is int for one in prompt) else None
+    return counted(total, counts.get("output_tokens")), answer_of(body)
+
+
+def service_of(url: Address, service: ServiceSettings) -> ServiceSettings:
+    """Return how Anthropic's API is asked: the token is no bearer token there, but a key."""
+    given = {header.name.lower() for header in service.headers}
+    own = [] if "anthropic-version" in given else [Header("anthropic-version", _VERSION)]
+    signed = "@" in urlsplit(url.full).netloc or given & {"x-api-key", "authorization"}
+    if os.environ.get(service.token, "").strip() and not signed:
+        own.append(Header("x-api-key", f"${service.token}"))
+    return replace(service, headers=(*service.headers, *own), token="")
