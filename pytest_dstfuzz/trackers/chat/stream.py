@@ -19,7 +19,7 @@ def joined_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         MalformedReply: the stream ends before the answer does.
     """
     message: dict[str, Any] = {"role": "assistant", "content": None}
-    calls = _Calls()
+    calls = _StreamedCalls()
     finish = usage = None
     for event in events:
         usage = event.get("usage") or usage
@@ -42,7 +42,7 @@ def joined_completion(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {"choices": [{"message": message, "finish_reason": finish}], "usage": usage}
 
 
-class _Calls:
+class _StreamedCalls:
     """The tool calls of a message while their pieces come."""
 
     def __init__(self) -> None:
