@@ -9,7 +9,8 @@ from typing import Final
 
 from pytest_dstfuzz.comparisons.argument_rules import AUTO, RULES, TEXT, ArgumentKind, Rule
 from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
-from pytest_dstfuzz.comparisons.call_trees import (
+from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
+from pytest_dstfuzz.dialogue.call_trees import (
     CallId,
     CallTree,
     Tree,
@@ -19,7 +20,6 @@ from pytest_dstfuzz.comparisons.call_trees import (
     steps,
     value_of_tree,
 )
-from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
 from pytest_dstfuzz.dialogue.calls import call_path, canonical, place_of, value_of
 from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import Outcome

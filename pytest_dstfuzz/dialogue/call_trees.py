@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.dialogue.calls import CallPath, call_path, value_of
+from pytest_dstfuzz.dialogue.calls import CallPath, ToolCall, call_path, place_of, value_of
 from pytest_dstfuzz.dialogue.outcome import Outcome
 
 #: An argument: its text, or the parts of a list or of an object by their steps.
@@ -57,6 +57,25 @@ def calls_of_outcome(outcome: Outcome) -> tuple[dict[CallId, CallTree], dict[str
         else:
             call.place = text
     return calls, others
+
+
+def made_calls(outcome: Outcome) -> tuple[ToolCall, ...]:
+    """Return the calls that an outcome says, in their order; undoes `calls_outcome`.
+
+    A name with a dot or a bracket may come back as an object or a list: with the same paths.
+
+    >>> [str(call) for call in made_calls(Outcome({"book[0]": "call 1", "book[0].people": "2"}))]
+    ['book(people=2)']
+    """
+    calls, _ = calls_of_outcome(outcome)
+    placed = sorted(calls.items(), key=lambda pair: (place_of(pair[1].place or "") or 0, pair[0]))
+    return tuple(
+        ToolCall(
+            call.tool,
+            {step.removeprefix("."): value_of_tree(part) for step, part in tree.arguments.items()},
+        )
+        for call, tree in placed
+    )
 
 
 def steps(path: CallPath) -> list[str]:
