@@ -10,12 +10,18 @@ from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.config import SPLIT_ALIASES, SPLITS, canonical_split
+from pytest_dstfuzz.dialogue.readers.csv_log import is_table
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, beside, list_files
 from pytest_dstfuzz.dialogue.readers.trade import COLUMNS
+from pytest_dstfuzz.dialogue.readers.user_lines import is_of_users
 from pytest_dstfuzz.errors import DataError
 
 #: Layouts, the preferred first where a source holds several of one split.
-LAYOUTS: Final = ("original", "sharded", "trade", "sgd", "canard", "messages", "jsonl")
+LAYOUTS: Final = (
+    *("original", "sharded", "trade", "sgd", "canard", "messages", "jsonl", "csv", "users"),
+)
+#: Those of a team's own file: whatever it is called, it is of the split that is asked for.
+_OWN: Final = ("messages", "jsonl", "csv", "users")
 
 #: Enough for the first dialogue of every published file.
 _HEAD: Final = 1 << 16
@@ -49,7 +55,8 @@ def classify(file: SourceFile) -> str | None:
     Ontologies look like nothing in particular, so they go by name too: JSON called
     ``<stem>.ontology.json`` or ``ontology*.json`` (MultiWOZ: ``ontology-modified.json``).
     One of ``original``, ``sharded``, ``trade`` (JSON), ``trade-tsv``, ``sgd``, ``canard``,
-    ``messages``, ``jsonl``, ``ontology``, ``schema``, ``list`` (of dialogue ids), or ``None``.
+    ``messages``, ``jsonl``, ``csv``, ``ontology``, ``schema``, ``list`` (of dialogue ids), or
+    ``None``.
     """
     if listed_split(file):
         return "list"
@@ -57,14 +64,20 @@ def classify(file: SourceFile) -> str | None:
     if name.endswith(".ontology.json"):
         return "ontology"
     head = file.head(_HEAD).lstrip()
-    if head.startswith(COLUMNS[0]):
-        return "trade-tsv"
+    if name.endswith((".csv", ".tsv")):
+        return _of_rows(head)
     if head.startswith("["):
         return _of_array(head)
     if head.startswith("{"):
         named = name.startswith("ontology") and name.endswith(".json")
         return _of_object(head) or ("ontology" if named else None)
-    return None
+    return _of_rows(head) if head.startswith(COLUMNS[0]) else None
+
+
+def _of_rows(head: str) -> str | None:
+    if head.startswith(COLUMNS[0]):
+        return "trade-tsv"
+    return "csv" if is_table(head) else None
 
 
 def _of_array(head: str) -> str | None:
@@ -111,7 +124,8 @@ _EXPECTED: Final = (
     'expected JSON Lines with one dialogue a line, {"dialogue_id": "a", "users": ["..."]}, or '
     'recorded messages, {"messages": [{"role": "user", "content": "..."}], "tools": [...]}, '
     "MultiWOZ's data.json, the sharded files of 2.2, TRADE's TSV or *_dials.json, "
-    "SGD's dialogues_*.json, or CANARD's questions"
+    "SGD's dialogues_*.json, CANARD's questions, a CSV with the columns dialogue_id, speaker and "
+    "text, or a .txt with one request of a user a line"
 )
 
 
@@ -159,6 +173,8 @@ def catalogue(source: Path, lists: Path | None = None) -> Catalogue:
     files = list_files(source)
     single = source.is_file() and source.suffix.lower() != ".zip"
     pairs = [(kind, file) for file in files if (kind := classify(file))]
+    if single and not pairs and is_of_users(files[0], files[0].head(1 << 10)):
+        pairs = [("users", files[0])]
     if not any(kind in _KINDS for kind, _ in pairs):
         if all(not file.head(1 << 10).strip() for file in files):
             raise DataError(f"{source} is empty; {_EXPECTED}")
@@ -192,8 +208,8 @@ def _of_layout(files: Catalogue, split: str, layout: str) -> SplitFiles | None:
     pairs = files.of(layout, f"{layout}-tsv")
     if not pairs:
         return None
-    if layout in ("jsonl", "messages") and files.single:
-        return SplitFiles(layout, pairs)  # A team's own file: whatever it is called, it is meant.
+    if layout in _OWN and files.single:
+        return SplitFiles(layout, pairs)
     named = tuple(pair for pair in pairs if split_of(pair[1]) == split)
     if named:
         return SplitFiles(layout, named)

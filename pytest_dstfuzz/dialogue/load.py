@@ -27,7 +27,7 @@ from pytest_dstfuzz.dialogue.fetch import DATASETS, fetched
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
 from pytest_dstfuzz.dialogue.ontology import complete_ontology, labels_note, read_ontology
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
-from pytest_dstfuzz.dialogue.readers import canard, jsonl, messages, sgd, trade
+from pytest_dstfuzz.dialogue.readers import canard, csv_log, jsonl, messages, sgd, trade, user_lines
 from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_phrases, schema_tools
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
@@ -107,7 +107,7 @@ _READERS: Final[Mapping[str, _Reader]] = {
 
 
 #: Layouts of data that are not MultiWOZ.
-_PLAIN: Final = ("jsonl", "messages", "sgd", "canard")
+_PLAIN: Final = ("jsonl", "messages", "sgd", "canard", "csv", "users")
 
 
 @gc_paused()
@@ -128,12 +128,12 @@ def load_dialogues(
             data set that was fetched (``multiwoz21``).
         split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
         layout: read this layout (``original``, ``sharded``, ``trade``, ``sgd``, ``canard``,
-            ``messages``, ``jsonl``);
+            ``messages``, ``jsonl``, ``csv``, ``users``);
             by default the first of them that holds the split.
         ontology: JSON file ``slot -> list of values``; by default the one found with
             the data, else the values of the labels.
         normalisation: ``multiwoz`` or ``plain``; by default ``plain`` for JSON Lines,
-            messages, SGD and CANARD, and ``multiwoz`` for the other layouts.
+            messages, SGD, CANARD and logs, and ``multiwoz`` for the other layouts.
         name: name of the set in test ids; by default made from the source.
         outcome: what is tested; of systems that reply, each user utterance of JSON Lines must
             say something.
@@ -197,6 +197,8 @@ def _readers(
     told = {
         "jsonl": partial(jsonl.read, tell=tell, silent=outcome != "reply"),
         "messages": partial(messages.read_messages, tell=tell),
+        "csv": partial(csv_log.read_csv, tell=tell),
+        "users": partial(user_lines.read_users, tell=tell),
     }
     if choice.layout != "sgd" or outcome != TOOL_CALLS:
         return {**_READERS, **told}

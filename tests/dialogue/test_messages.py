@@ -11,7 +11,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 
 Write = Callable[[str, Any], Path]
 
-BOOK = {
+BOOK: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "book",
@@ -204,3 +204,108 @@ def test_malformed_arguments_stay_in_what_is_sent_and_are_no_label(write: Write)
     assert first.calls is None
     assert parsed(second.recorded)[0] == broken
     assert "are no JSON object" in found.notes[0]
+
+
+ANTHROPIC: dict[str, Any] = {
+    "id": "a",
+    "system": "You book tables.",
+    "messages": [
+        user("a table for two"),
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "Let me see."},
+                {"type": "tool_use", "id": "c1", "name": "book", "input": {"people": 2}},
+                {"type": "tool_use", "id": "c2", "name": "book", "input": {"people": 3}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "c1", "content": "booked"},
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "c2",
+                    "content": [{"type": "text", "text": "full"}],
+                },
+                {"type": "text", "text": "and?"},
+                {"type": "image", "source": {"type": "url", "url": "http://localhost/a.png"}},
+            ],
+        },
+        {"role": "assistant", "content": [{"type": "text", "text": "Done."}]},
+    ],
+    "tools": [
+        {
+            "name": "book",
+            "description": "Book a table.",
+            "input_schema": BOOK["function"]["parameters"],
+        }
+    ],
+}
+
+
+def test_the_form_of_anthropic_is_read_as_the_chat_form(write: Write):
+    found = read(write, ANTHROPIC)
+    (dialogue,) = found.dialogues
+    assert [tool.to_json() for tool in dialogue.tools] == [BOOK]
+    first, second = dialogue.turns
+    assert parsed(first.recorded) == [{"role": "system", "content": "You book tables."}]
+    assert first.calls == {
+        "book[0]": "call 1",
+        "book[0].people": "2",
+        "book[1]": "call 2",
+        "book[1].people": "3",
+    }
+    assert (second.system, second.user, second.answer) == ("Let me see.", "and?", "Done.")
+    picture = {"type": "image_url", "image_url": {"url": "http://localhost/a.png"}}
+    made = calls(("book", {"people": 2}), ("book", {"people": 3}))
+    assert parsed(second.recorded) == [
+        {**made, "content": "Let me see."},
+        result("booked"),
+        {**result("full", 2), "content": [{"type": "text", "text": "full"}]},
+        user([picture]),
+    ]
+    assert found.notes == ()
+
+
+def test_what_the_chat_form_has_no_place_for_is_told(write: Write):
+    talk = [
+        user("a"),
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm"},
+                {"type": "tool_use", "id": "c1", "name": "book", "input": {}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "c1", "is_error": True}],
+        },
+    ]
+    thought, failed = read(write, {"messages": talk}).notes
+    assert "Blocks of the type 'thinking' of the assistant are left out (once at" in thought
+    assert "marked as errors" in failed
+
+
+@pytest.mark.parametrize(
+    "tools",
+    [
+        [BOOK],
+        [BOOK["function"]],
+        json.dumps([BOOK]),
+        {"tools": [BOOK]},
+        [{**ANTHROPIC["tools"][0], "cache_control": {}}],
+        [
+            {
+                "name": "book",
+                "description": "Book a table.",
+                "inputSchema": BOOK["function"]["parameters"],
+            }
+        ],
+    ],
+    ids=["chat", "function", "text", "answer of MCP", "Anthropic", "MCP"],
+)
+def test_tools_are_read_in_each_form(write: Write, tools: Any):
+    (dialogue,) = read(write, {"messages": TALK, "tools": tools}).dialogues
+    assert [tool.to_json() for tool in dialogue.tools] == [BOOK]

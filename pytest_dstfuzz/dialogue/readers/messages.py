@@ -2,7 +2,8 @@
 
 JSON Lines of ``{"id": "a", "messages": [...], "tools": [...]}``, one dialogue a line, or a JSON
 array of such objects, or one of them; a list of messages alone is a dialogue, too. ``tools`` and
-``id`` may be left out, and ``states`` gives belief states, one for each turn.
+``id`` may be left out, and ``states`` gives belief states, one for each turn. Messages in the form
+of Anthropic's API, with ``system`` beside them, are read likewise.
 
 A turn is a message of the user that has a text. All between two of them is kept as it was recorded
 (`Turn.recorded`), and what the assistant called in its next message is the label of the turn.
@@ -16,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import Tool, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, Turn
+from pytest_dstfuzz.dialogue.readers.anthropic_form import chat_messages, is_anthropic
 from pytest_dstfuzz.dialogue.readers.chat_form import (
     Message,
     Oddities,
@@ -127,6 +129,9 @@ def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
     raw, place = entry.raw, entry.place
     listed = raw.get("tools") if raw.get("tools") is not None else raw.get("functions")
     tools = () if listed is None else read_tools(listed, f"{place}: tools")
+    if is_anthropic(raw):
+        raw = {**raw, "messages": chat_messages(raw, place, odd)}
+        place = f"{place}, as messages of the chat form"
     messages = uniform(raw["messages"], f"{place}: messages", odd)
     _count_unknown(messages, tools, f"{place}: messages", odd)
     turns, closing = turns_of(messages, f"{place}: messages", odd)

@@ -17,7 +17,7 @@ from pytest_dstfuzz.json_data import from_json, parse_json
 _Kind = TypeVar("_Kind")
 
 #: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
-SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt")
+SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt", ".csv")
 
 _MAX_DEPTH: Final = 4  # Deep enough for every published archive, short enough for a home folder.
 _MAX_FILES: Final = 2000
