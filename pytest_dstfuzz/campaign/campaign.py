@@ -17,10 +17,11 @@ from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
-from pytest_dstfuzz.config import REPLY, ReplySettings, Settings
+from pytest_dstfuzz.config import REPLY, STATE, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -106,7 +107,7 @@ class Campaign:
                 relation=one,
                 reply=settings.reply,
             )
-        self._comparison = _comparison(compare, settings.reply)
+        self._comparison = _comparison(compare, settings.reply, self.data)
         self._listener = listener
         self._plan = sample_turns(
             self.data, settings.data.turns, settings.variant.seed, settings.data.domains
@@ -201,7 +202,7 @@ class Campaign:
         return engines
 
 
-def _comparison(given: object, settings: ReplySettings) -> Comparison:
+def _comparison(given: object, settings: ReplySettings, data: DialogueSet) -> Comparison:
     """Return how two answers are compared: replies as somebody gave it, or as the settings say."""
     if settings.outcome != REPLY:
         if given is not None:
@@ -209,7 +210,7 @@ def _comparison(given: object, settings: ReplySettings) -> Comparison:
                 "compare says when two replies say the same: add outcome='reply' to the settings, "
                 "or leave it out"
             )
-        return EXACT
+        return EXACT if settings.outcome == STATE else comparison_of_calls(data, settings)
     chosen = (settings.compare or DEFAULT) if given is None else given
     return as_comparison(chosen, "Campaign(compare=...)", settings)
 

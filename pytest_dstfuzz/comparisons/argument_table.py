@@ -55,6 +55,14 @@ class ArgumentTable:
             found = rule, len(way)
         return found
 
+    def fits(self, pattern: str, slot: str) -> bool:
+        """Whether a rule of a pattern may be about an argument, or about what is within it.
+
+        What is within an object of which a schema says nothing is not known.
+        """
+        within = self.kind(slot).type == "object" and pattern.startswith(f"{slot}.")
+        return within or fnmatchcase(slot, pattern)
+
     @property
     def slots(self) -> tuple[str, ...]:
         """The tools and their arguments, as far as schemas say them."""

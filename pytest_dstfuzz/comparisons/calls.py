@@ -21,7 +21,7 @@ from pytest_dstfuzz.dialogue.call_trees import (
     value_of_tree,
 )
 from pytest_dstfuzz.dialogue.calls import call_path, canonical, place_of, value_of
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome
 
 #: Whether the order of calls counts.
@@ -278,12 +278,3 @@ def _compared(*, same: bool, before: str, found: str) -> Compared:
 
 def _told(kind: ArgumentKind) -> list[str]:
     return [kind.type, kind.format, kind.default]
-
-
-def comparison_of_calls(data: DialogueSet) -> ToolCallComparison:
-    """Return what says of two messages whether they make the same calls, for some data.
-
-    What the schemas of its tools say of an argument decides where nobody gave a rule.
-    """
-    tools = dict.fromkeys(tool for dialogue in data.dialogues for tool in dialogue.tools)
-    return ToolCallComparison(table=ArgumentTable((), tools))

@@ -1,4 +1,4 @@
-"""Options of bots that reply: what of an answer is compared, and how two replies are."""
+"""Options of what of an answer is compared, and of bots that reply: how two replies are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import Final, Literal
 
+from pytest_dstfuzz.config.call_options import CALL_OPTIONS
 from pytest_dstfuzz.config.parsers import Option, Value, choice, count, prices, text
 from pytest_dstfuzz.config.secret import Address
 from pytest_dstfuzz.errors import UserError, unknown_name
@@ -23,8 +24,8 @@ JUDGE: Final = "judge"
 OUTCOMES: Final = (STATE, REPLY, TOOL_CALLS)
 #: What replies in other contexts are compared with.
 REFERENCES: Final = ("clean", "answer")
-#: What there is to say of assistants that call tools, too.
-_OF_CALLS: Final = ("outcome",)
+#: What there is to say of assistants that call tools.
+_OF_CALLS: Final = ("outcome", *(item.name for item in CALL_OPTIONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class ReplySettings:
     context_checks: tuple[str, ...] = ("needed",)
     #: What replies in other contexts are compared with: the clean reply, or the recorded answer.
     reference: Literal["clean", "answer"] = "clean"
+    #: Whether the order counts in which tools are called.
+    call_order: Literal["any", "exact"] = "any"
+    #: Rules of arguments of tools, ``book_table.people=number``; the last that fits counts.
+    arguments: tuple[str, ...] = ()
 
 
 def outcome(value: str) -> str:
@@ -202,27 +207,29 @@ REPLY_OPTIONS: tuple[Option, ...] = (
         "what the relations of mortar and metal compare replies with: clean, the reply to the "
         "clean dialogue (default), or answer, the recorded answer",
     ),
+    *CALL_OPTIONS,
 )
 
 
 def refuse_without_replies(settings: ReplySettings) -> None:
-    """Refuse what does nothing where no reply is tested."""
+    """Refuse what does nothing for what is tested of an answer."""
     plain = ReplySettings()
-    if settings.outcome == REPLY:
-        if settings.cited is not None and IDS not in (settings.compare or "").split(","):
-            raise UserError(
-                f"--dst-cited says what an id is for the comparison {IDS}: add "
-                f"--dst-compare={IDS}, alone or in a list, or leave it out"
-            )
-        return
-    known = _OF_CALLS if settings.outcome == TOOL_CALLS else ()
+    no_ids = IDS not in (settings.compare or "").split(",")
+    if settings.outcome == REPLY and settings.cited is not None and no_ids:
+        raise UserError(
+            f"--dst-cited says what an id is for the comparison {IDS}: add --dst-compare={IDS}, "
+            "alone or in a list, or leave it out"
+        )
     for item in fields(ReplySettings):
-        if item.name in known:
+        outcome, whose = REPLY, "bots that reply"
+        if item.name in _OF_CALLS:
+            outcome, whose = TOOL_CALLS, "assistants that call tools"
+        if item.name == "outcome" or settings.outcome == outcome:
             continue
         if getattr(settings, item.name) != getattr(plain, item.name):
             raise UserError(
-                f"--dst-{item.name.replace('_', '-')} is for bots that reply: add "
-                f"--dst-outcome={REPLY}, or leave it out"
+                f"--dst-{item.name.replace('_', '-')} is for {whose}: add "
+                f"--dst-outcome={outcome}, or leave it out"
             )
 
 

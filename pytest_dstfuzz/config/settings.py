@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
 
+from pytest_dstfuzz.config.call_options import rule_lines
 from pytest_dstfuzz.config.options import OPTIONS, RENAMED, option, parse_option
 from pytest_dstfuzz.config.profiles import PROFILES
 from pytest_dstfuzz.config.reply_options import (
@@ -257,6 +258,8 @@ def python_value(name: str, value: object) -> Any:
         return value
     if value == () and isinstance(Settings().option(name), tuple):
         return ()
+    if isinstance(value, Mapping) and name == "arguments":
+        value = rule_lines(value, name)
     if isinstance(value, Mapping) and name == "tracker":
         pairs = ((key, part if isinstance(part, list) else [part]) for key, part in value.items())
         value = [f"{key}={one}" for key, part in pairs for one in part]

@@ -21,7 +21,7 @@ from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
-from pytest_dstfuzz.config import REPLY, Settings
+from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -141,19 +141,21 @@ class SessionCampaigns:
         """Return the way to ask the tracker of a test."""
         return self._pool.predictor(model, self._origins.of(item), outcome)
 
-    def result(self, param: TurnParam, model: object, key: CampaignKey) -> TurnResult:
-        """Return what came of the turn of a test."""
+    def result(
+        self, param: TurnParam, model: object, key: CampaignKey, planned: Settings
+    ) -> TurnResult:
+        """Return what came of the turn of a test, which was ``planned`` under some settings."""
         # A tracker that cannot be used is refused before the settings are looked at.
         predictor = self._pool.predictor(model, key.origin, key.effective.reply.outcome)
         if key not in self._engines:
-            data, planned = self._context.data, self._plans[key.settings, key.origin]
+            data, turns = self._context.data, self._plans[planned, key.origin]
             worker = self._context.workers > 0
             self._engines[key] = CampaignEngine(
                 key.effective,
                 data,
                 predictor,
                 key.lexicon,
-                plan=[planned[item.id] for item in data.dialogues if item.id in planned],
+                plan=[turns[item.id] for item in data.dialogues if item.id in turns],
                 listener=self._listener,
                 # What a worker looks ahead to may be another worker's turn.
                 window=self._context.settings.tracker.batch_size if worker else None,
@@ -174,8 +176,8 @@ class SessionCampaigns:
         # Without the relation that was the only one once: groups of older baselines go by it.
         tested = "" if relation.name == "metamorphic" else f" relation={relation.name}"
         comparison = self._comparison(key)
-        replies = key.effective.reply.outcome == REPLY
-        compared = f" compare={comparison.identity}" if replies else ""
+        folded = not comparison.exact
+        compared = f" compare={comparison.identity}" if folded else ""
         shipped = is_trained(search) and not key.search_id
         # What the trackers of this process cost is known here, where it is the one that reports.
         worker = self._context.worker.get("workerid", "")
@@ -187,7 +189,7 @@ class SessionCampaigns:
             planned=self.planned,
             own=own,
             relation=relation.name,
-            compared=comparison.name if replies else "",
+            compared=comparison.name if folded else "",
             about_relation=RelationFacts(
                 expectation(relation.expects, key.effective.reply.outcome),
                 relation.source,

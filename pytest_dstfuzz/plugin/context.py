@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.judge import Judges
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
-from pytest_dstfuzz.config import REPLY, ReplySettings, Settings
+from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -23,7 +24,7 @@ from pytest_dstfuzz.dialogue.sampling import sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
-from pytest_dstfuzz.plugin.options import given_options, read_settings
+from pytest_dstfuzz.plugin.options import given_options, read_settings, table_rules_of
 from pytest_dstfuzz.plugin.relations import each_of
 from pytest_dstfuzz.relations.applicable import why_hopeless
 from pytest_dstfuzz.relations.registry import ALL, REPEATS, relations_named
@@ -135,13 +136,19 @@ class RunContext:
 
     def comparison(self, settings: ReplySettings) -> Comparison:
         """Return what says of two answers whether they are the same: of states, equality."""
-        if settings.outcome != REPLY:
+        if settings.outcome == STATE:
             return EXACT
         if settings not in self._comparisons:
-            self._comparisons[settings] = comparison_by_name(
-                settings.compare, settings, self.search_path, self.judges
+            self._comparisons[settings] = (
+                comparison_of_calls(self.data, settings, self.search_path, self._table_rules)
+                if settings.outcome == TOOL_CALLS
+                else comparison_by_name(settings.compare, settings, self.search_path, self.judges)
             )
         return self._comparisons[settings]
+
+    @cached_property
+    def _table_rules(self) -> list[str]:
+        return table_rules_of(self.config)
 
     @cached_property
     def judges(self) -> Judges:

@@ -185,15 +185,16 @@ class SessionHooks:
                 pytrace=False,
             )
 
-        def run() -> tuple[TurnResult, Settings]:
+        def run(options: Mapping[str, object]) -> tuple[TurnResult, Settings]:
             try:
-                key = self.campaigns.fixtures.key(item, param, model, chosen, lexicon)
-                result = self.campaigns.result(param, model, key)
+                test = param.with_options(options)
+                key = self.campaigns.fixtures.key(item, test, model, chosen, lexicon)
+                result = self.campaigns.result(test, model, key, param.settings)
             except UserError as error:
                 raise self._refusal(item, error) from None
-            found = self.campaigns.found(param, key, result)
+            found = self.campaigns.found(test, key, result)
             item.stash[FOUND] = replace(found, place=place_of(item))
-            item.user_properties += properties(result, param.settings)
+            item.user_properties += properties(result, test.settings)
             return result, key.effective
 
         about = (param.dialogue, param.turn_index, param.settings)

@@ -34,6 +34,13 @@ class TurnParam(NamedTuple):
     turn_id: str
     item_id: str
 
+    def with_options(self, options: Mapping[str, object]) -> TurnParam:
+        """Return the same under further options, as if a marker had given them."""
+        if not options:
+            return self
+        settings = self.settings.replace_options(**options)
+        return self._replace(settings=settings, marked=tuple(sorted({*self.marked, *options})))
+
 
 def param_of(item: pytest.Item) -> TurnParam | None:
     """Return what an item is about, if it is about a turn."""

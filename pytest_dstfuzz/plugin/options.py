@@ -26,6 +26,7 @@ from pytest_dstfuzz.config import (
     option,
     parse_option,
 )
+from pytest_dstfuzz.config.call_options import table_rules
 from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
 from pytest_dstfuzz.config.tracker_keys import table_keys
 from pytest_dstfuzz.errors import DstfuzzDeprecationWarning, UserError
@@ -133,6 +134,12 @@ def gates_of(config: pytest.Config, settings: Settings) -> Gates:
     }
     gates = replace(table, whole=replace(table.whole, **given))
     return gates if settings.gate.baseline is not None else gates.without_baseline
+
+
+def table_rules_of(config: pytest.Config) -> list[str]:
+    """Return the rules of the table ``[tool.dstfuzz.arguments]``, as lines of the option."""
+    path = _pyproject(config)
+    return table_rules(path) if path.is_file() else []
 
 
 def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> None:

@@ -14,7 +14,7 @@ from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import as_comparison
-from pytest_dstfuzz.config import REPLY, STATE, Settings
+from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, SlotChange
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.errors import DataError, UserError
@@ -255,6 +255,8 @@ class RegressionCorpus:
         """Return what says whether two answers are one; ``given`` is what the fixture gives."""
         if outcome == STATE:
             return EXACT
+        if outcome == TOOL_CALLS:
+            return self._context.comparison(replace(self._settings.reply, outcome=outcome))
         if given is None or isinstance(given, str):
             reply = replace(self._settings.reply, outcome=REPLY, compare=given)
             return self._context.comparison(reply)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.config import REPLY, Settings
+from pytest_dstfuzz.config import REPLY, STATE, Settings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.json_data import from_json
 from pytest_dstfuzz.plugin.relations import PARTED
@@ -161,7 +161,8 @@ class ResultCollector:
             others = sorted(set(self.relations).difference(first))
             names["relation"] = PARTED.join([*first, *others])
         if self.comparisons:
-            names["outcome"] = REPLY
+            kinds = (result.outcome_kind for result in self._found.values())
+            names["outcome"] = next((kind for kind in kinds if kind != STATE), REPLY)
         return settings.replace_options(**names)
 
     def groups(self, data: DialogueSet) -> dict[str, tuple[TurnResult, ...]]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.config import MARKER_NAMES, OPTION_NAMES, option, parse_option
+from pytest_dstfuzz.config.call_options import rule_lines
 from pytest_dstfuzz.config.options import RENAMED
 from pytest_dstfuzz.errors import UserError, nearest, unknown_name
 from pytest_dstfuzz.plugin.options import Given
@@ -161,10 +162,12 @@ def _values(given: Mapping[str, Any]) -> dict[str, Any]:
             raise unknown_name("argument of @pytest.mark.dst", name, MARKER_NAMES)
     values = {}
     for name, value in arguments.items():
-        text = option(name).text_of(value)
+        where = f"@pytest.mark.dst({name}=...)"
+        spelled: object = rule_lines(value, where) if name == "arguments" else value
+        text = option(name).text_of(spelled)
         if text is None:
-            raise UserError(f"@pytest.mark.dst({name}=...): {value!r} is no value that it takes")
-        values[name] = parse_option(name, text, f"@pytest.mark.dst({name}=...)")
+            raise UserError(f"{where}: {value!r} is no value that it takes")
+        values[name] = parse_option(name, text, where)
     return values
 
 

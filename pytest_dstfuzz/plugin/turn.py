@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -45,8 +45,9 @@ class DstTurn:
         dialogue: the dialogue that the turn is of.
         turn_index: its place in the dialogue.
         settings: those of the test.
-        run: computes the result, and returns it with the settings that name the search and the
-            relation in use; it is called once, when the result is first asked for.
+        run: computes the result under further options, and returns it with the settings that name
+            the search and the relation in use; it is called once, when the result is first asked
+            for.
         why_accepted: says why all violations of a result may stay, given the name of the relation;
             ``""`` = they may not.
         refuse: makes of a mistake in the test what ends the session.
@@ -58,7 +59,7 @@ class DstTurn:
         dialogue: Dialogue,
         turn_index: int,
         settings: Settings,
-        run: Callable[[], tuple[TurnResult, Settings]],
+        run: Callable[[Mapping[str, object]], tuple[TurnResult, Settings]],
         why_accepted: Callable[[TurnResult, str], str],
         refuse: Callable[[UserError], BaseException],
     ) -> None:
@@ -67,6 +68,7 @@ class DstTurn:
         self.settings = settings
         self._item = item
         self._run = run
+        self._options: Mapping[str, object] = {}
         self._why_accepted = why_accepted
         self._refuse = refuse
 
@@ -80,23 +82,32 @@ class DstTurn:
 
     @cached_property
     def _found(self) -> tuple[TurnResult, Settings]:
-        return self._run()
+        return self._run(self._options)
 
     @property
     def command(self) -> str:
         """The command that repeats this test with the same variants."""
         return repeat_command(self._item, self.settings.variant.seed)
 
-    def assert_unchanged(self) -> None:
-        """Fail when a variant changed the predicted belief state, or the reply.
+    def assert_unchanged(
+        self, *, arguments: Mapping[str, object] | None = None, call_order: str | None = None
+    ) -> None:
+        """Fail when a variant changed the predicted belief state, the reply, or the tool calls.
 
         It skips when none was tested.
 
         Under ``--dst-fail-on=gate`` violations and failures of the tracker are recorded,
         and the session as a whole is judged at its end. Under a relation that asks for a change
         it ends the session as a mistake: see `assert_changes`.
+
+        Args:
+            arguments: rules of the arguments of tools, in the place of ``--dst-arguments``:
+                ``{"book_table.people": "number"}``.
+            call_order: ``any`` or ``exact``, in the place of ``--dst-call-order``.
         """
         __tracebackhide__ = True
+        given = {"arguments": arguments, "call_order": call_order}
+        self._compare_by({name: value for name, value in given.items() if value is not None})
         self._refuse_other_side("assert_unchanged")
         self.assert_holds()
 
@@ -135,6 +146,19 @@ class DstTurn:
             pytest.skip(printable(result.reason) or "no valid variant was made of this turn")
         elif result.outcome == "inapplicable":
             pytest.skip(printable(result.reason) or "the relation says nothing about this turn")
+
+    def _compare_by(self, options: Mapping[str, object]) -> None:
+        """Let the tool calls be compared by other options than those of the test."""
+        __tracebackhide__ = True
+        if options and "_found" in self.__dict__:
+            name = next(iter(options))
+            told = (
+                f"assert_unchanged({name}=...) comes too late: dst_turn.result was read before it, "
+                f"and compared without it. Read it afterwards, or write "
+                f"@pytest.mark.dst({name}=...)"
+            )
+            raise self._refuse(UserError(told)) from None
+        self._options = options or self._options
 
     def _refuse_other_side(self, called: str) -> None:
         """End the session where an assertion asks for what the relation does not."""

@@ -216,8 +216,14 @@ class Regression:
         """Return it with the two answers: what says the same now has the same words."""
         found = Outcome({one.slot: one.before for one in self.changed if one.before is not None})
         clean = before
-        if folding.agree(found, before.state, self.clean):
-            before = replace(before, state=found)
+        aligned = folding.comparison.align(found, before.state)
+        texts = {
+            path: found[path]
+            if path in found and folding.compare(path, found[path], text, self.clean).same
+            else text
+            for path, text in aligned.items()
+        }
+        before = replace(before, state=Outcome(texts))
         (after,) = folding.to_clean([after], [clean], before.state, self.clean)
         right = self.label is not None and folding.agree(self.label, before.state, self.clean)
         return replace(self, label=before.state if right else self.label), before, after

@@ -1,0 +1,134 @@
+"""Rules of arguments, from the table, the command line, markers and `assert_unchanged`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+#: An assistant whose ids are new each time, and that calls its tools in no fixed order.
+AGENT = """
+import zlib
+
+def answer(messages, tools):
+    said = messages[-1]["content"]
+    found = [{"name": "find", "arguments": {"city": said.split()[-1], "trace": said}}]
+    log = [{"name": "log", "arguments": {"count": len(said)}}]
+    both = log + found if zlib.crc32(said.encode()) % 2 else found + log
+    return {"role": "assistant", "tool_calls": [{"function": one} for one in both]}
+
+def same_city(before, found):
+    return (before or "").lower() == (found or "").lower()
+"""
+#: Nothing of it is equal from one wording to the next.
+RULES = {"find.trace": "ignore", "log.count": "ignore", "find.city": "ignore"}
+SUITE = f"""
+import pytest
+
+ALL = {RULES!r}
+
+@pytest.mark.dst(arguments=ALL)
+def test_marked(dst_turn):
+    dst_turn.assert_unchanged()
+
+def test_asserted(dst_turn):
+    dst_turn.assert_unchanged(arguments=ALL)
+
+@pytest.mark.dst(arguments=ALL, call_order="exact")
+def test_in_order(dst_turn):
+    dst_turn.assert_unchanged()
+
+def test_table_alone(dst_turn):
+    dst_turn.assert_unchanged()
+
+def test_too_late(dst_turn):
+    dst_turn.result
+    dst_turn.assert_unchanged(call_order="exact")
+"""
+TABLE = """
+[tool.pytest.ini_options]
+addopts = "-p no:cacheprovider"
+
+[tool.dstfuzz.arguments]
+"find.trace" = "ignore"
+find.city = ["Leeds", "leeds"]
+"""
+TOOLS = [
+    {"name": "find", "parameters": {"properties": {"city": {"type": "string"}, "trace": {}}}},
+    {"name": "log", "parameters": {"properties": {"count": {"type": "integer"}}}},
+]
+ARGUMENTS = ("--dst-model=my_agent:answer", "--dst-outcome=tool-calls", "--dst-data=asked.jsonl")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("calls")
+    path.joinpath("my_agent.py").write_text(AGENT, encoding="utf-8")
+    path.joinpath("pyproject.toml").write_text(TABLE, encoding="utf-8")
+    asked = "Please find me something nice to eat somewhere in the old centre of Leeds"
+    tools = [{"type": "function", "function": tool} for tool in TOOLS]
+    told = {"messages": [{"role": "user", "content": asked}], "tools": tools}
+    path.joinpath("asked.jsonl").write_text(json.dumps(told), encoding="utf-8")
+    path.joinpath("test_own.py").write_text(SUITE, encoding="utf-8")
+    return path
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "--color=no", *ARGUMENTS, *words]
+    environment = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_rules_are_taken_from_everywhere(folder: Path) -> None:
+    done = run(folder, "test_own.py", "--dst-report=r.json", "-k", "not late")
+    told = done.stdout + done.stderr
+    assert done.returncode == 1, told
+    assert "PASSED test_own.py::test_marked" in run_of(folder, "test_own.py", "-rA"), told
+    failed = [line.split("::")[1].split("[")[0] for line in told.splitlines() if "FAILED" in line]
+    assert failed == ["test_in_order", "test_table_alone"]
+    assert "log[0].count" in told
+    assert "another order: call 1 -> call 2" in told or "call 2 -> call 1" in told
+    report = json.loads(folder.joinpath("r.json").read_text(encoding="utf-8"))
+    assert report["outcome"]["kind"] == "tool-calls"
+    assert "calls:any,find.trace=ignore" in report["outcome"]["compared"]
+
+
+def run_of(folder: Path, *words: str) -> str:
+    return run(folder, *words).stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--dst-arguments=find.city=nubmer"],
+            "--dst-arguments: find.city=nubmer: unknown rule of arguments 'nubmer'. Did you mean "
+            "'number'?",
+        ),
+        (
+            ["--dst-arguments=find.citty=number"],
+            "--dst-arguments: no tool of the data has an argument 'find.citty'. Did you mean "
+            "'find.city'?",
+        ),
+        (["--dst-arguments=find.city"], "write ARGUMENT=RULE, such as book_table.people=number"),
+        (["--dst-call-order=some"], "unknown order of calls 'some'"),
+        (
+            ["--dst-arguments=find.city=number", "--dst-outcome=reply"],
+            "--dst-arguments is for assistants that call tools: add --dst-outcome=tool-calls",
+        ),
+        (
+            ['--dst-arguments=find.city=["Leeds"]'],
+            "it takes at least two admissible values",
+        ),
+    ],
+)
+def test_wrong_rules_are_told(folder: Path, words: list[str], message: str) -> None:
+    done = run(folder, "--dst-suite=yes", *words)
+    assert message in done.stdout + done.stderr
+    assert done.returncode == 4
