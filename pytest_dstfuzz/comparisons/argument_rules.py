@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from pytest_dstfuzz.trackers.attributes import load_attribute
 
 #: What follows a text, and is none of it.
 _FINAL: Final = ".!?,;:…"
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?", re.IGNORECASE)
 #: Floats that are no farther apart than this are one number, written with more or fewer digits.
 _CLOSE: Final = Decimal("1e-12")
 
@@ -68,12 +69,7 @@ def number_of(text: str) -> Decimal | None:
     groups = head.lstrip("+-").split(",")
     if len(groups) > 1 and 1 <= len(groups[0]) <= 3 and all(len(one) == 3 for one in groups[1:]):
         plain = plain.replace(",", "")
-    if not set(plain) <= set("+-.0123456789eE") or not plain[-1:].isdigit():
-        return None
-    try:
-        return Decimal(plain)
-    except InvalidOperation:
-        return None
+    return Decimal(plain) if _NUMBER.fullmatch(plain) else None
 
 
 def numeral(value: object) -> Decimal | None:
@@ -93,7 +89,8 @@ def numeral(value: object) -> Decimal | None:
 
 
 def _equal(one: Decimal, other: Decimal) -> bool:
-    if not one.is_finite() or not other.is_finite() or (one % 1 == 0 and other % 1 == 0):
+    whole = all(value.is_finite() and value == value.to_integral_value() for value in (one, other))
+    if whole or not (one.is_finite() and other.is_finite()):
         return one == other
     return abs(one - other) <= _CLOSE * max(abs(one), abs(other))
 

@@ -60,8 +60,8 @@ class ArgumentTable:
 
         What is within an object of which a schema says nothing is not known.
         """
-        within = self.kind(slot).type == "object" and pattern.startswith(f"{slot}.")
-        return within or fnmatchcase(slot, pattern)
+        inner = pattern.startswith((f"{slot}.", "*"))
+        return fnmatchcase(slot, pattern) or (inner and self.kind(slot).type == "object")
 
     @property
     def slots(self) -> tuple[str, ...]:

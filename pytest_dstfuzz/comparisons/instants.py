@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from functools import lru_cache
+from math import isfinite
 from typing import Final, NamedTuple
 
 _MONTHS: Final = (
@@ -78,7 +79,7 @@ def instant_of(value: object) -> Instant | None:
     """
     if isinstance(value, str):
         return _read(" ".join(value.split()))
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         whole = int(value)
         if whole in _SECONDS or whole in _MILLISECONDS:
             return Instant("instant", datetime.fromtimestamp(_seconds(value), UTC))

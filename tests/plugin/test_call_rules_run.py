@@ -16,16 +16,18 @@ import zlib
 
 def answer(messages, tools):
     said = messages[-1]["content"]
-    found = [{"name": "find", "arguments": {"city": said.split()[-1], "trace": said}}]
-    log = [{"name": "log", "arguments": {"count": len(said)}}]
-    both = log + found if zlib.crc32(said.encode()) % 2 else found + log
+    number = zlib.crc32(said.encode())
+    city = "Leeds" if number % 3 else "Leeds, UK"
+    found = [{"name": "find", "arguments": {"city": city, "trace": number}}]
+    log = [{"name": "log", "arguments": {"count": str(number)}}]
+    both = log + found if number % 2 else found + log
     return {"role": "assistant", "tool_calls": [{"function": one} for one in both]}
 
-def same_city(before, found):
-    return (before or "").lower() == (found or "").lower()
+def any_number(before, found):
+    return isinstance(before, str) and found.isdecimal()
 """
 #: Nothing of it is equal from one wording to the next.
-RULES = {"find.trace": "ignore", "log.count": "ignore", "find.city": "ignore"}
+RULES = {"find.*": "ignore", "log.count": "my_agent:any_number"}
 SUITE = f"""
 import pytest
 
@@ -55,7 +57,7 @@ addopts = "-p no:cacheprovider"
 
 [tool.dstfuzz.arguments]
 "find.trace" = "ignore"
-find.city = ["Leeds", "leeds"]
+find.city = ["Leeds", "Leeds, UK"]
 """
 TOOLS = [
     {"name": "find", "parameters": {"properties": {"city": {"type": "string"}, "trace": {}}}},
@@ -89,46 +91,32 @@ def test_rules_are_taken_from_everywhere(folder: Path) -> None:
     done = run(folder, "test_own.py", "--dst-report=r.json", "-k", "not late")
     told = done.stdout + done.stderr
     assert done.returncode == 1, told
-    assert "PASSED test_own.py::test_marked" in run_of(folder, "test_own.py", "-rA"), told
     failed = [line.split("::")[1].split("[")[0] for line in told.splitlines() if "FAILED" in line]
     assert failed == ["test_in_order", "test_table_alone"]
-    assert "log[0].count" in told
+    assert "2 passed" in told
     assert "another order: call 1 -> call 2" in told or "call 2 -> call 1" in told
     report = json.loads(folder.joinpath("r.json").read_text(encoding="utf-8"))
     assert report["outcome"]["kind"] == "tool-calls"
     assert "calls:any,find.trace=ignore" in report["outcome"]["compared"]
+    changed = {
+        change["slot"]
+        for turn in report["turns"]
+        for variant in turn["variants"]
+        for change in variant["changed_slots"]
+    }
+    # By the table alone, which has nothing about it; and where order counts.
+    assert changed == {"log[0].count", "find[0]", "log[0]"}
 
 
-def run_of(folder: Path, *words: str) -> str:
-    return run(folder, *words).stdout
+def test_a_rule_that_comes_too_late_is_told(folder: Path) -> None:
+    done = run(folder, "test_own.py", "-k", "late")
+    assert "assert_unchanged(call_order=...) comes too late: dst_turn.result was" in done.stdout
+    assert done.returncode == 4
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["--dst-arguments=find.city=nubmer"],
-            "--dst-arguments: find.city=nubmer: unknown rule of arguments 'nubmer'. Did you mean "
-            "'number'?",
-        ),
-        (
-            ["--dst-arguments=find.citty=number"],
-            "--dst-arguments: no tool of the data has an argument 'find.citty'. Did you mean "
-            "'find.city'?",
-        ),
-        (["--dst-arguments=find.city"], "write ARGUMENT=RULE, such as book_table.people=number"),
-        (["--dst-call-order=some"], "unknown order of calls 'some'"),
-        (
-            ["--dst-arguments=find.city=number", "--dst-outcome=reply"],
-            "--dst-arguments is for assistants that call tools: add --dst-outcome=tool-calls",
-        ),
-        (
-            ['--dst-arguments=find.city=["Leeds"]'],
-            "it takes at least two admissible values",
-        ),
-    ],
-)
-def test_wrong_rules_are_told(folder: Path, words: list[str], message: str) -> None:
-    done = run(folder, "--dst-suite=yes", *words)
-    assert message in done.stdout + done.stderr
+def test_a_rule_of_no_argument_ends_the_run(folder: Path) -> None:
+    done = run(folder, "--dst-suite=yes", "--dst-arguments=find.citty=number")
+    assert "no tool of the data has an argument 'find.citty'. Did you mean 'find.city'?" in (
+        done.stdout + done.stderr
+    )
     assert done.returncode == 4
