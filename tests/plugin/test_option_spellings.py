@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dstfuzz.config import KEYS, OPTIONS, Option, Settings
+from pytest_dstfuzz.config.call_options import CALL_OPTIONS
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.plugin.options import read_settings, repeat_options
@@ -52,6 +53,8 @@ VALUES = {
     "perturbations": "DRS",
     "context_checks": "mortar",
     "reference": "answer",
+    "call_order": "exact",
+    "arguments": "book.people=number",
     "max_seconds": "5",
     "preflight_seconds": "6",
     "max_calls": "7",
@@ -83,12 +86,15 @@ VALUES = {
     "service_model": "n",
     "prompt": "p.j2",
     "prices": "1,2",
+    "stream": "yes",
+    "tool_choice": "auto",
     "fail_on": "gate",
 }
-SWITCHES = [item for item in OPTIONS if item.is_switch]
+SWITCHES = [item for item in OPTIONS if item.is_switch and not item.kinds]
 VALUED = [item for item in OPTIONS if not item.is_switch and not item.kinds]
 #: max_cost needs prices as well, cited its comparison, and a judge something to judge.
 NOT_ALONE = {"max_cost", "cited", "judge", "judge_model", "judge_prices", "judge_calls"}
+OF_CALLS = {item.name for item in CALL_OPTIONS}
 
 
 def named(items: list[Option]) -> list[object]:
@@ -124,7 +130,8 @@ def test_the_command_line_takes_back_what_an_ini_file_says(
 ) -> None:
     ini = f"dst_{item.name} = {VALUES[item.name]}"
     if item.part == "reply" and item.name != "outcome":
-        ini = f"dst_outcome = reply\n{ini}"
+        outcome = "tool-calls" if item.name in OF_CALLS else "reply"
+        ini = f"dst_outcome = {outcome}\n{ini}"
     default = Settings().option(item.name)
     assert settings(pytester, ini).option(item.name) != default
     assert settings(pytester, ini, f"--no-dst-{item.flag}").option(item.name) == default
