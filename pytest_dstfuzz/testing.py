@@ -85,6 +85,7 @@ def check_relation(
     dialogues: DialogueSet | Iterable[Dialogue] | str | Path = SAMPLE,
     *,
     seed: int = 0,
+    outcome: OutcomeKind | None = None,
 ) -> RelationCheck:
     """Ask a relation about every turn of some dialogues, and return what is wrong with it.
 
@@ -97,6 +98,8 @@ def check_relation(
         relation: a relation, a class of one that is made without arguments, or a name.
         dialogues: what to ask about, as `check_tracker` takes it.
         seed: of the random numbers that the relation is given.
+        outcome: whose labels stand for answers, such as "tool-calls"; ``None`` = the first kind
+            that the relation can speak of: the belief state mostly.
 
     Raises:
         UserError: there is no such relation, or it is none.
@@ -107,7 +110,7 @@ def check_relation(
         if isinstance(relation, str)
         else as_relation(relation, "check_relation()")
     )
-    return check_laws(found, _data(dialogues), load_lexicon(), seed)
+    return check_laws(found, _data(dialogues), load_lexicon(), seed, outcome)
 
 
 def check_comparison(

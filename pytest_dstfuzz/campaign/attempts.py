@@ -124,6 +124,8 @@ class TurnAttempts:
             label = label_of(self.dialogue, self.turn.index, rules.outcome)
             if label is not None and rules.folding.agree(label, found, asked):
                 label = found  # It is right, if in other words.
+            elif label is not None and rules.folding.agree(label, clean, asked):
+                label = clean
             return self.begun.judge(clean, found, label)
         expected = self.expected(attempt)
         clean, found = self._against_recorded(attempt, clean, found)

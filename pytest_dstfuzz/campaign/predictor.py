@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, check_answer
 from pytest_dstfuzz.campaign.budget import Budget
@@ -10,6 +11,7 @@ from pytest_dstfuzz.campaign.cache import PredictionCache
 from pytest_dstfuzz.campaign.events import BatchDone, BudgetReached, ErrorSeen, Listener, ignore
 from pytest_dstfuzz.dialogue.dialogues import Context, Ontology
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.renaming import in_own_names
 from pytest_dstfuzz.errors import GivenUpError
 from pytest_dstfuzz.trackers.deadline import Overrun, ended_with
 from pytest_dstfuzz.trackers.tracker import Interrupted, Tracker
@@ -239,7 +241,7 @@ class Predictor:
             self._give_up(answer)
         else:
             checked = check_answer(answer, self._ontology, self._normalisation, self._outcome)
-            answered[context] = self._noted(checked)
+            answered[context] = self._noted(_by_own_names(context, checked))
 
     def _give_up(self, error: GivenUpError) -> None:
         """Ask for nothing more; of a budget that ended, its own words are the reason."""
@@ -254,6 +256,15 @@ class Predictor:
         else:
             self._answered = True
         return answer
+
+
+def _by_own_names(context: Context, answer: Answer) -> Answer:
+    """Return an answer with the names that the tools have in the data."""
+    names = () if context.transcript is None else context.transcript.names
+    if not names or isinstance(answer, TrackerFailure):
+        return answer
+    calls = in_own_names(answer.state, names)
+    return replace(answer, state=calls, calls=calls)
 
 
 def _spread_first(contexts: Sequence[Context]) -> list[Context]:

@@ -94,7 +94,16 @@ class CampaignSpec:
                 f"natural (--dst-validity=natural), not {settings.validity}"
             )
         perturber = Perturber.of(settings, data, lexicon, order=search.order)
-        scenes = Scenes(data, lexicon, perturber.guards, settings.seed, reply, settings.variants)
+        folding = AS_GIVEN if comparison.exact else Folding(comparison)
+        scenes = Scenes(
+            data,
+            lexicon,
+            perturber.guards,
+            settings.seed,
+            reply,
+            settings.variants,
+            folding.agree,
+        )
         return cls(
             settings,
             data,
@@ -105,5 +114,5 @@ class CampaignSpec:
             votes,
             repeats,
             reply,
-            AS_GIVEN if comparison.exact else Folding(comparison),
+            folding,
         )

@@ -8,16 +8,28 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
+from pytest_dstfuzz.config import REPLY, TOOL_CALLS
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import UserError
 
 if TYPE_CHECKING:
+    from pytest_dstfuzz.config import Settings
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+    from pytest_dstfuzz.dialogue.outcome import OutcomeKind
     from pytest_dstfuzz.relations.relation import Relation
     from pytest_dstfuzz.report.page import TerminalPage
 
-_READ: Final = ("data", "split", "domains", "slots", "frozen", "lock")
+_READ: Final = (
+    "data",
+    "split",
+    "domains",
+    "slots",
+    "frozen",
+    "tools_paraphrase",
+    "lock",
+    "outcome",
+)
 _EXAMPLES = """\
   dstfuzz relations                                      all of them
   dstfuzz relations drop                                 what one edits, expects and needs
@@ -50,15 +62,19 @@ def _show(given: Namespace) -> None:
     if given.data is not None:
         from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
         from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+        from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases  # noqa: PLC0415
         from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
         from pytest_dstfuzz.relations.sources.rows import with_frozen  # noqa: PLC0415
 
         how = settings.data
-        data = with_slots(load_dialogues(how.data, how.split), how.slots)
-        data = with_frozen(data, how.frozen)
+        outcome = settings.reply.outcome
+        data = with_slots(load_dialogues(how.data, how.split, outcome=outcome), how.slots)
+        data = with_frozen(with_paraphrases(data, how.tools_paraphrase), how.frozen)
         data = sample_set(data, None, settings.variant.seed, how.domains)
     if given.name is None:
-        relations = tuple(relation_by_name(name) for name in RELATIONS.single)
+        every = (relation_by_name(name) for name in RELATIONS.single)
+        # Without data all of them, else those that speak of what it is read for.
+        relations = tuple(one for one in every if not data or settings.reply.outcome in one.on)
     else:
         try:
             relations = relations_named(given.name)
@@ -66,7 +82,7 @@ def _show(given: Namespace) -> None:
             if {name.strip() for name in given.name.split(",")}.issubset(RELATIONS.names):
                 raise
             raise UserError(f"{error} {_OWN}") from None
-    counts = [_counts(one, data, settings.variant.lock) for one in relations] if data else []
+    counts = [_counts(one, data, settings) for one in relations] if data else []
     page = terminal_page()
     if given.name is None:
         _table(page, relations, counts)
@@ -75,11 +91,11 @@ def _show(given: Namespace) -> None:
             _one(page, relation, counts[number] if counts else None)
     if data:
         page.gap()
-        page.field("", _counted(data))
+        page.field("", _counted(data, settings.reply.outcome))
     print_page(page)
 
 
-def _counts(relation: Relation, data: DialogueSet, locks: Sequence[str]) -> Counter[str] | str:
+def _counts(relation: Relation, data: DialogueSet, settings: Settings) -> Counter[str] | str:
     """Return how often a relation gives each reason, ``""`` where it applies.
 
     A sentence where no turn of the data can satisfy it.
@@ -91,21 +107,25 @@ def _counts(relation: Relation, data: DialogueSet, locks: Sequence[str]) -> Coun
 
     if why := relation.impossible(data):
         return why
-    lexicon = load_lexicon()
-    guards = Locks(lexicon, data.ontology, data.cue_words, locks)
-    return Counter(reasons_by_label(relation, data, Scenes(data, lexicon, guards, seed=0)))
+    lexicon, reply = load_lexicon(), settings.reply
+    guards = Locks(lexicon, data.ontology, data.cue_words, settings.variant.lock)
+    scenes = Scenes(data, lexicon, guards, 0, None if reply.outcome == REPLY else reply)
+    return Counter(reasons_by_label(relation, data, scenes))
 
 
 def _table(
     page: TerminalPage, relations: Sequence[Relation], counts: Sequence[Counter[str] | str]
 ) -> None:
-    rows = [["relation", "side", "edits", *(["applicable", "of", "share"] if counts else [])]]
+    from pytest_dstfuzz.relations.registry import spoken_of  # noqa: PLC0415 - as above
+
+    figures = ["applicable", "of", "share"] if counts else []
+    rows = [["relation", "side", "edits", *figures, "speaks of"]]
     for number, relation in enumerate(relations):
         edited = relation.unit if relation.edits == "own" else "search"
         row = [relation.name, relation.side, edited]
         if counts:
             row += _figures(counts[number])
-        rows.append(row)
+        rows.append([*row, spoken_of(relation)])
     page.table(rows)
     for relation, found in zip(relations, counts, strict=False):
         if isinstance(found, str):
@@ -122,11 +142,14 @@ def _figures(found: Counter[str] | str) -> list[str]:
 
 
 def _one(page: TerminalPage, relation: Relation, found: Counter[str] | str | None) -> None:
+    from pytest_dstfuzz.relations.registry import spoken_of  # noqa: PLC0415 - as above
+
     page.gap()
     page.line(relation.name, "heading")
     by = f"it edits the {relation.unit}" if relation.edits == "own" else "the search edits the turn"
     said = [
         ("side", f"{relation.side}; {by}"),
+        ("of", spoken_of(relation)),
         ("expects", relation.expects),
         ("words", relation.source or "none"),
     ]
@@ -159,8 +182,12 @@ def _reasons(page: TerminalPage, relation: Relation, found: Counter[str]) -> Non
         page.table(rows)
 
 
-def _counted(data: DialogueSet) -> str:
+def _counted(data: DialogueSet, outcome: OutcomeKind) -> str:
     named = f"{data.name} (split {data.split})"
+    if outcome == TOOL_CALLS and any(
+        turn.calls is not None for one in data.dialogues for turn in one.turns
+    ):
+        return f"Counted over {named}, the recorded calls taken for the assistant's."
     if any(all(turn.state is not None for turn in one.turns) for one in data.dialogues):
         return f"Counted over {named}, the labels taken for the tracker's answers."
     return (

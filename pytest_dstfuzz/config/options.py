@@ -93,6 +93,12 @@ _DATA = (
         "file of turns in other words that a person has read, for --dst-relation=frozen: dstfuzz "
         "freeze writes one",
     ),
+    _read(
+        "tools_paraphrase",
+        _PATH,
+        "the tools in other words, for --dst-relation=tools-paraphrase: a JSON file of other names "
+        "and descriptions, or the folder with SGD and SGD-X",
+    ),
 )
 _VARIANT = (
     Option(

@@ -74,6 +74,8 @@ class DataSettings:
     slots: tuple[str, ...] = ()
     #: File of turns in other words, for the relation ``frozen``.
     frozen: str | None = None
+    #: Tools in other words, for the relation ``tools-paraphrase``.
+    tools_paraphrase: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

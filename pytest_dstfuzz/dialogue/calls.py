@@ -70,11 +70,15 @@ class Transcript:
     #: For each exchange the messages before its user utterance, see `Turn.recorded`. Exchanges
     #: beyond, which an edit added, have the text of the system alone.
     before: tuple[tuple[str, ...] | None, ...] = ()
+    #: Where the tools have other names than in the data: each other name of a tool, or of an
+    #: argument (``tool.argument``), with the one of the data, by which answers are told.
+    names: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def key(self) -> str:
         """Hexadecimal digest of all of it."""
-        told = json.dumps([self.tools, self.before], ensure_ascii=True)
+        named = [self.names] if self.names else []
+        told = json.dumps([self.tools, self.before, *named], ensure_ascii=True)
         return sha256(told.encode("ascii")).hexdigest()[:32]
 
     def __eq__(self, other: object) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
+from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 
 #: The value of a slot about which the user said that any value will do.
 DONTCARE = "dontcare"
@@ -237,6 +238,8 @@ class DialogueSet:
     #: Other words for utterances, of which a person says that the meaning stays, by `turn_keys`;
     #: ``None`` = no file of them was given.
     frozen: Mapping[str, tuple[str, ...]] | None = None
+    #: The tools in other words; none where nobody gave any.
+    paraphrases: tuple[ToolParaphrase, ...] = ()
 
     @property
     def labelled(self) -> bool:

@@ -1,15 +1,18 @@
-"""The paraphrased schemas of SGD-X, as tools in other words."""
+"""Tools in other words: those of a user's file, and the paraphrased schemas of SGD-X."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from pytest_dstfuzz.config import canonical_split
 from pytest_dstfuzz.dialogue.choose import classify, split_of
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.readers.sgd_schema import paraphrase
 from pytest_dstfuzz.dialogue.readers.source import SourceFile, list_files
+from pytest_dstfuzz.dialogue.readers.tool_words import read_tool_words
 from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 from pytest_dstfuzz.errors import DataError
 
@@ -47,3 +50,25 @@ def sgd_paraphrases(source: str | Path, split: str = "test") -> tuple[ToolParaph
         missing = "the schema.json of SGD" if not originals else "SGD-X (sgd_x.zip)"
         raise DataError(f"{source} does not hold {missing} for the split {wanted!r}")
     return tuple(paraphrase(originals[0], variants[name], name) for name in sorted(variants))
+
+
+def with_paraphrases(data: DialogueSet, given: str | Path | None) -> DialogueSet:
+    """Return data with its tools in the other words that a user gives.
+
+    Args:
+        data: dialogues with tools.
+        given: a JSON file, see `readers.tool_words`, or a folder with SGD and SGD-X; ``None`` =
+            there are none.
+
+    Raises:
+        DataError: it cannot be read, or does not fit the tools of the data.
+    """
+    if given is None:
+        return data
+    path = Path(given).expanduser()
+    if path.suffix == ".json":
+        tools = dict.fromkeys(tool for dialogue in data.dialogues for tool in dialogue.tools)
+        found = read_tool_words(SourceFile(path.name, path), tools)
+    else:
+        found = sgd_paraphrases(path, data.split)
+    return replace(data, paraphrases=found)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Final
 
-from pytest_dstfuzz.dialogue.calls import Tool, ToolCall
+from pytest_dstfuzz.dialogue.calls import CallPath, Tool, ToolCall, call_path, canonical
+from pytest_dstfuzz.dialogue.outcome import Outcome
+
+#: Stands after a name of the data that is called where the tools have others.
+OLD_NAME: Final = " (old name)"
+#: The first step of an argument, and what comes after it.
+_FIRST: Final = re.compile(r"([^.\[]*)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,33 @@ class ToolParaphrase:
         back = {new: old for old, new in self.arguments.get(name, {}).items()}
         return _renamed(call, name, back if call.name in self._names else {})
 
+    def names(self, tools: Iterable[Tool]) -> tuple[tuple[str, str], ...]:
+        """Return the other names of original tools and their arguments, see `Transcript.names`.
+
+        An argument stands under the other names on the one side, under the original ones on the
+        other.
+        """
+        found: list[tuple[str, str]] = []
+        for tool in tools:
+            if tool.name in self.tools:
+                new = self.tools[tool.name].name
+                pairs = self.arguments.get(tool.name, {}).items()
+                found.append((new, tool.name))
+                found += [(f"{new}.{other}", f"{tool.name}.{own}") for own, other in pairs]
+        return tuple(found)
+
+    def message(self, recorded: str) -> str:
+        """Return a recorded message, in JSON, with its calls and results under the other names."""
+        message: dict[str, Any] = json.loads(recorded)
+        for called in message.get("tool_calls") or ():
+            function = called["function"]
+            arguments = json.loads(function.get("arguments") or "{}")
+            call = self.renamed(ToolCall(function["name"], arguments))
+            function.update(name=call.name, arguments=canonical(call.arguments))
+        if message.get("role") == "tool" and message.get("name") in self.tools:
+            message["name"] = self.tools[message["name"]].name
+        return canonical(message)
+
     @cached_property
     def _names(self) -> dict[str, str]:
         return {tool.name: old for old, tool in self.tools.items()}
@@ -46,3 +82,38 @@ class ToolParaphrase:
 def _renamed(call: ToolCall, name: str, arguments: Mapping[str, str]) -> ToolCall:
     """Return a call under another name; arguments inside of others keep theirs."""
     return ToolCall(name, {arguments.get(key, key): value for key, value in call.arguments.items()})
+
+
+def in_own_names(calls: Outcome, names: Iterable[tuple[str, str]]) -> Outcome:
+    """Return calls of tools that have other names by those of the data, see `Transcript.names`.
+
+    A name of the data that is called where the tools have another one is no longer that of a tool:
+    it is told as ``book_table (old name)``, and so is an argument.
+
+    >>> names = [("reserve", "book"), ("reserve.guests", "book.people")]
+    >>> dict(in_own_names(Outcome({"reserve[0]": "call 1", "reserve[0].guests": "2"}), names))
+    {'book[0]': 'call 1', 'book[0].people': '2'}
+    >>> dict(in_own_names(Outcome({"reserve[0].people": "2"}), names))
+    {'book[0].people (old name)': '2'}
+    """
+    known = dict(names)
+    gone = frozenset(known.values()) - known.keys()
+    return Outcome({_own_path(path, known, gone): text for path, text in calls.items()})
+
+
+def _own_path(path: str, known: Mapping[str, str], gone: frozenset[str]) -> str:
+    place = call_path(path)
+    if place is None:
+        return path
+    if place.tool in gone:
+        return str(place._replace(tool=place.tool + OLD_NAME))
+    tool = known.get(place.tool, place.tool)
+    if not place.argument:
+        return str(CallPath(tool, place.number, ""))
+    first, rest = _FIRST.fullmatch(place.argument).groups()  # type: ignore[union-attr]  # matches all
+    own = known.get(f"{place.tool}.{first}")
+    if own is not None:
+        first = own.removeprefix(f"{tool}.")
+    elif f"{tool}.{first}" in gone:
+        first += OLD_NAME
+    return str(CallPath(tool, place.number, first + rest))

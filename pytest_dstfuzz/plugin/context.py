@@ -20,6 +20,7 @@ from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, ReplySettings, Setti
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
+from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.sampling import sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
@@ -61,6 +62,7 @@ class RunContext:
         outcome = self.settings.reply.outcome
         read = load_dialogues(settings.data, settings.split, outcome=outcome)
         found = with_slots(read, settings.slots)
+        found = with_paraphrases(found, settings.tools_paraphrase)
         return with_frozen(found, settings.frozen)
 
     @cached_property
@@ -164,7 +166,11 @@ class RunContext:
     def hopeless(self, relation: Relation) -> str:
         """Say why a relation can say nothing about the data; ``""`` where it can."""
         if relation.name not in self._hopeless:
-            scenes = Scenes(self.data, self.lexicon, self._guards, self.settings.variant.seed)
+            reply = self.settings.reply
+            # A recorded reply is no right one: there the answers alone can tell.
+            known = None if reply.outcome == REPLY else reply
+            seed = self.settings.variant.seed
+            scenes = Scenes(self.data, self.lexicon, self._guards, seed, known)
             self._hopeless[relation.name] = why_hopeless(relation, self.data, scenes)
         return self._hopeless[relation.name]
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet, label_of
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
 from pytest_dstfuzz.relations.relation import Relation, begin
 from pytest_dstfuzz.relations.rewrite import Inapplicable
 from pytest_dstfuzz.relations.scene import Scenes
@@ -20,12 +21,15 @@ def reasons_by_label(relation: Relation, data: DialogueSet, scenes: Scenes) -> I
     """Yield why a relation says nothing about a turn, ``""`` where it says something.
 
     Of dialogues where every turn has a label: turn by turn, or at the last turn where the relation
-    edits whole dialogues.
+    edits whole dialogues. Of tool calls, which are no running total, at each turn that has one.
     """
     for dialogue in data.dialogues:
-        if all(turn.state is not None for turn in dialogue.turns):
-            last = len(dialogue.turns) - 1
-            for index in [last] if relation.unit == "dialogue" else range(last + 1):
+        last = len(dialogue.turns) - 1
+        labels = [label_of(dialogue, index, scenes.outcome) for index in range(last + 1)]
+        if scenes.outcome != TOOL_CALLS and None in labels:
+            continue
+        for index in [last] if relation.unit == "dialogue" else range(last + 1):
+            if labels[index] is not None:
                 begun = begin(relation, scenes.labelled(relation.name, dialogue, index))
                 yield begun.reason if isinstance(begun, Inapplicable) else ""
 

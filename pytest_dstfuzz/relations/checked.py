@@ -198,7 +198,8 @@ def _unsound_between(rewrite: Rewrite) -> str:
 
 def _wrong_edits(rewrite: Rewrite, scene: Scene) -> str:
     if not rewrite.edits:
-        unsaid = not rewrite.moves and rewrite.seen != rewrite.reference
+        # What was recorded beside the texts, such as the tools, may be another one.
+        unsaid = not rewrite.moves and rewrite.seen.exchanges != rewrite.reference.exchanges
         return "it has neither edits nor moves, and is not as its reference" if unsaid else ""
     try:
         text = apply_edits(scene.turn.user, rewrite.edits)

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pytest_dstfuzz.config import REPLY, STATE, ReplySettings
+from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.edits import apply_edits, without
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
@@ -48,12 +49,19 @@ class RelationCheck:
             raise AssertionError(f"the relation {self.name!r} breaks {count} rules:\n{told}")
 
 
-def check_laws(relation: Relation, data: DialogueSet, lexicon: Lexicon, seed: int) -> RelationCheck:
+def check_laws(
+    relation: Relation,
+    data: DialogueSet,
+    lexicon: Lexicon,
+    seed: int,
+    outcome: OutcomeKind | None = None,
+) -> RelationCheck:
     """Ask a relation about every turn of some dialogues, twice and in different orders.
 
     Two askings must give the same; edits must lead to what is seen, references be clean contexts,
     deltas begin with the state as it is; of what may come apart every single edit must be one that
-    can be left out; and a reason must be one that the relation lists.
+    can be left out; and a reason must be one that the relation lists. The labels are those of an
+    ``outcome``; ``None`` = the first that the relation can speak of.
     """
     places = [
         (dialogue, turn.index)
@@ -62,7 +70,7 @@ def check_laws(relation: Relation, data: DialogueSet, lexicon: Lexicon, seed: in
         if relation.unit == "turn" or turn.index == len(dialogue.turns) - 1
     ]
     guards = Locks(lexicon, data.ontology, data.cue_words)
-    reply = ReplySettings(outcome=STATE if STATE in relation.on else REPLY)
+    reply = ReplySettings(outcome=relation.on[0] if outcome is None else outcome)
     findings: list[str] = []
 
     def ask(order: Sequence[int]) -> dict[int, tuple[Scene, _Made]]:
@@ -81,12 +89,8 @@ def check_laws(relation: Relation, data: DialogueSet, lexicon: Lexicon, seed: in
         scene, begun = first[number]
         if isinstance(begun, Inapplicable):
             reasons[begun.reason] += 1
-            if begun.reason not in (
-                *relation.reasons,
-                relation.inapplicable,
-                FAILED_EARLIER,
-                TOO_LONG,
-            ):
+            listed = (*relation.reasons, relation.inapplicable, FAILED_EARLIER, TOO_LONG)
+            if begun.reason not in listed:
                 findings.append(f"{_at(scene)}: {begun.reason!r} is none of its reasons")
         made = begun if isinstance(begun, list) else []
         rewrites += len(made)
@@ -110,8 +114,9 @@ _Made = list[Rewrite] | Inapplicable | None
 
 def _begun(relation: Relation, scene: Scene, findings: list[str]) -> _Made:
     """Return what a relation makes of a turn; what it raises is a finding."""
-    if scene.states[scene.index] is None and relation.edits == "search":
-        return None
+    if scene.states[scene.index] is None:
+        # Nobody knows the answer.
+        return None if relation.edits == "search" else Inapplicable(FAILED_EARLIER)
     try:
         begun = begin(relation, scene)
         if isinstance(begun, Inapplicable):

@@ -156,5 +156,14 @@ def as_relation(given: object, where: str) -> Relation:
     return CheckedRelation(given, where)
 
 
+def spoken_of(relation: Relation) -> str:
+    """Return what a relation speaks of, in words.
+
+    >>> spoken_of(relation_by_name("tools-order")), spoken_of(relation_by_name("speech"))
+    ('tool calls', 'slots, replies, tool calls')
+    """
+    return ", ".join(words for kind, words in _SPOKEN_OF.items() if kind in relation.on)
+
+
 def _ships(relation: object) -> bool:
     return type(relation).__module__ in _HOMES

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, Literal, Protocol, get_args
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.rates import LONGEST_EDITED
 from pytest_dstfuzz.relations.rewrite import (
@@ -101,9 +101,11 @@ class Relation(Protocol):
     def impossible(self, data: DialogueSet) -> str:
         """Say why no turn of the data can satisfy it, whatever the tracker; ``""`` = some may."""
         if self.needs_labels and all(
-            turn.state is None for dialogue in data.dialogues for turn in dialogue.turns
+            turn.state is None and turn.calls is None
+            for dialogue in data.dialogues
+            for turn in dialogue.turns
         ):
-            return "it compares with belief state labels, and no turn has one"
+            return "it compares with labels, and no turn has one"
         return ""
 
     def begin(self, scene: Scene) -> Begun:
@@ -142,7 +144,8 @@ def begin(relation: Relation, scene: Scene) -> TurnBegun:
             round.
     """
     if relation.edits == "own":
-        if None in scene.states:
+        # Each message makes its own calls: those to earlier turns need not be known.
+        if None in scene.states and scene.reply.outcome != TOOL_CALLS:
             return Inapplicable(FAILED_EARLIER)
         if len(scene.turn.user) > LONGEST_EDITED:
             return Inapplicable(TOO_LONG)

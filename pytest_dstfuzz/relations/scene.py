@@ -43,6 +43,11 @@ class Replacement(NamedTuple):
     operator: str
 
 
+def _equal(one: Outcome, other: Outcome, asked: Context) -> bool:
+    del asked
+    return one == other
+
+
 @dataclass(frozen=True, eq=False)
 class Scene:
     """One turn of a dialogue, with the states before and after it.
@@ -71,6 +76,8 @@ class Scene:
     variants: int = 5
     #: See `once`; shared by the scenes of a run.
     kept: dict[object, object] = field(default_factory=dict)
+    #: Whether two answers to a context say the same.
+    agree: Callable[[Outcome, Outcome, Context], bool] = _equal
 
     @cached_property
     def rng(self) -> np.random.Generator:
@@ -93,6 +100,15 @@ class Scene:
         if found is None:
             raise ValueError(f"there is no state of turn {index} of {self.dialogue.id!r}")
         return found
+
+    @property
+    def label(self) -> Outcome | None:
+        """The right answer; the one that was given, where that says the same."""
+        if self.reply.outcome != TOOL_CALLS:
+            return self.turn.state
+        label = self.turn.calls
+        right = label is not None and self.agree(label, self.now, self.context)
+        return self.now if right else label
 
     @property
     def before(self) -> Outcome:
@@ -200,9 +216,11 @@ class Scenes:
         seed: int,
         reply: ReplySettings | None = None,
         variants: int = 5,
+        agree: Callable[[Outcome, Outcome, Context], bool] = _equal,
     ) -> None:
         """Keep what all scenes share: ``seed`` and the settings are those of the campaign."""
         self._reply = reply or ReplySettings()
+        self._agree = agree
         self._shared = data, guards, lexicon, seed, self._reply, variants
         self._kept: dict[object, object] = {}
 
@@ -214,7 +232,13 @@ class Scenes:
         states: Iterable[Outcome | None],
     ) -> Scene:
         """Return the scene of a turn for the relation of a name; for ``states`` see `Scene`."""
-        return Scene(relation, dialogue, index, tuple(states), *self._shared, self._kept)
+        kept, agree = self._kept, self._agree
+        return Scene(relation, dialogue, index, tuple(states), *self._shared, kept, agree)
+
+    @property
+    def outcome(self) -> OutcomeKind:
+        """What of the answers is tested."""
+        return self._reply.outcome
 
     def labelled(self, relation: str, dialogue: Dialogue, index: int) -> Scene:
         """Return the scene of a turn where the labels stand for the tracker's answers."""

@@ -33,6 +33,10 @@ MODULES: Final = (
     "rounds.shuffle",
     "rounds.drop",
     "rounds.restart",
+    "tools.order",
+    "tools.distractor",
+    "tools.optional",
+    "tools.paraphrase",
     "contexts.mr",
     "metal",
 )

@@ -40,7 +40,7 @@ class Gold(Relation):
 
     def begin(self, scene: Scene) -> BySearch | Inapplicable:
         """Leave the turn to the search, where it has a label and the prediction equals it."""
-        label = scene.turn.state
+        label = scene.label
         if self.applies(scene.now, label):
             return BySearch(self.judge)
         return Inapplicable(self.reasons[0 if label is None else 1])

@@ -22,8 +22,9 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
 def test_all_relations_are_listed_with_their_side(capsys: pytest.CaptureFixture[str]):
     rows = {row[0]: row[1:] for row in map(str.split, run("", capsys).splitlines())}
     assert set(rows) == {"relation", *RELATIONS.shipped}
-    assert rows["drop"] == ["should-change", "dialogue"]
-    assert rows["metamorphic"] == ["should-not-change", "search"]
+    assert rows["drop"] == ["should-change", "dialogue", "slots"]
+    assert " ".join(rows["metamorphic"]) == "should-not-change search slots, replies, tool calls"
+    assert rows["tools-order"] == ["should-not-change", "turn", "tool", "calls"]
 
 
 def test_one_says_what_it_expects_and_needs(capsys: pytest.CaptureFixture[str]):
@@ -45,7 +46,8 @@ def test_turns_are_counted_by_the_first_reason_that_ends_them(capsys: pytest.Cap
 def test_the_table_counts_turns_and_dialogues(capsys: pytest.CaptureFixture[str]):
     said = run("--data sample", capsys)
     rows = {row[0]: row[1:] for row in map(str.split, said.splitlines()) if len(row) > 4}
-    assert rows["restart"][2:] == ["72", "72", "100.0", "%"]
+    assert rows["restart"][2:] == ["72", "72", "100.0", "%", "slots,", "replies"]
+    assert "tools-order" not in rows
     assert rows["metamorphic"][2:5] == ["366", "366", "100.0"]
     assert said.endswith("the labels taken for the tracker's answers.\n")
 
@@ -58,7 +60,7 @@ def test_data_without_labels_count_nothing(tmp_path: Path, capsys: pytest.Captur
     assert "applies to nobody knows how many dialogues: they have no labels" in said
     assert "no dialogue with a label at each turn: nothing was counted. Without labels only" in said
     rows = run(f"--data {tmp_path / 'own.jsonl'}", capsys).splitlines()
-    assert next(row.split()[-3:] for row in rows if row.split()[:1] == ["drop"]) == ["-", "-", "-"]
+    assert next(row.split()[-4:] for row in rows if row.split()[:1] == ["drop"])[:3] == ["-"] * 3
     said = " ".join(run(f"value-swap --data {tmp_path / 'own.jsonl'}", capsys).split())
     assert "applies to no turn of the data: value-swap needs other values" in said
 

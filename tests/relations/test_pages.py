@@ -16,6 +16,7 @@ NAMES = [
     "frozen",
     *("same-context", "lost-context", "contexts-agree", "contexts-differ"),
     *("metal-synonyms", "metal-word", "metal-typos", "metal-leet"),
+    *("tools-order", "tools-distractor", "tools-optional", "tools-paraphrase"),
     *("grammar-errors", "neighbour-swap", "phrase-table", "retrieval", "stop-word-dropout"),
 ]
 HEADINGS = ["Edits", "Expects", "Does not apply", "Example", "Words"]
@@ -37,7 +38,7 @@ def test_each_module_of_these_rooms_is_listed() -> None:
     room = Path(__file__).parents[2] / "pytest_dstfuzz" / "relations"
     ours = [
         p
-        for part in ("rounds", "paraphrase", "sources", "contexts")
+        for part in ("rounds", "paraphrase", "sources", "contexts", "tools")
         for p in sorted((room / part).glob("*.py"))
     ]
     written = [p for p in ours if "@register_relation" in p.read_text(encoding="utf-8")]

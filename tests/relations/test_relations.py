@@ -61,7 +61,7 @@ def test_names_are_those_of_the_option() -> None:
 def test_gold_needs_a_label_somewhere() -> None:
     bare = Dialogue("d", (Turn(0, "", "hello"),))
     labelled = Dialogue("e", (Turn(0, "", "hello"), Turn(1, "", "hi", EMPTY)))
-    with pytest.raises(UserError, match=r"'gold' can say nothing about .*: it compares with bel"):
+    with pytest.raises(UserError, match=r"'gold' can say nothing about .*: it compares with lab"):
         relation_for("gold", DialogueSet("bot", "test", (bare,)))
     assert relation_for("gold", DialogueSet("bot", "test", (bare, labelled))).name == "gold"
     assert relation_for("metamorphic", DialogueSet("bot", "test", (bare,))).name == "metamorphic"

@@ -20,6 +20,7 @@ class Restart(Relation):
 
     name = "restart"
     expects = "the same dialogue, held once more, gives the same states"
+    on = ("state", "reply")
     edits = "own"
     unit = "dialogue"
     reasons = ()

@@ -1,0 +1,1 @@
+"""Internal: relations that edit what an assistant is told of its tools."""
