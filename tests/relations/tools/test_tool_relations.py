@@ -88,7 +88,7 @@ def old_names(_: object, __: object) -> object:
         (first_tool, "tools-order", "book_table[0]: call 1 -> none"),
         (first_tool, "tools-distractor", "book_table[0]: call 1 -> none"),
         (counting, "tools-optional", "book_table[0].people: 4 -> 3"),
-        (old_names, "tools-paraphrase", "book_table (old name)[0]: none -> call 1"),
+        (old_names, "tools-paraphrase", "book_table (old name)[0]: none -> call 2"),
     ],
 )
 def test_planted_faults_are_found(
