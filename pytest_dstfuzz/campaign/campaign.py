@@ -239,7 +239,8 @@ def _dialogues(given: object, settings: Settings) -> DialogueSet:
         found = given
     elif given is None or isinstance(given, str | Path):
         source = settings.data.data if given is None else str(given)
-        return load_dialogues(source, settings.data.split, outcome=settings.reply.outcome)
+        how, outcome = settings.data, settings.reply.outcome
+        return load_dialogues(source, how.split, outcome=outcome, tools=how.tools)
     elif isinstance(given, Sequence) and all(isinstance(one, Dialogue) for one in given):
         found = DialogueSet("dialogues", settings.data.split, tuple(given))
     else:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.outcome import OutcomeKind
     from pytest_dstfuzz.report.page import TerminalPage
 
-_READ: Final = ("data", "split", "slots", "lock", "outcome", "seed")
+_READ: Final = ("data", "tools", "split", "slots", "lock", "outcome", "seed")
 #: Tools and slots that are listed by name.
 _LISTED: Final = 12
 _HEAD: Final = 12
@@ -43,7 +43,8 @@ def _check(given: Namespace) -> None:
     given.outcome = given.outcome or TOOL_CALLS
     settings = given_settings(given, _READ)
     how, outcome = settings.data, settings.reply.outcome
-    data = with_slots(load_dialogues(how.data, how.split, outcome=outcome), how.slots)
+    read = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
+    data = with_slots(read, how.slots)
     page = terminal_page()
     kind: OutcomeKind = "state" if _is_of_states(data, outcome) else outcome
     page.line(f"{data.name}, split {data.split}, read in the layout {data.layout!r}", "heading")

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 
-_ASKED = ("model", "checkpoint", "data", "split", "domains", "slots", "device", "batch_size")
+_READ = ("data", "tools", "split", "domains", "slots")
+_ASKED = ("model", "checkpoint", *_READ, "device", "batch_size")
 _REPLIES = ("outcome", "compare", "threshold", "cited", "fallback", "history")
 _EVALUATED = (*_ASKED, "preflight_seconds", *_REPLIES, *ADAPTER)
 _CHECKED = (*_ASKED, "repeatable", *_REPLIES, *ADAPTER)
@@ -72,6 +73,7 @@ def _dialogues(
         layout=layout,
         normalisation=normalisation,
         outcome=settings.reply.outcome,
+        tools=how.tools,
     )
     data = with_slots(read, how.slots)
     return sample_set(data, turns, settings.variant.seed, how.domains)

@@ -88,6 +88,12 @@ _DATA = (
         "for and compared (default: those of an ontology, else of the labels and of the answers)",
     ),
     _read(
+        "tools",
+        _PATH,
+        "JSON file of the tools of dialogues that bring none, in OpenAI's, Anthropic's or MCP's "
+        "form; for --dst-outcome=tool-calls",
+    ),
+    _read(
         "frozen",
         _PATH,
         "file of turns in other words that a person has read, for --dst-relation=frozen: dstfuzz "

@@ -72,6 +72,8 @@ class DataSettings:
     domains: tuple[str, ...] = ()
     #: The slots that are asked for and compared; empty = those of the data.
     slots: tuple[str, ...] = ()
+    #: File of the tools of dialogues that bring none.
+    tools: str | None = None
     #: File of turns in other words, for the relation ``frozen``.
     frozen: str | None = None
     #: Tools in other words, for the relation ``tools-paraphrase``.

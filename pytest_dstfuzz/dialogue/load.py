@@ -31,7 +31,8 @@ from pytest_dstfuzz.dialogue.readers import canard, csv_log, jsonl, messages, sg
 from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_phrases, schema_tools
 from pytest_dstfuzz.dialogue.readers.source import SourceFile
-from pytest_dstfuzz.errors import DataError, nearest, unknown_name
+from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
+from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
 
 #: The dialogues that ship with the package.
@@ -106,6 +107,9 @@ _READERS: Final[Mapping[str, _Reader]] = {
 }
 
 
+_NO_CALLS: Final = (
+    "tools are what assistants call: a file of them (--dst-tools) needs --dst-outcome=tool-calls"
+)
 #: Layouts of data that are not MultiWOZ.
 _PLAIN: Final = ("jsonl", "messages", "sgd", "canard", "csv", "users")
 
@@ -120,6 +124,7 @@ def load_dialogues(
     normalisation: str | None = None,
     name: str | None = None,
     outcome: OutcomeKind = "state",
+    tools: str | Path | None = None,
 ) -> DialogueSet:
     """Read one split of a data set, in whatever layout it is found.
 
@@ -137,23 +142,21 @@ def load_dialogues(
         name: name of the set in test ids; by default made from the source.
         outcome: what is tested; of systems that reply, each user utterance of JSON Lines must
             say something.
+        tools: JSON file of the tools of dialogues that bring none; for tool calls alone.
 
     Raises:
-        UserError: an unknown split, layout or normalisation.
+        UserError: an unknown split, layout or normalisation, or tools for another outcome.
         DataError: the data is missing or broken; the message names the place.
     """
     wanted = canonical_split(split)
-    if layout is not None and layout not in LAYOUTS:
-        raise unknown_name("layout", layout, LAYOUTS)
-    if normalisation is not None:
-        check_normalisation(normalisation)
+    _check_wanted(layout, normalisation, outcome, tools)
     location = locate(source)
     files = catalogue(location.path, location.lists)
     choice = choose(files, wanted, layout)
     rules = normalisation or ("plain" if choice.layout in _PLAIN else "multiwoz")
     told: list[str] = []
     readers = _readers(files, choice, told.append, outcome, wanted)
-    dialogues = _read(choice, rules, readers)
+    dialogues = _with_tools(_read(choice, rules, readers), tools, told.append)
     if not dialogues:
         raise DataError(f"{location.path} holds no dialogue of the split {wanted!r}")
     known, notes = _ontology(files, choice, ontology, rules, wanted)
@@ -170,12 +173,36 @@ def load_dialogues(
     return _with_words(replace(found, notes=(*found.notes, *labels_note(found))), outcome)
 
 
+def _with_tools(
+    dialogues: tuple[Dialogue, ...], given: str | Path | None, tell: Callable[[str], None]
+) -> tuple[Dialogue, ...]:
+    """Return dialogues of which those without tools have the given ones."""
+    if given is None:
+        return dialogues
+    path = Path(given).expanduser()
+    tools = read_tools(SourceFile(path.name, path).json(), str(path))
+    if all(dialogue.tools for dialogue in dialogues):
+        tell(f"All dialogues bring tools of their own: those of {path} are not taken.")
+    return tuple(one if one.tools else replace(one, tools=tools) for one in dialogues)
+
+
 def _with_words(data: DialogueSet, outcome: OutcomeKind) -> DialogueSet:
     """Return data with the words that are known of its slots, or of its tools."""
     if data.normalisation == "multiwoz":
         words, flags = multiwoz.CUE_WORDS, multiwoz.FLAG_WORDS
         data = replace(data, cue_words=words, flag_words=flags)
     return with_call_values(data) if outcome == TOOL_CALLS else data
+
+
+def _check_wanted(
+    layout: str | None, normalisation: str | None, outcome: OutcomeKind, tools: str | Path | None
+) -> None:
+    if layout is not None and layout not in LAYOUTS:
+        raise unknown_name("layout", layout, LAYOUTS)
+    if normalisation is not None:
+        check_normalisation(normalisation)
+    if tools is not None and outcome != TOOL_CALLS:
+        raise UserError(_NO_CALLS)
 
 
 def data_files(source: str | Path) -> tuple[Path, ...]:

@@ -60,7 +60,8 @@ class RunContext:
         """The dialogues of the session."""
         settings = self.settings.data
         outcome = self.settings.reply.outcome
-        read = load_dialogues(settings.data, settings.split, outcome=outcome)
+        where, split = settings.data, settings.split
+        read = load_dialogues(where, split, outcome=outcome, tools=settings.tools)
         found = with_slots(read, settings.slots)
         found = with_paraphrases(found, settings.tools_paraphrase)
         return with_frozen(found, settings.frozen)

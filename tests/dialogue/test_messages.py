@@ -8,6 +8,7 @@ import pytest
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
+from pytest_dstfuzz.errors import DataError, UserError
 
 Write = Callable[[str, Any], Path]
 
@@ -309,3 +310,20 @@ def test_what_the_chat_form_has_no_place_for_is_told(write: Write):
 def test_tools_are_read_in_each_form(write: Write, tools: Any):
     (dialogue,) = read(write, {"messages": TALK, "tools": tools}).dialogues
     assert [tool.to_json() for tool in dialogue.tools] == [BOOK]
+
+
+def test_dialogues_without_tools_get_those_of_a_file(write: Write):
+    answer = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [ANTHROPIC["tools"][0]]}}
+    path = write("tools.json", answer)
+    other = {**BOOK, "function": {"name": "other"}}
+    data = write("own.json", [{"messages": TALK}, {"messages": TALK, "tools": [other]}])
+    found = load(data, tools=path)
+    assert [one.tools[0].name for one in found.dialogues] == ["book", "other"]
+    assert found.ontology is not None
+    assert "book.people" in found.ontology.values
+    own = write("b.json", {"messages": TALK, "tools": [BOOK]})
+    assert "those of" in load(own, tools=path).notes[-1]
+    with pytest.raises(UserError, match="needs --dst-outcome=tool-calls"):
+        load_dialogues(data, tools=path)
+    with pytest.raises(DataError, match=r"nowhere\.json cannot be read: No such file"):
+        load(data, tools=write("x", "").with_name("nowhere.json"))

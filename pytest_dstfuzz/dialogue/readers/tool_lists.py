@@ -35,10 +35,13 @@ def read_tools(given: object, place: str) -> tuple[Tool, ...]:
             given = parse_json(given)
         except DataError as error:
             raise DataError(f"{place} {error}; expected a list of tools") from None
-    if isinstance(given, Mapping) and "tools" in given:  # The answer of MCP's tools/list.
-        place, given = f"{place}.tools", given["tools"]
+    for key in ("result", "tools"):  # The answer of MCP's tools/list, with its envelope or not.
+        if isinstance(given, Mapping) and key in given:
+            place, given = f"{place}: {key}", given[key]
     if not isinstance(given, list):
-        raise DataError(f"{place}: {shown_value(given)} where a list of tools is expected")
+        raise DataError(
+            f"{place}: {shown_value(given)} where a list of tools is expected, [{TOOL_FORM}]"
+        )
     tools: dict[str, Tool] = {}
     for number, raw in enumerate(given):
         where = f"{place}[{number}]"
