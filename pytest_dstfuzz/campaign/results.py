@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Failure, Move, Side
@@ -39,7 +39,7 @@ _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
     | {"log_probability", "weight", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
-    | {"case", "reference", "outcome_kind", "own", "right"}
+    | {"case", "reference", "outcome_kind", "own", "right", "tools"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -262,6 +262,8 @@ class TurnResult:
     own: Spread | None = None
     #: Whether the clean answer says the same as the label; ``None`` = where both are equal.
     right: bool | None = None
+    #: Names of the tools that the system can call, where tool calls are tested.
+    tools: tuple[str, ...] = ()
     #: By number; none where the turn is skipped or the relation inapplicable.
     variants: tuple[VariantResult, ...]
 
@@ -283,9 +285,11 @@ class TurnResult:
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary; floats keep their value (the report rounds).
 
-        What only replies have is left out where states were tested.
+        What only replies and tool calls have is left out where states were tested.
         """
         plain: dict[str, Any] = to_json(self)
+        if self.outcome_kind != TOOL_CALLS:
+            _drop(plain, ("tools",))
         if self.outcome_kind == "state":
             _drop(plain, ("outcome_kind", "own", "right"))
             for variant in plain["variants"]:

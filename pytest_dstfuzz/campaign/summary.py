@@ -18,6 +18,7 @@ from pytest_dstfuzz.campaign.ledger import Counts, column, count, ratio
 from pytest_dstfuzz.campaign.noise import Noise, noise_of
 from pytest_dstfuzz.campaign.repeats import Repeats, repeats_of
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.calls import part_of
 from pytest_dstfuzz.json_data import to_json
 
 #: The keys of the JSON report, in their order.
@@ -148,17 +149,17 @@ def yields_by_slot(results: Iterable[TurnResult]) -> dict[str, Counts]:
     A variant is counted for each slot that is at stake: one that the clean prediction
     holds or that the variant changed. A violation is one of the slots that it changed
     anew; for the others at stake the variant counts as held (as carried, where the
-    change was carried).
+    change was carried). An argument of a tool is one slot, whichever call it is of.
     """
-    return _yields(results, lambda slot: slot)
+    return _yields(results, lambda path: part_of(path)[1])
 
 
 def yields_by_domain(results: Iterable[TurnResult]) -> dict[str, Counts]:
     """Return counts by domain, the part of a slot before its first dash; see `yields_by_slot`.
 
-    Slots without a dash have no domain and are left out.
+    Slots without a dash have no domain and are left out. Of tool calls it is the tool.
     """
-    return _yields(results, lambda slot: slot.partition("-")[0] if "-" in slot else None)
+    return _yields(results, lambda path: part_of(path)[0] or None)
 
 
 def _yields(results: Iterable[TurnResult], group: Callable[[str], str | None]) -> dict[str, Counts]:

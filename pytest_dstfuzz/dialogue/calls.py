@@ -185,6 +185,20 @@ def place_of(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def part_of(path: str) -> tuple[str, str]:
+    """Return the domain and the slot that a path counts for, ``""`` = no domain.
+
+    Of a tool call these are the tool and the argument, whichever call of the message it is of.
+
+    >>> part_of("book_table[1].people"), part_of("hotel-area"), part_of("size")
+    (('book_table', 'book_table.people'), ('hotel', 'hotel-area'), ('', 'size'))
+    """
+    taken = call_path(path)
+    if taken is not None:
+        return taken.tool, taken.slot
+    return path.partition("-")[0] if "-" in path else "", path
+
+
 def argument_texts(calls: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts and numbers among the arguments of tool calls, as people write them.
 

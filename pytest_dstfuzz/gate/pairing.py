@@ -16,7 +16,8 @@ from pytest_dstfuzz.campaign.results import (
 )
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
-from pytest_dstfuzz.dialogue.dialogues import Context, Exchange, domains_of_slots
+from pytest_dstfuzz.dialogue.calls import part_of
+from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.gate.baseline import (
     Baseline,
@@ -383,8 +384,9 @@ def _possible(old: TurnOutcomes, turn: TurnResult) -> int:
     return len(ran | {item.number for item in old.variants if item.outcome in RUN_OUTCOMES})
 
 
-def _parts_of(slots: Iterable[str]) -> set[Part]:
+def _parts_of(paths: Iterable[str]) -> set[Part]:
+    parts = {part_of(path) for path in paths}
     return {
-        *(Part("domain", domain) for domain in domains_of_slots(slots)),
-        *(Part("slot", slot) for slot in slots),
+        *(Part("domain", domain) for domain, _ in parts if domain),
+        *(Part("slot", slot) for _, slot in parts),
     }

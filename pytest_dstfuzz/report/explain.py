@@ -14,9 +14,10 @@ from pytest_dstfuzz.campaign.results import (
     VariantResult,
 )
 from pytest_dstfuzz.config import Settings, VariantSettings
-from pytest_dstfuzz.dialogue.outcome import REPLY
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.printable import printable, without_commands
+from pytest_dstfuzz.report.calls import call_lines, called_text
 from pytest_dstfuzz.report.edits import (
     MARGIN,
     earlier_edits,
@@ -131,11 +132,14 @@ def _wavers(variant: VariantResult) -> bool:
 def change_lines(changes: Sequence[ChangedSlot], turn: TurnResult) -> list[str]:
     """Return one line a slot, marking those that had changed at an earlier turn.
 
-    Of a reply it is what was replied in its place, and why that is another one.
+    Of a reply it is what was replied in its place, and why that is another one; of tool calls a
+    line for each call.
     """
     if turn.outcome_kind == REPLY:
         lines = reply_lines(changes, None, turn.own)
         return [printable(f"{name + ':':<8} {text}") for name, text in lines]
+    if turn.outcome_kind == TOOL_CALLS:
+        return [printable(line) for line in call_lines(turn, changes)]
     return [
         printable(_changed(change))
         + ("  (carried: had changed at an earlier turn)" if change.carried else "")
@@ -194,6 +198,9 @@ def _said(result: TurnResult) -> Iterator[str]:
     if result.outcome_kind == REPLY:
         if result.clean_state is not None:
             yield from _field("  replied", shorten(result.clean_state.get(REPLY, ""), MOST_SAID))
+    elif result.outcome_kind == TOOL_CALLS:
+        if result.clean_state is not None:
+            yield from _field("  called", printable(called_text(result.clean_state)))
     elif result.clean_state is not None:
         pairs = [printable(f"{slot} = {value}") for slot, value in result.clean_state.items()]
         yield from _field("  state", ", ".join(pairs) or "(empty)")
@@ -244,7 +251,10 @@ def _rewrite(variant: VariantResult, turn: TurnResult) -> Iterator[str]:
     if turn.outcome_kind == REPLY:
         yield from _replied(variant.changed_slots, turn)
     else:
-        yield from (f"    {printable(line)}" for line in slot_table(variant))
+        yield from (
+            f"    {printable(line)}"
+            for line in slot_table(variant, words_of(turn.outcome_kind).slot)
+        )
     for text in doubts(variant):
         yield from _field("    doubt" if _wavers(variant) else "    votes", text)
 

@@ -11,6 +11,7 @@ from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
 
 Interval = tuple[float, float]
 
@@ -42,12 +43,19 @@ class HeatMap:
     Attributes:
         domains: the columns; ``""`` holds slots without a domain.
         totals: of each domain; ``None`` for the column without one.
-        rows: name of a slot, and its counts in each domain (``None`` = there is no such slot).
+        rows: name of a slot, and its counts in each domain (``None`` = there is no such slot); of
+            tools the name of an argument, ``""`` = the call itself.
+        between: what parts domain and name in the name of a slot.
     """
 
     domains: tuple[str, ...]
     totals: tuple[Counts | None, ...]
     rows: tuple[tuple[str, tuple[Counts | None, ...]], ...]
+    between: str = "-"
+
+    def slot(self, domain: str, name: str) -> str:
+        """Return the whole name of a slot."""
+        return self.between.join(filter(None, (domain, name)))
 
 
 def by_transformation(turns: Sequence[TurnResult]) -> list[RateRow]:
@@ -87,10 +95,16 @@ def edit_rate_range(rate: float) -> str:
 def heat_map(turns: Sequence[TurnResult]) -> HeatMap:
     """Return the counts of slots and domains; see `campaign.summary.yields_by_slot`."""
     totals = yields_by_domain(turns)
+    calls = any(turn.outcome_kind == TOOL_CALLS for turn in turns)
     cells: dict[tuple[str, str], Counts] = {}
     for slot, counts in yields_by_slot(turns).items():
         domain, dash, name = slot.partition("-")
-        cells[(domain, name) if dash else ("", slot)] = counts
+        if calls:
+            # Of tools whose names begin alike the longest one is it.
+            domain = max((tool for tool in totals if _is_of(slot, tool)), key=len, default="")
+            cells[domain, slot.removeprefix(domain).removeprefix(".")] = counts
+        else:
+            cells[(domain, name) if dash else ("", slot)] = counts
     domains = sorted({domain for domain, _ in cells})
     names = sorted({name for _, name in cells})
     return HeatMap(
@@ -99,7 +113,12 @@ def heat_map(turns: Sequence[TurnResult]) -> HeatMap:
         rows=tuple(
             (name, tuple(cells.get((domain, name)) for domain in domains)) for name in names
         ),
+        between="." if calls else "-",
     )
+
+
+def _is_of(slot: str, tool: str) -> bool:
+    return slot == tool or slot.startswith(f"{tool}.")
 
 
 def _rates(

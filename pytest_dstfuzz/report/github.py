@@ -146,7 +146,7 @@ def _clean(summary: Summary, words: Words) -> Iterator[tuple[str, str, str]]:
         without = percent(summary.failure_rate_not_empty)
         counts = f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers"
         share = percent(summary.clean_empty_share)
-        yield "empty answers", share, f"{counts}; failure rate without them {without}"
+        yield words.empty, share, f"{counts}; failure rate without them {without}"
     if summary.clean_labelled:
         counts = f"{summary.clean_right:,} of {summary.clean_labelled:,} clean"
         shown = f"{counts} {words.answers} are right, by the {words.labels}"

@@ -2,7 +2,7 @@
 
 Every character but blanks becomes an ``x``. So a text keeps its shape, an edit its place and
 length, and all that is shown of them is made as for any other result; which words they were
-nobody can tell. Names of slots, ids of dialogues and figures stay.
+nobody can tell. Names of slots, tools and arguments, ids of dialogues and figures stay.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, overload
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.calls import call_path, place_of
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.rewrite import Admissible
 
@@ -65,6 +66,9 @@ def _masked(part: Any) -> Any:
     values = {item.name: getattr(part, item.name) for item in fields(part)}
     masks = {name: _mask if name in _SAID else _masked for name in values}
     masked = replace(part, **{name: masks[name](value) for name, value in values.items()})
+    if isinstance(part, ChangedSlot) and not part.expected:
+        before, after = (_masked_value(part.slot, text) for text in (part.before, part.after))
+        return replace(masked, before=before, after=after)
     if isinstance(part, ChangedSlot) and part.expected and part.after and part.before != part.after:
         # What is not as it was must not look as if it had stayed.
         return replace(masked, after=_SEEN.sub("z", part.after))
@@ -81,9 +85,20 @@ def _masked_values(part: Admissible) -> Admissible:
     return replace(part, values=tuple(shown))
 
 
+@overload
+def _masked_value(path: str, text: str) -> str: ...
+@overload
+def _masked_value(path: str, text: None) -> None: ...
+def _masked_value(path: str, text: str | None) -> str | None:
+    """Return the masked text of a path; which call of a message a call is, nobody said."""
+    taken = call_path(path)
+    own = taken is not None and not taken.argument and place_of(text or "") is not None
+    return text if own else masked_text(text)
+
+
 def _mask(value: Any) -> Any:
     if isinstance(value, Admissible):
         return _masked_values(value)
     if isinstance(value, Outcome):
-        return Outcome({path: masked_text(text) for path, text in value.items()})
+        return Outcome({path: _masked_value(path, text) for path, text in value.items()})
     return tuple(map(masked_text, value)) if isinstance(value, tuple) else masked_text(value)

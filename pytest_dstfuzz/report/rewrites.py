@@ -59,15 +59,15 @@ def slot_rows(variant: VariantResult) -> list[SlotRow]:
     return sorted(rows, key=lambda row: (not row.wrong, row.slot not in deltas, row.slot))
 
 
-def slot_table(variant: VariantResult) -> list[str]:
+def slot_table(variant: VariantResult, what: str = "slot") -> list[str]:
     """Return the slots of a rewrite as lines of a table; few of those that are as they should be.
 
-    Columns: slot, before, expected, found, and what is wrong with it.
+    Columns: slot (or ``what`` it is called), before, expected, found, and what is wrong with it.
     """
     rows = slot_rows(variant)
     fine = [row for row in rows if not row.wrong]
     wrong = [row for row in rows if row.wrong]
-    cells = [("slot", "before", "expected", "found", "")]
+    cells = [(what, "before", "expected", "found", "")]
     for row in [*wrong, *fine[:_MOST_HELD]]:
         values = (row.slot, row.before or "none", row.expected, row.found or "none", row.wrong)
         cells.append(tuple(shorten(value, _LONGEST) for value in values))  # type: ignore[arg-type]  # five of them

@@ -149,7 +149,7 @@ def _verdict(
         if not words.values:
             text += f" of {summary.clean_labelled:,}"
     if summary.clean_empty:
-        text += f", empty answers {percent(summary.clean_empty_share)}"
+        text += f", {words.empty} {percent(summary.clean_empty_share)}"
     for outcome, what in (("error", "with errors"), ("skipped", "not tested")):
         if outcomes[outcome]:
             text += f"; {outcomes[outcome]:,} turns {what}"
@@ -227,10 +227,10 @@ def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
     if summary.clean_empty:
         text = (
             f"{summary.clean_empty:,} of {summary.clean_answered:,} clean answers "
-            f"({percent(summary.clean_empty_share)}), which hardly any variant can change; failure "
+            f"({percent(summary.clean_empty_share)}){words.are_empty}; failure "
             f"rate without them {percent(summary.failure_rate_not_empty)}"
         )
-        page.field(label("empty answers"), text)
+        page.field(label(words.empty), text)
     if summary.clean_labelled:
         text = (
             f"{percent(summary.clean_accuracy)} of the clean {words.answers} are right: "
@@ -247,7 +247,7 @@ def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
 
 def show_tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: bool) -> None:
     """Add the counts by transformation, domain and slot."""
-    book = ledger(results)
+    book, words = ledger(results), words_of_results(results)
     _table(page, "by transformation", book.transformations)
     if verbose:
         _table(page, "by operator", {"/".join(key): row for key, row in book.operators.items()})
@@ -257,10 +257,10 @@ def show_tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: b
             "its own edits caused it)",
             "dim",
         )
-    _table(page, "by domain", yields_by_domain(results))
-    if words_of_results(results).values:
+    _table(page, f"by {words.domain}", yields_by_domain(results))
+    if words.values:
         slots = {name: row for name, row in yields_by_slot(results).items() if row.violations}
-        _table(page, "by slot", slots, most=_MOST_SLOTS)
+        _table(page, f"by {words.slot}", slots, most=_MOST_SLOTS)
     locks = vetoes(results)
     if locks:
         page.gap()

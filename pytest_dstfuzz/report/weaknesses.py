@@ -100,13 +100,13 @@ def _show_list(page: TerminalPage, listed: RankedList[Weakness], *, verbose: boo
             page.field("        ", accepted_text(one.accepted), "dim")
         page.field("        ", said(one.example))
         changes = change_lines(one.example.variant.plain.changed_slots, one.example.turn)
-        slots = words_of(one.example.turn.outcome_kind).values
+        words = words_of(one.example.turn.outcome_kind)
         # Slots have their names before them, replies are sentences.
         lines = changes if verbose else changes[:2]
-        for line in ["; ".join(lines)] if slots else lines:
+        for line in ["; ".join(lines)] if words.values else lines:
             page.field("        ", line)
         if verbose:
-            changed = f"; slots: {', '.join(one.slots)}" if slots else ""
+            changed = f"; {words.slot}s: {', '.join(one.slots)}" if words.values else ""
             page.field("        ", f"words: {', '.join(one.words)}{changed}")
             page.field("        ", f"to try: {one.to_try}", "dim")
             page.field("        ", one.id, "dim")

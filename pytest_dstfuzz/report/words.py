@@ -25,10 +25,25 @@ class Words(NamedTuple):
     right: str
     #: Whether an answer has several values, each with a name.
     values: bool
+    #: What such a name is, and what several of them belong to.
+    slot: str = "slot"
+    domain: str = "domain"
+    #: What somebody who answers otherwise does otherwise.
+    does: str = "says"
+    #: What an answer without any value is, and what is to be said of many such.
+    empty: str = "empty answers"
+    are_empty: str = ", which hardly any variant can change"
 
 
 _OF_STATES: Final = Words(
-    who_answers("state"), "belief state", "state", "answers", "labels", "accuracy", True
+    who_answers("state"),
+    "belief state",
+    "state",
+    "answers",
+    "labels",
+    "accuracy",
+    True,
+    does="believes",
 )
 _OF_REPLIES: Final = Words(
     who_answers(REPLY), "reply", "reply", "replies", "recorded answers", "right replies", False
@@ -41,8 +56,13 @@ _OF_CALLS: Final = Words(
     "calls",
     "answers",
     "recorded calls",
-    "turns with the recorded calls",
+    "right calls",
     True,
+    "argument",
+    "tool",
+    "does",
+    "no calls",
+    " call nothing",
 )
 _WORDS: Final = {REPLY: _OF_REPLIES, TOOL_CALLS: _OF_CALLS}
 

@@ -60,7 +60,8 @@ ALLOWED: dict[str, set[str]] = {
     "regressions": BASE
     | {"dialogue", "comparisons", "relations", "campaign", "weaknesses", "trackers.tracker"},
     "gate": BASE
-    | {"dialogue.dialogues", "dialogue.outcome", "comparisons", "campaign", "weaknesses"},
+    | {"dialogue.dialogues", "dialogue.outcome", "dialogue.calls"}
+    | {"comparisons", "campaign", "weaknesses"},
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
     "testing": BASE | {"dialogue", "trackers", "perturb", "comparisons", "relations"},
     "strategies": BASE | {"dialogue", "perturb", "relations", "trackers.tracker", "campaign"},

@@ -14,6 +14,7 @@ from pytest_dstfuzz.dialogue.calls import (
     Transcript,
     call_path,
     calls_outcome,
+    part_of,
     place_of,
     text_of,
     value_of,
@@ -104,3 +105,18 @@ def test_a_tool_in_the_form_of_an_api() -> None:
             "parameters": {"type": "object"},
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "domain", "slot"),
+    [
+        ("find[3].near.city", "find", "find.near.city"),
+        ("find[0]", "find", "find"),
+        ("hotel-book day", "hotel", "hotel-book day"),
+        ("size", "", "size"),
+    ],
+)
+def test_arguments_count_for_their_tool_whichever_call_it_is(
+    path: str, domain: str, slot: str
+) -> None:
+    assert part_of(path) == (domain, slot)

@@ -11,6 +11,7 @@ from jinja2 import Environment
 
 from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES
 from pytest_dstfuzz.config.rates import percent, points
+from pytest_dstfuzz.report.calls import call_changes
 from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import ALL_DISTORTED, taken_out, user_turns
 from pytest_dstfuzz.report.charts import (
@@ -102,6 +103,7 @@ def _environment() -> Environment:
         outcome_columns=outcome_columns,
         fewest_dialogues=FEWEST_DIALOGUES,
         expected_text=expected_text,
+        calls=lambda card: call_changes(card.turn, card.variant.plain.changed_slots, page=True),
         counted=lambda part, whole: f"{part:,} of {whole:,}",
         heat_level=heat_level,
         interval_text=interval_text,

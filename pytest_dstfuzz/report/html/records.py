@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome
+from pytest_dstfuzz.dialogue.call_trees import made_calls
+from pytest_dstfuzz.dialogue.calls import part_of
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.calls import LONGEST_ON_PAGE, call_changes, code_of
 from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import likely_text
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
@@ -26,9 +29,9 @@ def page_data(turns: Sequence[TurnResult], cards: Sequence[Card] = ()) -> dict[s
 
     Returns:
         ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
-        ``system``, ``user``; with a violation also ``state`` (not of a bot that replies), and
-        ``repeat`` where the word that selects the turn is not its id. ``violations``, the plainest
-        first: see
+        ``system``, ``user``; with a violation also ``state`` (of a tracker) or ``called`` (of an
+        assistant), and ``repeat`` where the word that selects the turn is not its id.
+        ``violations``, the plainest first: see
         `violation_record`. ``weaknesses``: [id, numbers in that list] of each of the ``cards``.
     """
     several = len({turn.relation for turn in turns}) > 1
@@ -63,7 +66,8 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         (``what``, ``spans``, ``context``) of a smaller version that breaks as well,
         ``failure``, ``about`` and ``rounds`` ([mark, system, user], with ``moves`` as texts) of a
         rewrite of a relation; a change has what was expected as a fifth item, if anything was.
-        Of a bot that replies ``replies``, see `reply_pairs`.
+        Of a bot that replies ``replies``, see `reply_pairs`. Of an assistant ``calls``, as
+        [what, spans, notes], and ``tools``; ``changes`` name the arguments alone.
         ``doubts`` (texts) about one of a tracker whose answers vary, and ``likely``, a text: how
         many users type it.
     """
@@ -86,6 +90,13 @@ def violation_record(number: int, turn: TurnResult, variant: VariantResult) -> d
         ],
         **_rewritten(variant),
     }
+    if calls := call_changes(turn, variant.changed_slots, page=True):
+        record["calls"] = calls
+        # What filters ask for: whichever call of the message it is.
+        parts = [part_of(change.slot) for change in variant.changed_slots]
+        record["tools"] = [visible(tool) for tool in dict.fromkeys(tool for tool, _ in parts)]
+        slots = dict.fromkeys(visible(slot) for _, slot in parts)
+        record["changes"] = [[slot, None, None, False] for slot in slots]
     if pairs := reply_pairs(turn, variant.changed_slots):
         record["replies"] = pairs
     if variant.context_edits:
@@ -132,7 +143,10 @@ def _turn(turn: TurnResult) -> dict[str, Any]:
         "user": visible(turn.user),
     }
     if turn.violations:
-        if turn.outcome_kind != REPLY:
+        if turn.outcome_kind == TOOL_CALLS:
+            made = made_calls(turn.clean_state or Outcome())
+            entry["called"] = [code_of(call, LONGEST_ON_PAGE) for call in made] or ["nothing"]
+        elif turn.outcome_kind != REPLY:
             entry["state"] = _pairs(turn.clean_state)
         word = shlex.quote(keyword(turn.id))
         if word != turn.id:

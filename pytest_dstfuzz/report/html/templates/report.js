@@ -126,7 +126,18 @@
     ]);
   }
 
+  // What became of each call, as code with the arguments marked that changed.
+  function calls(violation) {
+    return violation.calls.map(([what, spans, notes]) =>
+      make("p", { class: "call" },
+        ...(what ? [make("span", { class: "what", text: `${what} ` })] : []),
+        drawSpans("code", spans),
+        ...notes.map((text) => make("span", { class: "chip", text })),
+      ));
+  }
+
   function changes(violation) {
+    if (violation.calls) return make("div", { class: "changes" }, ...calls(violation));
     if (violation.replies) return make("div", { class: "changes" }, ...replies(violation));
     const rows = violation.changes.map(([slot, before, after, carried, expected]) =>
       make("li", {},
@@ -163,7 +174,7 @@
   function more(violation, turn) {
     const parts = [];
     if (turn.index > 0) {
-      parts.push(make("h4", { text: `Earlier turns, as ${turn.state ? "the tracker" : "the bot"} saw them` }), conversation(violation, turn));
+      parts.push(make("h4", { text: `Earlier turns, as ${turn.called ? "the assistant" : turn.state ? "the tracker" : "the bot"} saw them` }), conversation(violation, turn));
     }
     const edits = violation.edits.map(([name, operator, before, after, place]) =>
       [name, operator, before || "(nothing)", after || "(nothing)", String(place)]);
@@ -174,7 +185,9 @@
     if (violation.legend) {
       parts.push(make("ul", { class: "list" }, ...violation.legend.map((text) => make("li", { text }))));
     }
-    if (turn.state) {
+    if (turn.called) {
+      parts.push(make("h4", { text: "Called at the clean turn" }), ...turn.called.map((text) => make("p", { class: "call" }, make("code", { text }))));
+    } else if (turn.state) {
       parts.push(make("h4", { text: "Belief state at the clean turn" }));
       parts.push(turn.state.length
         ? table("belief state", ["slot", "value"], turn.state)
@@ -203,7 +216,7 @@
         text: `edit rate: words ${words.toFixed(3)}, characters ${characters.toFixed(3)}`,
       }),
     );
-    const rest = make("details", {}, make("summary", {}, turn.state ? "Conversation, edits and state" : "Conversation and edits",
+    const rest = make("details", {}, make("summary", {}, turn.called ? "Conversation, edits and calls" : turn.state ? "Conversation, edits and state" : "Conversation and edits",
       hidden(` of ${turn.id}, variant ${violation.variant}`)));
     rest.addEventListener("toggle", () => rest.append(...more(violation, turn)), { once: true });
     return make("li", {},
@@ -234,7 +247,8 @@
         violation.spans.map((span) => (typeof span === "string" ? span : span[place])).join("");
       const rounds = (violation.rounds ?? []).flat();
       const said = (violation.replies ?? []).flatMap(([before, after]) => [...before, ...after].flat());
-      violation.searched = [turn.id, turn.system, side(0), side(1), ...rounds, ...said].join("\n").toLowerCase();
+      const called = (violation.calls ?? []).flatMap(([what, spans, notes]) => [what, ...spans.flat(), ...notes]);
+      violation.searched = [turn.id, turn.system, side(0), side(1), ...rounds, ...said, ...called].join("\n").toLowerCase();
     }
     return violation.searched;
   }
@@ -244,6 +258,8 @@
     return violation.changes.filter((change) => !change[3]).map(([slot]) => slot);
   }
 
+  // Of tool calls the names of tools say it, as these may hold any sign.
+  const changedDomains = (violation) => violation.tools ?? changedSlots(violation).map(domainOf);
   const domainOf = (slot) => (slot.includes("-") ? slot.slice(0, slot.indexOf("-")) : "");
 
   function wanted(values) {
@@ -258,7 +274,7 @@
     }
     if (values.slot) tests.push((violation) => changedSlots(violation).includes(values.slot));
     if (values.domain) {
-      tests.push((violation) => changedSlots(violation).some((slot) => domainOf(slot) === values.domain));
+      tests.push((violation) => changedDomains(violation).includes(values.domain));
     }
     if (text) tests.push((violation) => searched(violation).includes(text));
     return (violation) => tests.every((test) => test(violation));
@@ -336,7 +352,7 @@
   options("transformation", data.violations.flatMap(({ edits }) => edits.map(([name]) => name)));
   if (form.elements.slot) {
     options("slot", slots);
-    options("domain", slots.map(domainOf).filter(Boolean));
+    options("domain", data.violations.flatMap(changedDomains).filter(Boolean));
   }
 
   for (const details of document.querySelectorAll("[data-weakness]")) {

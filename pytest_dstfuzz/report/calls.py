@@ -1,0 +1,292 @@
+"""Tool calls as people read them: as code, with the arguments marked that changed.
+
+``book_table(people=2 -> 4, area="north")``: values are JSON, and ``none`` is no value at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.dialogue.call_trees import made_calls, steps
+from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, canonical, place_of, value_of
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
+from pytest_dstfuzz.report.edits import Span, shorten, visible
+
+#: Characters that are shown of a value, of one that changed, and of one on a page.
+_LONGEST: Final = 40
+_LONGEST_CHANGED: Final = 120
+LONGEST_ON_PAGE: Final = 2_000
+#: Arguments that are shown of those of a call that stayed as they were.
+_MOST_KEPT: Final = 6
+#: Stands for no value.
+_NONE: Final = "none"
+
+#: A call as a page draws it: code, and what is gone from it or new in it.
+Spans = list[str | Span]
+
+
+class Changed(Protocol):
+    """What became of one path: a `ChangedSlot`, a `SlotChange`."""
+
+    @property
+    def slot(self) -> str:
+        """The path."""
+
+    @property
+    def before(self) -> str | None:
+        """What was there; ``None`` = nothing."""
+
+    @property
+    def after(self) -> str | None:
+        """Likewise what is."""
+
+
+class CallChange(NamedTuple):
+    """What became of one call."""
+
+    #: What happened to it, before the call: ``no call; expected``; ``""`` = an argument changed.
+    what: str
+    spans: Spans
+    #: What else there is to say: what was expected of an argument.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it in one line."""
+        code = "".join(one if isinstance(one, str) else _arrow(one) for one in self.spans)
+        notes = f" ({'; '.join(self.notes)})" if self.notes else ""
+        return f"{f'{self.what} ' if self.what else ''}{code}{notes}"
+
+
+class _Told(NamedTuple):
+    """Two messages, and what is between them."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+    changes: Mapping[str, Changed]
+    tools: Sequence[str]
+    #: Whether all arguments of the calls are known, and not those alone that changed.
+    whole: bool
+    page: bool
+
+
+def called_text(outcome: Mapping[str, str], longest: int = _LONGEST_CHANGED) -> str:
+    """Return the calls of a message as code.
+
+    >>> called_text({"book[0]": "call 1", "book[0].people": "2", "book[0].area": "north"})
+    'book(people=2, area="north")'
+    >>> called_text({})
+    'nothing'
+    """
+    return ", ".join(code_of(call, longest) for call in made_calls(Outcome(outcome))) or "nothing"
+
+
+def code_of(call: ToolCall, longest: int = _LONGEST_CHANGED) -> str:
+    """Return a call as code, its values as JSON."""
+    given = (f"{visible(name)}={_code(value, longest)}" for name, value in call.arguments.items())
+    return f"{visible(call.name)}({', '.join(given)})"
+
+
+def call_lines(turn: TurnResult, changes: Sequence[Changed]) -> list[str]:
+    """Return what became of the calls of a turn's message, a line for each call that changed."""
+    return [one.text for one in call_changes(turn, changes)]
+
+
+def call_changes(
+    turn: TurnResult, changes: Sequence[Changed], *, page: bool = False
+) -> list[CallChange]:
+    """Return what became of the calls of a turn's message; nothing of other outcomes.
+
+    On a ``page`` there is room for long values.
+    """
+    if turn.outcome_kind != TOOL_CALLS:
+        return []
+    return changes_of(turn.clean_state or Outcome(), changes, turn.tools, page=page)
+
+
+def changes_of(
+    clean: Mapping[str, str] | None,
+    changes: Sequence[Changed],
+    tools: Sequence[str] = (),
+    *,
+    page: bool = False,
+) -> list[CallChange]:
+    """Return what became of calls; where the ``clean`` ones are not known, by the changes alone.
+
+    ``tools`` are the names of those that there are, where anybody knows.
+    """
+    by_path = {one.slot: one for one in changes if call_path(one.slot) is not None}
+    # What changed is seen from what it was compared with, of which the rest is as in the clean one.
+    before = {**(clean or {}), **{path: one.before for path, one in by_path.items()}}
+    after = {**before, **{path: one.after for path, one in by_path.items()}}
+    told = _Told(_known(before), _known(after), by_path, tools, clean is not None, page)
+    return list(_calls(told))
+
+
+def _known(values: Mapping[str, str | None]) -> dict[str, str]:
+    return {path: text for path, text in values.items() if text is not None}
+
+
+def _calls(told: _Told) -> Iterator[CallChange]:
+    """Yield what changed: arguments, calls that are gone and those that came."""
+    ordered = _in_order(told)
+    gone = [one for one in ordered if one in told.before and one not in told.after]
+    new = [one for one in ordered if one in told.after and one not in told.before]
+    for call in ordered:
+        paths = [path for path in told.changes if _of(path) == call]
+        if gone or new:
+            # That the others come earlier or later says nothing then.
+            paths = [path for path in paths if path != call]
+        if paths and call not in gone and call not in new:
+            yield _changed(call, paths, told)
+    yield from _gone_and_new(gone, new, told)
+
+
+def _gone_and_new(gone: Sequence[str], new: Sequence[str], told: _Told) -> Iterator[CallChange]:
+    both = min(len(gone), len(new))
+    for call, other in zip(gone, new, strict=False):
+        spans = [Span(_code_in(call, told.before, told), _code_in(other, told.after, told))]
+        yield CallChange("", [*spans], (*_unknown(other, told), *_expected([call, other], told)))
+    left = any(call_path(path) is not None for path in told.after)
+    for call in gone[both:]:
+        what = "not called:" if left else "no call; expected"
+        yield CallChange(what, [Span(_code_in(call, told.before, told), "")])
+    others = any(call_path(path) is not None for path in told.before)
+    for call in new[both:]:
+        what = "called, too:" if others else "called, where nothing was:"
+        notes = (*_unknown(call, told), *_expected([call], told))
+        yield CallChange(what, [Span("", _code_in(call, told.after, told))], notes)
+
+
+def _changed(call: str, paths: Sequence[str], told: _Told) -> CallChange:
+    """Return a call that is made both times, its arguments sorted by name."""
+    every = dict.fromkeys((*told.before, *told.after, *paths))
+    groups: dict[str, list[str]] = {}
+    for path in sorted((one for one in every if _of(one) == call and one != call), key=_place):
+        groups.setdefault(_steps(path)[0].removeprefix("."), []).append(path)
+    given: list[Spans] = []
+    kept = 0
+    for name, group in sorted(groups.items()):
+        moved = any(path in told.changes for path in group)
+        kept += not moved
+        if moved or kept <= _MOST_KEPT or told.page:
+            given += _given(name, group, told)
+    if not told.whole or (kept > _MOST_KEPT and not told.page):
+        given.append(["..."])
+    spans: Spans = [f"{visible(call.rpartition('[')[0])}("]
+    for number, one in enumerate(given):
+        spans += [", ", *one] if number else one
+    notes = [*_unknown(call, told), *_expected(paths, told)]
+    if call in paths and (own := told.changes[call]).before != own.after:
+        now, then = (place_of(text or "") for text in (own.after, own.before))
+        notes.append(f"call {now} of the message, was call {then}")
+    return CallChange("", _joined([*spans, ")"]), tuple(notes))
+
+
+def _given(name: str, group: Sequence[str], told: _Told) -> Iterator[Spans]:
+    """Yield an argument of a call; of a list or an object that stays with changes, its parts."""
+    moved = [path for path in group if path in told.changes]
+    nested = any(_argument(path) != name for path in group)
+    stays = not all(told.changes[path].after is None for path in moved) and not all(
+        told.changes[path].before is None for path in moved
+    )
+    if moved and nested and (stays or len(moved) < len(group)):
+        for path in group:
+            yield from _given(_argument(path), [path], told)
+        return
+    longest = LONGEST_ON_PAGE if told.page else _LONGEST_CHANGED if moved else _LONGEST
+    before, after = (_value(name, group, one, longest) for one in (told.before, told.after))
+    yield [f"{visible(name)}=", Span(before, after) if moved else before]
+
+
+def _value(name: str, group: Sequence[str], values: Mapping[str, str], longest: int) -> str:
+    """Return the JSON value that some paths of one argument make."""
+    known = {path: values[path] for path in group if path in values}
+    if not known:
+        return _NONE
+    if [name] == [_argument(path) for path in group]:
+        return _code(value_of(known[group[0]]), longest)
+    (call,) = made_calls(Outcome(known))
+    return ", ".join(_code(value, longest) for value in call.arguments.values())
+
+
+def _place(path: str) -> tuple[tuple[int, str], ...]:
+    """Return a key that sorts paths, those of a list in its order."""
+    numbers = ((step[1:-1], step) for step in _steps(path))
+    return tuple((int(inner), "") if inner.isdecimal() else (-1, step) for inner, step in numbers)
+
+
+def _steps(path: str) -> list[str]:
+    taken = call_path(path)
+    # An argument may have an empty name.
+    return ([] if taken is None else steps(taken)) or ["."]
+
+
+def _in_order(told: _Told) -> list[str]:
+    """Return the calls of both messages, those of the first one first, in their order."""
+    found: list[str] = []
+    for message in (told.before, told.after):
+        places = {call: place_of(message.get(call, "")) for call in filter(None, map(_of, message))}
+        ordered = sorted((place or len(places), call) for call, place in places.items())
+        found += [call for _, call in ordered]
+    # Where all that is known of a call is an argument that is neither here nor there.
+    return list(dict.fromkeys([*found, *filter(None, map(_of, told.changes))]))
+
+
+def _of(path: str) -> str:
+    """Return the call that a path is of; ``""`` = it is of none."""
+    taken = call_path(path)
+    return "" if taken is None else taken.call
+
+
+def _argument(path: str) -> str:
+    taken = call_path(path)
+    return "" if taken is None else taken.argument
+
+
+def _code_in(call: str, message: Mapping[str, str], told: _Told) -> str:
+    made = {path: text for path, text in message.items() if _of(path) == call}
+    (found,) = made_calls(Outcome(made))
+    return code_of(found, LONGEST_ON_PAGE if told.page else _LONGEST)
+
+
+def _unknown(call: str, told: _Told) -> list[str]:
+    tool = call.rpartition("[")[0]
+    return ["no such tool"] if told.tools and tool not in told.tools else []
+
+
+def _expected(paths: Iterable[str], told: _Told) -> list[str]:
+    """Return what was to become of paths that are not as expected."""
+    wanted = [
+        (path, expected)
+        for path in paths
+        if path in told.changes
+        and (expected := getattr(told.changes[path], "expected", None)) is not None
+    ]
+    alone = len(wanted) == 1
+    return [
+        visible(f"expected {one}" if alone else f"expected {_argument(path) or path} {one}")
+        for path, one in wanted
+    ]
+
+
+def _code(value: object, longest: int) -> str:
+    return shorten(canonical(value), longest)
+
+
+def _arrow(span: Span) -> str:
+    """Return a change as text; what is gone or new altogether stands alone."""
+    return " -> ".join(filter(None, span))
+
+
+def _joined(spans: Spans) -> Spans:
+    """Return spans with the texts beside each other as one."""
+    found: Spans = []
+    for one in spans:
+        if isinstance(one, str) and found and isinstance(found[-1], str):
+            found[-1] += one
+        elif one:
+            found.append(one)
+    return found
