@@ -349,6 +349,7 @@ with 2 when the tracker cannot be made.""",
   dstfuzz serve --model trade --device cuda --host 0.0.0.0 --token-env SERVE_TOKEN
   dstfuzz serve --model mybot.tracker:track --port 9000
   dstfuzz serve --model my_bot:reply --outcome reply     for --dst-outcome=reply
+  dstfuzz serve --model my_bot:answer --outcome tool-calls
   pytest --dst-model=http://127.0.0.1:9000               tests what answers there""",
         _serve_options,
         _serve,

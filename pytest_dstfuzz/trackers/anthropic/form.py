@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.calls.messages import Json
-from pytest_dstfuzz.trackers.chat.sent import as_sent
 from pytest_dstfuzz.trackers.validation import describe
 
 #: What an id of a call must not hold there.
@@ -29,17 +28,18 @@ _FINISHED: Final = {
 
 
 def request_of(messages: Sequence[Json]) -> Json:
-    """Return ``system`` and ``messages`` of a request; of messages as in OpenAI's API.
+    """Return ``system`` and ``messages`` of a request, of messages as readers make them.
 
-    Instructions that stand before all else are the system prompt. Results of tools are parts of the
-    user's message that follows, and messages of one role in a row are one.
+    Those are in the form of OpenAI's API, with an id of each call and of each result.
+    Instructions that stand before all else are the system prompt. Results of tools are parts of
+    the user's message that follows, and messages of one role in a row are one.
 
     Raises:
         TrackerError: a part has no counterpart there, as a recording of a voice.
     """
     request: Json = {"messages": []}
     system: list[str] = []
-    for message in as_sent(messages):
+    for message in messages:
         role = message.get("role")
         if role in _SYSTEM and not request["messages"]:
             system += [block.get("text", "") for block in _blocks(message.get("content"))]

@@ -12,7 +12,6 @@ from pytest_dstfuzz.errors import TrackerError, UserError, unknown_name
 from pytest_dstfuzz.trackers.calls.adapters import as_calls
 from pytest_dstfuzz.trackers.calls.messages import messages_and_tools
 from pytest_dstfuzz.trackers.chat.replies import ChatReplies
-from pytest_dstfuzz.trackers.chat.sent import as_sent
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.web.secrets import in_json
 
@@ -34,7 +33,7 @@ class ChatCalls(ChatReplies):
             more["tools"] = tools
             if self.choice is not None:
                 more["tool_choice"] = self.choice
-        return self._read(self._choice(as_sent(messages), **more))
+        return self._read(self._choice(messages, **more))
 
     def _read(self, choice: Mapping[str, Any]) -> Prediction:
         """Return the calls of a message; one that calls nothing, as a refusal, has none."""

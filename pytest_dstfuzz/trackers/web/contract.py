@@ -18,6 +18,9 @@ it, as chat models take them, and answers with a text::
                    "messages": [{"role": "user", "content": "When do you open?"}]}
     {"reply": "At nine."}
 
+One that is tested for its tool calls is sent the messages as they were recorded, and the ``tools``,
+and answers with its next message, both in the form of OpenAI's API. See `call_contract`.
+
 Values may be what a Python tracker may return too, by `normalise.value_text`. Beside the state
 may stand ``distributions``, for each slot the probability distributions that its value was chosen
 from (each a list of numbers that add up to 1, or its largest ones), or ``impurities``, for each
@@ -38,12 +41,20 @@ import msgspec
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Exchange
 from pytest_dstfuzz.dialogue.normalise import value_text
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
-from pytest_dstfuzz.errors import DataError, DstFuzzError, TrackerError, nearest
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
+from pytest_dstfuzz.errors import DataError, TrackerError, nearest
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.trackers.calls.messages import messages_and_tools
 from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import describe
+from pytest_dstfuzz.trackers.web.call_contract import (
+    call_context,
+    call_contexts,
+    message_json,
+    read_message,
+)
+from pytest_dstfuzz.trackers.web.shapes import ContractError, other_kind, shown_without, wrong
 
 #: Of the contract. It grows when a key changes its meaning; keys may be added at any time.
 VERSION: Final = 1
@@ -53,12 +64,10 @@ _ANSWER_KEYS: Final[Mapping[OutcomeKind, tuple[str, ...]]] = {
     "reply": ("reply",),
 }
 #: What an answer to one dialogue must be.
-_ANSWER: Final[Mapping[OutcomeKind, str]] = {
+_ANSWER: Final[Mapping[str, str]] = {
     "state": '{"state": {"domain-slot": "value"}}, with or without "distributions" or "impurities"',
     "reply": '{"reply": "..."}',
 }
-#: What to do where a service that may reply is asked for a belief state.
-REPLIES: Final = "; for a service that replies add --dst-outcome=reply"
 _EXCHANGE: Final = '{"system": "...", "user": "..."}'
 #: How far the sum of a distribution may be over 1, and an impurity below 0, by rounding.
 _ROUNDING: Final = 1e-3
@@ -79,10 +88,6 @@ _ABOUT: Final[Mapping[str, tuple[Any, str]]] = {
 }
 #: What a tracker may answer to one context of several; an error says why it did not.
 Answered: TypeAlias = Prediction | Mapping[str, str] | str | TrackerError
-
-
-class ContractError(DstFuzzError):
-    """A request or an answer has another shape; the message says which would be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +113,15 @@ def request_json(
     context: Context, outcome: OutcomeKind = "state", opening: OpeningRole = "assistant"
 ) -> dict[str, Any]:
     """Return the body of the request for a context; ``opening``, see `messages_of`."""
-    body = {"version": VERSION, "dialogue": _dialogue_json(context)}
-    return body if outcome != "reply" else body | {"messages": messages_of(context, opening)}
+    body: dict[str, Any] = {"version": VERSION, "dialogue": _dialogue_json(context)}
+    return body | _beside(context, outcome, opening)
+
+
+def _beside(context: Context, outcome: OutcomeKind, opening: OpeningRole) -> dict[str, Any]:
+    """Return what is sent beside a dialogue."""
+    if outcome == TOOL_CALLS:
+        return messages_and_tools(context, opening)._asdict()
+    return {} if outcome == "state" else {"messages": messages_of(context, opening)}
 
 
 def group_json(
@@ -117,10 +129,14 @@ def group_json(
 ) -> dict[str, Any]:
     """Return the body of one request for several contexts, of whose messages each is a list."""
     asked = list(contexts)
-    body = {"version": VERSION, "dialogues": [_dialogue_json(context) for context in asked]}
-    if outcome != "reply":
-        return body
-    return body | {"messages": [messages_of(context, opening) for context in asked]}
+    body: dict[str, Any] = {
+        "version": VERSION,
+        "dialogues": [_dialogue_json(context) for context in asked],
+    }
+    for context in asked:
+        for key, part in _beside(context, outcome, opening).items():
+            body.setdefault(key, []).append(part)
+    return body
 
 
 def _dialogue_json(context: Context) -> list[dict[str, str]]:
@@ -132,12 +148,15 @@ def is_group(body: object) -> bool:
     return isinstance(body, Mapping) and "dialogues" in body
 
 
-def read_request(body: object) -> Context:
+def read_request(body: object, outcome: OutcomeKind = "state") -> Context:
     """Return the context that a request asks about."""
-    return _dialogue(_of_this_version(body).get("dialogue"), '"dialogue"')
+    keys = _of_this_version(body)
+    if outcome == TOOL_CALLS:
+        return call_context(keys.get("messages"), keys.get("tools"), '"messages"')
+    return _dialogue(keys.get("dialogue"), '"dialogue"')
 
 
-def read_group(body: object, most: int) -> list[Context]:
+def read_group(body: object, most: int, outcome: OutcomeKind = "state") -> list[Context]:
     """Return the contexts that a request for several, at most ``most``, asks about."""
     keys = _of_this_version(body)
     dialogues = keys.get("dialogues")
@@ -151,6 +170,8 @@ def read_group(body: object, most: int) -> list[Context]:
         raise ContractError(
             f'"dialogues" holds {len(dialogues)}; this service takes at most {most} at once'
         )
+    if outcome == TOOL_CALLS:
+        return call_contexts(keys, len(dialogues))
     return [_dialogue(part, f'"dialogues"[{place}]') for place, part in enumerate(dialogues)]
 
 
@@ -181,8 +202,12 @@ def _dialogue(dialogue: object, key: str) -> Context:
     return Context(tuple(exchanges))
 
 
-def answer_json(prediction: Prediction | Mapping[str, str] | str) -> dict[str, Any]:
+def answer_json(
+    prediction: Prediction | Mapping[str, str] | str, outcome: OutcomeKind = "state"
+) -> dict[str, Any]:
     """Return the body of the answer with a prediction; floats arrive as they were."""
+    if outcome == TOOL_CALLS and not isinstance(prediction, str):
+        return message_json(prediction)
     if isinstance(prediction, str):
         return {"reply": prediction}
     if not isinstance(prediction, Prediction):
@@ -197,11 +222,13 @@ def answer_json(prediction: Prediction | Mapping[str, str] | str) -> dict[str, A
     return answer
 
 
-def answers_json(answers: Iterable[Answered]) -> dict[str, Any]:
+def answers_json(answers: Iterable[Answered], outcome: OutcomeKind = "state") -> dict[str, Any]:
     """Return the body of the answer to a request for several contexts."""
     return {
         "answers": [
-            {"error": str(answer)} if isinstance(answer, TrackerError) else answer_json(answer)
+            {"error": str(answer)}
+            if isinstance(answer, TrackerError)
+            else answer_json(answer, outcome)
             for answer in answers
         ]
     }
@@ -213,9 +240,10 @@ def read_answers(
     """Return the predictions that an answer to ``asked`` dialogues holds; a text says why not."""
     answers = body.get("answers") if isinstance(body, Mapping) else None
     if not isinstance(answers, list):
+        each = "MESSAGE" if outcome == TOOL_CALLS else f'{{"{outcome}": ...}}'
         raise ContractError(
-            f"answered with {_shown_without(body, 'answers')} to {asked} dialogues; it must be "
-            f'{{"answers": [{{"{outcome}": ...}} or {{"error": "why"}}, ...]}}'
+            f"answered with {shown_without(body, 'answers')} to {asked} dialogues; it must be "
+            f'{{"answers": [{each} or {{"error": "why"}}, ...]}}'
         )
     if len(answers) != asked:
         raise ContractError(
@@ -229,7 +257,7 @@ def _part(answer: object, place: int, outcome: OutcomeKind) -> Prediction | str:
     if isinstance(answer, Mapping) and outcome not in answer and "error" in answer:
         if isinstance(why := answer["error"], str):
             return why
-        raise _wrong(why, f'as "error" of "answers"[{place}]', "it must be a text")
+        raise wrong(why, f'as "error" of "answers"[{place}]', "it must be a text")
     try:
         return read_answer(answer, outcome)
     except ContractError as error:
@@ -237,14 +265,16 @@ def _part(answer: object, place: int, outcome: OutcomeKind) -> Prediction | str:
 
 
 def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
-    """Return the prediction that an answer holds, with what is tested: a state, or a reply.
+    """Return the prediction that an answer holds, with what is tested: a state, a reply, or calls.
 
     States are taken as they are: whoever asked normalises them and knows their slots.
     """
+    if outcome == TOOL_CALLS:
+        return read_message(body)
     if not isinstance(body, Mapping) or outcome not in body:
         raise ContractError(
-            f"answered with {_shown_without(body, outcome)}; it must be {_ANSWER[outcome]}"
-            f"{_other_kind(body, outcome)}"
+            f"answered with {shown_without(body, outcome)}; it must be {_ANSWER[outcome]}"
+            f"{other_kind(body, outcome)}"
         )
     keys = _ANSWER_KEYS[outcome]
     for key in body:
@@ -254,35 +284,13 @@ def read_answer(body: object, outcome: OutcomeKind = "state") -> Prediction:
             raise ContractError(f'answered with a key "{key}"; did it mean "{guess}"?')
     if outcome == "reply":
         if not isinstance(body["reply"], str):
-            raise _wrong(body["reply"], 'as "reply"', "it must be a text")
+            raise wrong(body["reply"], 'as "reply"', "it must be a text")
         return Prediction(BeliefState(), reply=body["reply"])
     state = body["state"]
     if not isinstance(state, Mapping):
-        raise _wrong(state, 'as "state"', 'it must be an object {"domain-slot": "value"}')
+        raise wrong(state, 'as "state"', 'it must be an object {"domain-slot": "value"}')
     texts = {slot: _value(slot, value) for slot, value in state.items() if value is not None}
     return _with_probabilities(BeliefState(texts), body)
-
-
-def _other_kind(body: object, outcome: OutcomeKind) -> str:
-    """Return what to do where a service answers, but with what is not tested."""
-    if not isinstance(body, Mapping):
-        return ""
-    if outcome == "state" and "reply" in body:
-        return REPLIES
-    if outcome == "reply" and "state" in body:
-        return "; for a service that keeps a belief state leave --dst-outcome=reply out"
-    return ""
-
-
-def _wrong(value: object, place: str, right: str) -> ContractError:
-    return ContractError(f"answered with {describe(value)} {place}; {right}")
-
-
-def _shown_without(body: object, key: str) -> str:
-    """Return the beginning of an answer that lacks a key, and which of its keys may be meant."""
-    keys = map(str, body) if isinstance(body, Mapping) and key not in body else ()
-    guess = nearest(key, keys)
-    return describe(body) + (f' (there is a key "{guess}")' if guess else "")
 
 
 def _value(slot: str, value: object) -> str:
@@ -290,7 +298,7 @@ def _value(slot: str, value: object) -> str:
     try:
         return value_text(slot, value)
     except DataError:
-        raise _wrong(
+        raise wrong(
             value,
             f'as the value of "{slot}"',
             "values are texts, numbers, true or false, or a list of alternatives of which the "
@@ -311,7 +319,7 @@ def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Predi
         found = _by_slot(distributions, "distributions", _DISTRIBUTIONS, f"as {place}", right)
         for slot, parts in found.items():
             if any(math.fsum(part) > 1.0 + _ROUNDING for part in parts):
-                raise _wrong(parts, f'as {place} "{slot}"', right)
+                raise wrong(parts, f'as {place} "{slot}"', right)
         return Prediction.from_distributions(state, found)
     if impurities is None:
         return Prediction(state)
@@ -323,13 +331,13 @@ def _with_probabilities(state: BeliefState, body: Mapping[str, object]) -> Predi
 def _by_slot(value: object, key: str, kind: Any, place: str, right: str) -> dict[str, Any]:
     """Return what an object has for each slot, as a type of `msgspec`."""
     if not isinstance(value, Mapping):
-        raise _wrong(value, f'as "{key}"', right)
+        raise wrong(value, f'as "{key}"', right)
     found = {}
     for slot, part in value.items():
         try:
             found[slot] = msgspec.convert(part, kind)
         except msgspec.ValidationError:
-            raise _wrong(part, f'{place} "{slot}"', right) from None
+            raise wrong(part, f'{place} "{slot}"', right) from None
     return found
 
 

@@ -32,7 +32,8 @@ from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction, describe_error
 from pytest_dstfuzz.trackers.web import contract
-from pytest_dstfuzz.trackers.web.contract import About, Answered, ContractError
+from pytest_dstfuzz.trackers.web.contract import About, Answered
+from pytest_dstfuzz.trackers.web.shapes import ContractError
 
 #: How long a batch that has room waits for its next request, as a share of what the batch
 #: before took: where more callers are expected, and where all of them are there. A batch of
@@ -196,7 +197,9 @@ def make_app(
             body = await _body(request)
             group = contract.is_group(body)
             contexts = (
-                contract.read_group(body, batch_size) if group else [contract.read_request(body)]
+                contract.read_group(body, batch_size, outcome)
+                if group
+                else [contract.read_request(body, outcome)]
             )
         except ClientDisconnect:
             # Nobody reads that.
@@ -205,11 +208,11 @@ def make_app(
             raise HTTPException(400, str(error)) from None
         answers = await asyncio.wrap_future(batcher.submit(contexts))
         if group:
-            return JSONResponse(contract.answers_json(answers))
+            return JSONResponse(contract.answers_json(answers, outcome))
         (answer,) = answers
         if isinstance(answer, TrackerError):
             raise HTTPException(422, str(answer))
-        return JSONResponse(contract.answer_json(answer))
+        return JSONResponse(contract.answer_json(answer, outcome))
 
     routes = [Route("/", tell, methods=["GET"]), Route("/", predict, methods=["POST"])]
     return Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: _explain})

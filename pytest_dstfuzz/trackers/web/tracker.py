@@ -17,7 +17,8 @@ from pytest_dstfuzz.trackers.replies.messages import OpeningRole
 from pytest_dstfuzz.trackers.schemes import ServiceSettings
 from pytest_dstfuzz.trackers.tracker import Interrupted, Prediction
 from pytest_dstfuzz.trackers.web import contract
-from pytest_dstfuzz.trackers.web.contract import About, ContractError
+from pytest_dstfuzz.trackers.web.contract import About
+from pytest_dstfuzz.trackers.web.shapes import REPLIES, ContractError
 from pytest_dstfuzz.trackers.web.transport import MalformedReply, Reply, ServiceError, Transport
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class WebTracker:
         self.transport = transport
         self._outcome: OutcomeKind = outcome
         self._opening: OpeningRole = opening
-        self.unless_answered = contract.REPLIES if outcome == "state" else ""
+        self.unless_answered = REPLIES if outcome == "state" else ""
         self.about = _about(transport)
         self._refuse_other_slots(data)
         self.fingerprint: str | None = self.about.version

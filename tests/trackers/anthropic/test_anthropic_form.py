@@ -45,14 +45,14 @@ def test_a_dialogue_with_calls_and_results() -> None:
 
 
 def test_results_of_parallel_calls_go_into_the_message_of_the_user() -> None:
-    calls = [{"id": f"a:{name}", "function": {"name": name}} for name in "xy"]
+    calls = [{"id": f"a:{x}", "function": {"name": x, "arguments": "{}"}} for x in "xy"]
     messages = [
         {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
         {"role": "system", "content": "And kind."},
         {"role": "user", "content": "Go."},
         {"role": "assistant", "content": "Now.", "tool_calls": calls},
         {"role": "tool", "tool_call_id": "a:y", "content": ""},
-        {"role": "tool", "content": [{"type": "text", "text": "1"}]},
+        {"role": "tool", "tool_call_id": "a:x", "content": [{"type": "text", "text": "1"}]},
         {"role": "system", "content": "It is late."},
         {"role": "user", "content": "And?"},
     ]
@@ -63,7 +63,6 @@ def test_results_of_parallel_calls_go_into_the_message_of_the_user() -> None:
         {"type": "tool_use", "id": "a_x", "name": "x", "input": {}},
         {"type": "tool_use", "id": "a_y", "name": "y", "input": {}},
     ]
-    # A result without an id is of the call that has none yet.
     assert found["messages"][2:] == [
         user(
             {"type": "tool_result", "tool_use_id": "a_y", "content": []},
@@ -72,16 +71,6 @@ def test_results_of_parallel_calls_go_into_the_message_of_the_user() -> None:
             said("And?"),
         )
     ]
-
-
-def test_the_old_form_of_a_call_has_its_result() -> None:
-    messages = [
-        {"role": "assistant", "function_call": {"name": "x", "arguments": '{"a": 1}'}},
-        {"role": "function", "name": "x", "content": "2"},
-    ]
-    made, result = request_of(messages)["messages"]
-    assert made["content"][0]["input"] == {"a": 1}
-    assert result["content"][0]["tool_use_id"] == made["content"][0]["id"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +94,10 @@ def test_pictures_are_sent(url: str, source: dict[str, str]) -> None:
     [
         ({"role": "user", "content": [{"type": "input_audio"}]}, "has nothing: texts and images"),
         (
-            {"role": "assistant", "tool_calls": [{"function": {"name": "x", "arguments": "{"}}]},
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "1", "function": {"name": "x", "arguments": "{"}}],
+            },
             "the recorded call of 'x' has str '{' as arguments",
         ),
     ],

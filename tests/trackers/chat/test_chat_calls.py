@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -153,22 +152,6 @@ def test_a_refusal_for_another_reason_keeps_the_temperature() -> None:
         sent = ["temperature" in asked.body for asked in asked_about(service)]
     assert isinstance(found[0], TrackerError)
     assert sent == [True, False, True]
-
-
-def test_logs_without_ids_are_sent_with_some() -> None:
-    bare = json.loads(json.dumps(MESSAGES[2:4]))
-    del bare[0]["tool_calls"][0]["id"], bare[0]["content"], bare[1]["tool_call_id"]
-    bare[0]["tool_calls"][0]["function"]["arguments"] = {"day": "today"}
-    turn = DATA.dialogues[0].turns[1]
-    turns = (DATA.dialogues[0].turns[0], replace(turn, recorded=tuple(map(json.dumps, bare))))
-    context = replace(DATA.dialogues[0], turns=turns).context(1)
-    with assistant(lambda _: PARALLEL) as service:
-        model_at(service).predict([context])
-        sent = asked_about(service)[0].body["messages"]
-    made = sent[2]["tool_calls"][0]
-    assert sent[3]["tool_call_id"] == made["id"]
-    assert made["function"]["arguments"] == '{"day": "today"}'
-    assert sent[2]["content"] is None
 
 
 def test_no_credential_comes_out_of_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
