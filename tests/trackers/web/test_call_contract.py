@@ -109,7 +109,7 @@ def test_a_function_behind_dstfuzz_serve_answers_as_it_does_itself() -> None:
 
     def answer(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:
         if "table" not in messages[-1]["content"]:
-            return {"role": "assistant", "content": "What can I do for you?"}
+            return {"role": "assistant", "content": "I can book tables, say when."}
         told = {"messages": len(messages), "tools": [one["function"]["name"] for one in tools]}
         call = {"name": "book_table", "arguments": {**told, "note": "2", "none": None}}
         return {"role": "assistant", "content": None, "tool_calls": [{"function": call}]}
