@@ -14,6 +14,7 @@ from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import (
     calibrate,
     check_data,
+    convert,
     doctor,
     fit_noise,
     freeze,
@@ -39,6 +40,7 @@ _MODULES = (
     trackers,
     calibrate,
     check_data,
+    convert,
     training,
     fit_noise,
     relations,

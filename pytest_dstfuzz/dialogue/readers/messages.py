@@ -139,6 +139,9 @@ def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
         raise DataError(
             f"{place} has no message of the user that says something; expected {DIALOGUE_FORM}"
         )
+    if not tools and not any(message.get("tool_calls") for message in messages):
+        # What was recorded of an assistant without tools says nothing about calls.
+        turns = tuple(replace(turn, calls=None) for turn in turns)
     if raw.get("states") is not None:
         turns = _with_states(turns, raw["states"], place, normalisation)
     return Dialogue(entry.name, turns, tools, closing)

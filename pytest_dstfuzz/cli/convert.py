@@ -1,0 +1,54 @@
+"""``dstfuzz convert``: dialogues of any form as messages and tools, one dialogue a line."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Final
+
+from pytest_dstfuzz.cli.command import Command, given_settings
+from pytest_dstfuzz.config import TOOL_CALLS
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.files import check_apart, check_writable, write_text
+from pytest_dstfuzz.printable import printable
+
+_READ: Final = ("data", "tools", "split", "outcome")
+_EXAMPLES = """\
+  dstfuzz convert --data sgd --split test --output sgd.jsonl      with tools and calls
+  dstfuzz convert --data claude.json --output chat.jsonl          from Anthropic's form
+  dstfuzz convert --data talks.csv --tools tools.json --output talks.jsonl"""
+
+
+def _options(parser: Parser) -> None:
+    parser.shared(*_READ, required=("data",))
+    parser.option("--output", required=True, metavar="PATH", help="the JSON Lines to write")
+
+
+def _convert(given: Namespace) -> None:
+    # Imported late: help and mistakes in the command line should not wait for the readers.
+    from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.writing import json_lines  # noqa: PLC0415
+
+    given.outcome = given.outcome or TOOL_CALLS
+    settings = given_settings(given, _READ)
+    how, path = settings.data, Path(given.output)
+    check_writable(path)
+    check_apart({"--output": path}, {"--data": how.data, "--tools": how.tools})
+    outcome = settings.reply.outcome
+    data = load_dialogues(how.data, how.split, outcome=outcome, tools=how.tools)
+    write_text(path, json_lines(data.dialogues))
+    count, turns = len(data.dialogues), data.turn_count()
+    told = [f"wrote {count:,} dialogues with {turns:,} turns to {path}", *data.notes]
+    print(printable("\n".join(told)))
+
+
+COMMANDS = (
+    Command(
+        name="convert",
+        summary="write dialogues of any form as messages and tools, one dialogue a line",
+        kept="nothing was written",
+        examples=_EXAMPLES,
+        options=_options,
+        work=_convert,
+    ),
+)
