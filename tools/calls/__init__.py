@@ -1,0 +1,1 @@
+"""Figures about tool calls that the research pages have."""
