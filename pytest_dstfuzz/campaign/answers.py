@@ -150,7 +150,7 @@ def variant_wanted(
     """
     before = settled_clean(clean, answers, folding)
     expected = expected.against(before)
-    given = _as_clean(clean, context, answers, before, folding)
+    given = _as_clean(clean, context, answers, before, folding, expected)
     slots = sorted({*_slots(given), *before, *(delta.slot for delta in expected.deltas)})
     leads = {slot: _changed_lead(given, slot, before, expected) for slot in slots}
     # A change that may stand or fall is asked until it can do either.
@@ -181,10 +181,11 @@ def _as_clean(
     answers: Mapping[Context, Answer],
     before: Outcome,
     folding: Folding,
+    expected: Expected,
 ) -> Sequence[Answer]:
     """Return all answers to a variant, those that say what clean ones say as ``before``."""
     given = all_answers(context, answers)
-    return folding.to_clean(given, all_answers(clean, answers), before, clean)
+    return folding.to_clean(given, all_answers(clean, answers), before, clean, expected)
 
 
 def settled(
@@ -204,7 +205,7 @@ def settled(
         return Outcome(), failed
     before = settled_clean(clean, answers, folding)
     expected = expected.against(before)
-    votes = _as_clean(clean, context, answers, before, folding)
+    votes = _as_clean(clean, context, answers, before, folding, expected)
     first, clean_votes = votes[0], folding.alike(all_answers(clean, answers), clean)
     if isinstance(first, TrackerFailure) or len(votes) == 1:
         return before, first
@@ -247,7 +248,7 @@ def count_votes(
         return None
     before = settled_clean(clean, answers, folding)
     expected = expected.against(before)
-    given = _as_clean(clean, context, answers, before, folding)
+    given = _as_clean(clean, context, answers, before, folding, expected)
     anew = [change.slot for change in changes if not change.carried]
     slots = anew or [change.slot for change in changes] or sorted({*_slots(given), *before})
     states = [one.state for one in given if isinstance(one, Prediction)]

@@ -19,6 +19,7 @@ from pytest_dstfuzz.comparisons.comparison import Compared, Comparison, TextPair
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.relations.rewrite import UNCHANGED, Expected
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 #: A prediction, or what stands in the place of one where there is none.
@@ -100,22 +101,33 @@ class Folding:
         return [_with_state(one, first_alike) for one in given]
 
     def to_clean(
-        self, given: Sequence[_Given], clean: Iterable[object], settled: Outcome, asked: Context
+        self,
+        given: Sequence[_Given],
+        clean: Iterable[object],
+        settled: Outcome,
+        asked: Context,
+        expected: Expected = UNCHANGED,
     ) -> Sequence[_Given]:
         """Return answers to a variant, each text as that of the clean turn if it says the same.
 
         A text that says the same as any of the ``clean`` answers is one of the system's own ways
-        to say it. All others count as one, the first of them: a changed reply that is worded anew
-        each time is a changed reply still.
+        to say it, and one that says what is expected counts as that. All others count as one, the
+        first of them: a changed reply that is worded anew each time is a changed reply still.
 
         Args:
             given: predictions and failures.
             clean: all answers to the clean context, as they were given.
             settled: what those of the clean context count as.
             asked: the clean context.
+            expected: what is to become of some paths.
         """
         if self.exact:
             return given
+        wanted = {
+            one.slot: [text for text in one.after.values if text is not None]
+            for one in expected.deltas
+            if not one.after.anything_but
+        }
         known: dict[str, list[str]] = {path: [text] for path, text in settled.items()}
         for one in clean:
             state = self.comparison.align(settled, one.state) if isinstance(one, Prediction) else {}
@@ -127,6 +139,9 @@ class Folding:
             own = self._first(path, known.get(path, ()), text, asked)
             if own is not None:
                 return settled.get(path, own)
+            right = self._first(path, wanted.get(path, ()), text, asked)
+            if right is not None:
+                return right
             return others.setdefault(path, text)
 
         def counted(state: Outcome) -> Outcome:

@@ -224,7 +224,8 @@ class Regression:
             for path, text in aligned.items()
         }
         before = replace(before, state=Outcome(texts))
-        (after,) = folding.to_clean([after], [clean], before.state, self.clean)
+        wanted = Expected(self.expected)
+        (after,) = folding.to_clean([after], [clean], before.state, self.clean, wanted)
         right = self.label is not None and folding.agree(self.label, before.state, self.clean)
         return replace(self, label=before.state if right else self.label), before, after
 

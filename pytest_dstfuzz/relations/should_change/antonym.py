@@ -12,7 +12,7 @@ from pytest_dstfuzz.relations.kinds import REFUSED
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Inapplicable
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange
+from pytest_dstfuzz.relations.should_change.base import OF_CALLS, ShouldChange, tables_of
 from pytest_dstfuzz.relations.should_change.flags import (
     FlagSite,
     asked_for,
@@ -52,14 +52,14 @@ class Antonym(ShouldChange):
 
     name = "antonym"
     expects = "the yes/no slot is no, dontcare or empty, and all others stay"
-    reasons = (*REASONS, NO_RULE)
+    reasons = (*REASONS, NO_RULE, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
         """Say so where no slot is a yes/no slot."""
-        kinds = ValueTable.of(data).kinds.values()
-        return "" if "yes-no" in kinds else NO_FLAG
+        flags = any("yes-no" in table.kinds.values() for table in tables_of(data))
+        return "" if flags else NO_FLAG
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return a rewrite for each yes/no slot with a word before it that has an opposite."""
         flags = flags_of(scene)
         rewrites = [

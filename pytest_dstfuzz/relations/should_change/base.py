@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, zip_longest
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
-from pytest_dstfuzz.relations.relation import Relation
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
+from pytest_dstfuzz.relations.relation import Relation, begin, proposed
 from pytest_dstfuzz.relations.rewrite import (
     Begun,
+    BySearch,
     Inapplicable,
     Rewrite,
     Shown,
@@ -18,9 +20,14 @@ from pytest_dstfuzz.relations.rewrite import (
     TurnRelation,
 )
 from pytest_dstfuzz.relations.scene import Scene
+from pytest_dstfuzz.relations.should_change.calls import CallView, call_scene, told_of_calls
 from pytest_dstfuzz.relations.should_change.sites import ValueSite, sites_of
 from pytest_dstfuzz.relations.values import ValueTable
 
+NO_CALL: Final = "the turn calls no tool"
+NOT_EXACT: Final = "what becomes of the call would have to be guessed"
+#: Why nothing is said of a turn at which tools may be called, of each relation.
+OF_CALLS: Final = (NO_CALL, NOT_EXACT)
 #: Rewrites of one slot, at least one, or why there are none.
 Made = Iterable[Rewrite] | str
 
@@ -28,12 +35,32 @@ Made = Iterable[Rewrite] | str
 class ShouldChange(Relation):
     """A relation that edits what the user says and states what becomes of which slot.
 
-    It writes ``name``, ``expects``, ``reasons`` and `begin`.
+    It writes ``name``, ``expects``, ``reasons`` and `edited`. Of tool calls it is given the
+    arguments as slots, see `calls`.
     """
 
-    on: ClassVar[tuple[OutcomeKind, ...]] = ("state",)
+    on: ClassVar[tuple[OutcomeKind, ...]] = ("state", "tool-calls")
     edits: ClassVar[Literal["search", "own"]] = "own"
     side: ClassVar[Side] = "should-change"
+
+    def begin(self, scene: Scene) -> Begun:
+        """Return what it makes of a turn, of belief states or of tool calls."""
+        if scene.reply.outcome != TOOL_CALLS:
+            return self.edited(scene)
+        if not scene.now:
+            return Inapplicable(NO_CALL)
+        return self.of_calls(scene)
+
+    @abstractmethod
+    def edited(self, scene: Scene) -> Begun:
+        """Return what it makes of a turn with a belief state."""
+
+    def of_calls(self, scene: Scene) -> Begun:
+        """Return what it makes of a turn at which tools are called."""
+        begun = begin(self, call_scene(scene))
+        if isinstance(begun, Inapplicable | BySearch):
+            return begun
+        return list(told_of_calls(scene, proposed(begun))) or Inapplicable(NOT_EXACT)
 
 
 def from_sites(
@@ -89,10 +116,16 @@ class Lazily(TurnRelation):
 
 def needs_values(relation: str, data: DialogueSet) -> str:
     """Say why no turn can satisfy a relation that puts in other values; ``""`` = some may."""
-    table = ValueTable.of(data)
-    if any(len(found) > 1 for found in table.values.values()):
+    if any(len(found) > 1 for table in tables_of(data) for found in table.values.values()):
         return ""
     return (
         f"{relation} needs other values of a slot, and the data has neither an ontology nor labels "
         "with two values of one slot"
     )
+
+
+def tables_of(data: DialogueSet) -> Iterator[ValueTable]:
+    """Yield what is known of the slots of data, and of the arguments of its tools."""
+    yield ValueTable.of(data)
+    if any(turn.calls is not None for one in data.dialogues for turn in one.turns):
+        yield ValueTable.of(CallView.of(data).data)

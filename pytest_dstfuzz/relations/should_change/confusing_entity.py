@@ -9,7 +9,14 @@ from pytest_dstfuzz.relations.kinds import SlotKind, alike, domain_of
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.relations.should_change.base import Made, ShouldChange, from_sites, needs_values
+from pytest_dstfuzz.relations.should_change.base import (
+    OF_CALLS,
+    Made,
+    ShouldChange,
+    from_sites,
+    needs_values,
+    tables_of,
+)
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite
 from pytest_dstfuzz.relations.should_change.value_swap import (
     SPELLED_OTHERWISE,
@@ -29,17 +36,17 @@ class ConfusingEntity(ShouldChange):
 
     name = "confusing-entity"
     expects = "the slot takes the value of the other slot, which keeps its own"
-    reasons = (*REASONS, SAME, NO_TWIN, SPELLED_OTHERWISE)
+    reasons = (*REASONS, SAME, NO_TWIN, SPELLED_OTHERWISE, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
         """Say so where no two slots are of one type."""
-        table = ValueTable.of(data)
-        slots = tuple(table.kinds)
-        if any(_is_twin(table, one, other) for one in slots for other in slots):
-            return needs_values(self.name, data)
+        for table in tables_of(data):
+            slots = tuple(table.kinds)
+            if any(_is_twin(table, one, other) for one in slots for other in slots):
+                return needs_values(self.name, data)
         return "no two slots of the data are of one type"
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return a rewrite for each slot that the turn gives and each value to confuse it with."""
         return from_sites(self, scene, _confused)
 

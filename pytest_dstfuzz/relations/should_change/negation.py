@@ -10,11 +10,13 @@ from pytest_dstfuzz.relations.clauses import clause_of, sentence_of
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange
+from pytest_dstfuzz.relations.should_change.base import OF_CALLS, ShouldChange
+from pytest_dstfuzz.relations.should_change.calls import CallScene
 from pytest_dstfuzz.relations.should_change.flags import flags_of, is_alone
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite, sites_of
 
 COUNTED: Final = "not so many, or not at that time, says nothing of what is wanted"
+REQUIRED: Final = "the tool needs the argument: without a value it is not called"
 NOT_ALONE: Final = "the clause gives several values"
 NO_VERB: Final = "no verb of the clause is known to be negated"
 
@@ -58,9 +60,9 @@ class Negation(ShouldChange):
 
     name = "negation"
     expects = "the slot does not keep the value that is not wanted, and all others stay"
-    reasons = (*REASONS, COUNTED, NOT_ALONE, NO_VERB)
+    reasons = (*REASONS, COUNTED, REQUIRED, NOT_ALONE, NO_VERB, *OF_CALLS)
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return a rewrite for each slot that a clause of its own gives."""
         flags, sites = flags_of(scene), sites_of(scene)
         made = [_negated(scene, flag.unwanted, flag.first, flag.last) for flag in flags.found]
@@ -75,6 +77,8 @@ class Negation(ShouldChange):
 def _unwanted(scene: Scene, site: ValueSite) -> Rewrite | str:
     if site.kind in {"number", "time"}:
         return COUNTED
+    if isinstance(scene, CallScene) and site.slot in scene.required:
+        return REQUIRED
     other = Admissible((site.value,), anything_but=True)
     delta = Delta(site.slot, site.value, other)
     return _negated(scene, delta, site.mention.first, site.mention.last)

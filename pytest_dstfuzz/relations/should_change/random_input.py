@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
@@ -14,7 +15,8 @@ from pytest_dstfuzz.relations.other_values import says_more
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Scene
-from pytest_dstfuzz.relations.should_change.base import Lazily, ShouldChange
+from pytest_dstfuzz.relations.should_change.base import OF_CALLS, Lazily, ShouldChange
+from pytest_dstfuzz.relations.should_change.calls import call_scene, gone, shortly
 from pytest_dstfuzz.relations.should_change.sites import BY_SYSTEM, MISLABELLED, spoken
 from pytest_dstfuzz.relations.values import ValueTable
 
@@ -38,9 +40,12 @@ class RandomInput(ShouldChange):
     name = "random-input"
     expects = "every slot that the turn gave is as it was before the turn"
     source = "correct forms of the misspellings in the lexicon"
-    reasons = (NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, MORE, BY_SYSTEM, EARLIER, MISLABELLED)
+    reasons = (
+        *(NO_WORD, NOTHING_GIVEN, TAKEN_AWAY, UNSAID, MORE, BY_SYSTEM, EARLIER, MISLABELLED),
+        *OF_CALLS,
+    )
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return 4 draws of as many words as the turn has."""
         changes = diff_states(scene.before, scene.now)
         if not scene.parts.words:
@@ -55,7 +60,18 @@ class RandomInput(ShouldChange):
         if label is not None and any(label.get(slot) != new for slot, _, new in changes):
             return Inapplicable(MISLABELLED)
         deltas = [Delta(slot, new, Admissible((old,))) for slot, old, new in changes]
-        return Lazily(_drawn(scene, deltas) for _ in range(_DRAWS))
+        table = scene.once(ValueTable.of)
+        return Lazily(_drawn(scene, deltas, table) for _ in range(_DRAWS))
+
+    def of_calls(self, scene: Scene) -> Begun:
+        """Return as many draws, after which nothing is called: nobody asks for anything."""
+        if not scene.parts.words:
+            return Inapplicable(NO_WORD)
+        if scene.label is not None and not scene.label:
+            return Inapplicable(MISLABELLED)
+        deltas, table = list(gone(scene.now)), call_scene(scene).once(ValueTable.of)
+        told = " ".join(f"{one.name} {one.description}" for one in scene.dialogue.tools)
+        return Lazily(_drawn(scene, deltas, table, told) for _ in range(_DRAWS))
 
 
 def _elsewhere(scene: Scene, changes: Sequence[SlotChange]) -> str:
@@ -80,17 +96,20 @@ def _elsewhere(scene: Scene, changes: Sequence[SlotChange]) -> str:
     return ""
 
 
-def _drawn(scene: Scene, deltas: list[Delta]) -> Rewrite:
-    words = _words(scene)
+def _drawn(scene: Scene, deltas: list[Delta], table: ValueTable, tools: str = "") -> Rewrite:
+    words = _words(scene, table, tools)
     text = " ".join(next(words) for _ in scene.parts.words)
-    about = f"random words: {', '.join(map(str, deltas))}"
+    about = f"random words: {', '.join(map(str, shortly(deltas)))}"
     return scene.rewrite([scene.whole(text, "random words")], deltas, about=about)
 
 
-def _words(scene: Scene) -> Iterator[str]:
-    """Yield words that say nothing here: no value, cue or name of a slot, none of the system's."""
-    pool, table = _pool(scene.lexicon), scene.once(ValueTable.of)
-    said = set(word_list(scene.turn.system))
+def _words(scene: Scene, table: ValueTable, tools: str) -> Iterator[str]:
+    """Yield words that say nothing here: no value, cue or name of a slot, none of the system's.
+
+    Nor those in what is told of the ``tools``.
+    """
+    pool = _pool(scene.lexicon)
+    said = {*word_list(scene.turn.system), *re.findall("[a-z]+", tools.lower())}
     while True:
         word = pool[int(scene.rng.integers(len(pool)))]
         named = word in said or table.is_title(word)

@@ -8,7 +8,7 @@ from pytest_dstfuzz.perturb.spelling import spelled
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import Made, ShouldChange, from_sites
+from pytest_dstfuzz.relations.should_change.base import OF_CALLS, Made, ShouldChange, from_sites
 from pytest_dstfuzz.relations.should_change.phrases import phrase_of
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite
 from pytest_dstfuzz.relations.values import ValueTable, article_before
@@ -28,9 +28,9 @@ class Removal(ShouldChange):
 
     name = "removal"
     expects = "the slot has its value of the turn before, or none, and all others stay"
-    reasons = (*REASONS, NEEDED, NOTHING_LEFT, POINTED_AT)
+    reasons = (*REASONS, NEEDED, NOTHING_LEFT, POINTED_AT, *OF_CALLS)
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return one rewrite for each slot whose phrase can be left out."""
         return from_sites(self, scene, _removed)
 

@@ -11,6 +11,7 @@ from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import (
+    OF_CALLS,
     Made,
     ShouldChange,
     from_sites,
@@ -39,13 +40,13 @@ class Repair(ShouldChange):
 
     name = "repair"
     expects = "the slot has the value that the user corrects themselves to, and all others stay"
-    reasons = (*REASONS, TOO_LONG, SPELLED_OTHERWISE, NO_OTHER)
+    reasons = (*REASONS, TOO_LONG, SPELLED_OTHERWISE, NO_OTHER, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
         """Say so where no slot has two known values."""
         return needs_values(self.name, data)
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return up to 4 rewrites for each slot that the turn gives."""
         return from_sites(self, scene, _repaired)
 

@@ -11,7 +11,7 @@ from pytest_dstfuzz.relations.kinds import domain_of, end_of, moment_of
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Inapplicable, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
-from pytest_dstfuzz.relations.should_change.base import ShouldChange
+from pytest_dstfuzz.relations.should_change.base import OF_CALLS, ShouldChange, tables_of
 from pytest_dstfuzz.relations.should_change.sites import REASONS, ValueSite, sites_of
 from pytest_dstfuzz.relations.should_change.value_swap import admitted
 from pytest_dstfuzz.relations.values import ValueTable
@@ -45,20 +45,20 @@ class RoleSwap(ShouldChange):
 
     name = "role-swap"
     expects = "the two ends exchange their values, or the time moves to the other slot of times"
-    reasons = (*REASONS, NO_ROLE, NO_CUE, NO_OTHER_SLOT, OTHER_HELD)
+    reasons = (*REASONS, NO_ROLE, NO_CUE, NO_OTHER_SLOT, OTHER_HELD, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
         """Say so where no domain has two slots of different roles."""
-        kinds = ValueTable.of(data).kinds
         roles: set[tuple[str, str]] = set()
-        roles |= {(domain_of(s), end_of(s)) for s, kind in kinds.items() if kind == "end"}
-        roles |= {(domain_of(s), moment_of(s)) for s, kind in kinds.items() if kind == "time"}
+        for kinds in (table.kinds for table in tables_of(data)):
+            roles |= {(domain_of(s), end_of(s)) for s, kind in kinds.items() if kind == "end"}
+            roles |= {(domain_of(s), moment_of(s)) for s, kind in kinds.items() if kind == "time"}
         for one, other in (("from", "to"), ("leave", "arrive")):
             if any((domain, other) in roles for domain, role in roles if role == one):
                 return ""
         return "no pair of slots for the two ends of a journey, or for leaving and arriving"
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return a rewrite that exchanges the ends, and one for each time with a role."""
         sites = sites_of(scene)
         if not sites.found:

@@ -13,6 +13,7 @@ from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Begun, Delta, Expected, Inapplicable, Move, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import (
+    OF_CALLS,
     Made,
     ShouldChange,
     in_turn,
@@ -40,13 +41,13 @@ class TurnBack(ShouldChange):
 
     name = "turn-back"
     expects = "the named slot takes the value that the user turns to, and all others stay"
-    reasons = (GIVES_NOTHING, MISLABELLED, IS_NAMED, NO_NAME, NO_OTHER)
+    reasons = (GIVES_NOTHING, MISLABELLED, IS_NAMED, NO_NAME, NO_OTHER, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
         """Say so where no slot has two known values."""
         return needs_values(self.name, data)
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return the rewrites of each slot that the turn gives, in both forms."""
         if not scene.given:
             return Inapplicable(GIVES_NOTHING)

@@ -13,6 +13,7 @@ from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.rewrite import Admissible, Begun, Delta, Rewrite
 from pytest_dstfuzz.relations.scene import Replacement, Scene
 from pytest_dstfuzz.relations.should_change.base import (
+    OF_CALLS,
     Made,
     ShouldChange,
     from_sites,
@@ -109,13 +110,13 @@ class ValueSwap(ShouldChange):
 
     name = "value-swap"
     expects = "the slot takes the new value, and all others stay"
-    reasons = (*REASONS, SPELLED_OTHERWISE, NO_OTHER)
+    reasons = (*REASONS, SPELLED_OTHERWISE, NO_OTHER, *OF_CALLS)
 
     def impossible(self, data: DialogueSet) -> str:
         """Say so where no slot has two known values."""
         return needs_values(self.name, data)
 
-    def begin(self, scene: Scene) -> Begun:
+    def edited(self, scene: Scene) -> Begun:
         """Return up to 8 rewrites for each slot that the turn gives."""
         return from_sites(self, scene, _swaps)
 
