@@ -21,6 +21,7 @@ from pytest_dstfuzz.cli import (
     regressions,
     relations,
     reports,
+    tools,
     trackers,
     training,
 )
@@ -41,6 +42,7 @@ _MODULES = (
     calibrate,
     check_data,
     convert,
+    tools,
     training,
     fit_noise,
     relations,

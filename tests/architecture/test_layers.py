@@ -124,6 +124,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "jinja2": ("report/html", "trackers/chat"),
     "markupsafe": ("report/html",),
     "hypothesis": ("strategies",),
+    "mcp": ("dialogue/mcp_server",),
     "matplotlib": (),
     "msgspec": (
         *("json_data", "dialogue/readers", "relations/sources/rows"),

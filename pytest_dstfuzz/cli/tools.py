@@ -1,0 +1,68 @@
+"""``dstfuzz tools``: the tools that an MCP server lists, written to a file for --dst-tools."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from pytest_dstfuzz.cli.command import Command
+from pytest_dstfuzz.config import parsers
+from pytest_dstfuzz.config.command_line import Parser
+from pytest_dstfuzz.errors import needs_extra
+from pytest_dstfuzz.printable import counted
+
+_EXAMPLES = """\
+  dstfuzz tools "python server.py" --output tools.json   a server that the command starts
+  dstfuzz tools http://localhost:8000/mcp                one that is there
+  pytest --dst-model=my_bot:answer --dst-outcome=tool-calls --dst-data=talks.jsonl \\
+         --dst-tools=tools.json"""
+
+
+def _options(parser: Parser) -> None:
+    parser.add_argument(
+        "server",
+        metavar="SERVER",
+        help="the command that starts the MCP server, in quotes, or its address, http://...",
+    )
+    parser.option(
+        "--output", type=Path, metavar="FILE", help="where they go (default: they are printed)"
+    )
+    parser.value(
+        "--timeout",
+        parsers.SECONDS.parse,
+        "SECONDS",
+        default=60.0,
+        help="that the server may take in all (default: 60)",
+    )
+
+
+def _tools(given: Namespace) -> None:
+    with needs_extra("dstfuzz tools", "mcp", "mcp"):
+        from pytest_dstfuzz.dialogue.mcp_server import list_tools  # noqa: PLC0415 - needs the extra
+    # Imported late: help and mistakes in the command line should not wait for them.
+    from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools  # noqa: PLC0415
+    from pytest_dstfuzz.files import write_json  # noqa: PLC0415
+
+    listed = list_tools(given.server, given.timeout)
+    # For its complaints alone: the file is what the server says.
+    tools = read_tools(listed, "what the server lists")
+    if given.output is None:
+        print(json.dumps({"tools": listed}, indent=2, ensure_ascii=False))
+        return
+    write_json(given.output, {"tools": listed})
+    print(f"{given.output}: {counted(len(tools), 'tool')}")
+
+
+COMMANDS = (
+    Command(
+        "tools",
+        "list the tools of an MCP server, for --dst-tools",
+        "nothing was written",
+        _EXAMPLES,
+        _options,
+        _tools,
+        about="List the tools of a server of the Model Context Protocol as JSON, so that\n"
+        "conversations that bring no tools can be tested with --dst-tools=FILE.",
+    ),
+)
