@@ -1,0 +1,147 @@
+"""What the assistant makes of one user turn: the tool, the values, and whether to call now."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from pytest_dstfuzz.assistant.features import (
+    SlotsAsked,
+    TurnText,
+    ask_call,
+    ask_slots,
+    ask_tools,
+    missing,
+    turn_text,
+)
+from pytest_dstfuzz.assistant.memory import ANY, Memory
+from pytest_dstfuzz.assistant.network import FIXED, SlotScores, TurnNetwork, Weights
+from pytest_dstfuzz.assistant.schema import Slot, ToolView
+from pytest_dstfuzz.assistant.words import Array
+from pytest_dstfuzz.comparisons.number_words import with_digits
+
+_KEEP, _ANY, _SPAN = range(FIXED)
+#: Longest span, in tokens.
+_LONGEST_SPAN: Final = 12
+_NUMBER: Final = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
+_LISTED: Final = re.compile(r"\s*(?:,|\band\b|&)\s*")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What comes next. Without ``call`` a text: ``missing`` is asked for, or all is confirmed."""
+
+    tool: ToolView | None
+    call: bool
+    missing: tuple[Slot, ...] = ()
+
+
+def take_turn(
+    weights: Weights, memory: Memory, tools: tuple[ToolView, ...], user: str
+) -> Decision:
+    """Read what the user says into the memory and decide; the assistant's turn begins."""
+    turn = turn_text(memory.system, user)
+    if not tools or len(turn.read) == turn.heard + 1:
+        memory.begin_answer()
+        return Decision(None, call=False)
+    network = TurnNetwork(weights, turn)
+    chosen = int(network.tools(ask_tools(turn, tools, memory)).argmax())
+    if chosen == 0:
+        memory.begin_answer()
+        return Decision(None, call=False)
+    tool = tools[chosen - 1]
+    asked = ask_slots(turn, tool, memory)
+    new = 0
+    for slot, value in _answers(turn, tool, asked, network.slots(asked)):
+        if memory.values.get(slot) != value:
+            new += 1
+            memory.values[slot] = value
+    lacking = tuple(missing(tool, memory))
+    call = False
+    if not lacking:
+        vectors = np.stack([tool.label_vector, tool.about_vector])
+        call = network.call(vectors, ask_call(turn, tool, memory, new)) > 0
+    memory.active = tool.name
+    memory.begin_answer()
+    return Decision(tool, call, lacking)
+
+
+def _answers(
+    turn: TurnText, tool: ToolView, asked: SlotsAsked, scores: list[SlotScores]
+) -> list[tuple[Slot, str]]:
+    """Return the values that a turn gives, each part of a text for one slot alone."""
+    found: list[tuple[Slot, str]] = []
+    spans: list[tuple[float, int, int, Slot]] = []
+    for number, slot in enumerate(tool.slots):
+        score = scores[number].answers.copy()
+        if slot.values:
+            score[_SPAN] = -np.inf
+        best = int(score.argmax())
+        if best == _ANY:
+            found.append((slot, ANY))
+        elif best == _SPAN:
+            start, end, sure = _span(turn, scores[number].ends)
+            spans.append((float(score[_SPAN] - score[_KEEP]) + sure, start, end, slot))
+        elif best >= FIXED + len(slot.values):
+            found.append((slot, asked.candidates[number][0][best - FIXED - len(slot.values)].text))
+        elif best >= FIXED:
+            found.append((slot, slot.values[best - FIXED]))
+    taken: set[int] = set()
+    for _, start, end, slot in sorted(spans, key=lambda one: -one[0]):
+        if taken.isdisjoint(range(start, end + 1)):
+            taken.update(range(start, end + 1))
+            value = turn.text(start, end)
+            if not slot.number or as_number(value) is not None:
+                found.append((slot, value))
+    return found
+
+
+def _span(turn: TurnText, ends: Array) -> tuple[int, int, float]:
+    """Return the likeliest first and last token within one text, and how sure that is."""
+    count = len(turn.read)
+    first = np.arange(count)
+    length = first[None, :] - first[:, None]
+    user = first > turn.heard
+    allowed = (length >= 0) & (length < _LONGEST_SPAN) & (user[:, None] == user[None, :])
+    allowed[turn.heard] = allowed[:, turn.heard] = False
+    logs = ends - np.log(np.exp(ends - ends.max(axis=0)).sum(axis=0)) - ends.max(axis=0)
+    table = np.where(allowed, logs[:, None, 0] + logs[None, :, 1], -np.inf)
+    start, end = np.unravel_index(int(table.argmax()), table.shape)
+    return int(start), int(end), float(table[start, end])
+
+
+def as_number(text: str) -> int | float | None:
+    """Return the first number of a text, written in digits or words; ``None`` = there is none.
+
+    >>> as_number("for two people"), as_number("$1,250.50"), as_number("soon")
+    (2, 1250.5, None)
+    """
+    found = _NUMBER.search(with_digits(text))
+    if found is None:
+        return None
+    number = float(found[0].replace(",", ""))
+    return int(number) if number.is_integer() else number
+
+
+def json_value(slot: Slot, text: str) -> Any:
+    """Return a value as the JSON type that the schema asks for."""
+    if slot.kind == "boolean":
+        return text.casefold() == "true"
+    if slot.number:
+        number = as_number(text)
+        return text if number is None else number
+    if slot.kind == "array":
+        return [part for part in _LISTED.split(text) if part]
+    return text
+
+
+def arguments(tool: ToolView, memory: Memory) -> dict[str, Any]:
+    """Return the arguments of a call; what may be anything is left out."""
+    return {
+        slot.name: json_value(slot, memory.values[slot])
+        for slot in tool.slots
+        if memory.values.get(slot, ANY) != ANY
+    }

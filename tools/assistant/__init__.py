@@ -1,0 +1,1 @@
+"""How the assistant that ships was trained and measured."""

@@ -1,0 +1,83 @@
+"""The same assistant without its network: what finding values by their letters alone comes to."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_dstfuzz.assistant.features import missing
+from pytest_dstfuzz.assistant.memory import ANY, Memory
+from pytest_dstfuzz.assistant.schema import Slot, ToolView
+from pytest_dstfuzz.assistant.turns import Decision
+from pytest_dstfuzz.assistant.words import folded, says
+
+_YES = re.compile(r"\b(?:yes|yeah|yep|sure|ok|okay|correct|right|perfect|great|please do)\b", re.I)
+_DATE = re.compile(
+    r"\b(?:(?:today|tomorrow|(?:next |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
+    r"|(?:the )?\d{1,2}(?:st|nd|rd|th)(?: of \w+)?|(?:january|february|march|april|may|june|july"
+    r"|august|september|october|november|december) \d{1,2}(?:st|nd|rd|th)?)\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(r"\b(?:\d{1,2}(?::\d\d)? ?[ap]\.?m\b|\d{1,2}:\d\d|noon)", re.IGNORECASE)
+_NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b|\b(?:one|two|three|four|five|six)\b", re.IGNORECASE)
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w'’]*(?: (?:of |the |and )?[A-Z][\w'’]*)*")
+_CHANGES = ("find", "search", "get", "check", "lookup", "look", "list", "show")
+
+
+def take_turn_by_rules(memory: Memory, tools: tuple[ToolView, ...], user: str) -> Decision:
+    """Do as `take_turn` does, by the words of the schemas, dates, times, numbers and names."""
+    heard, spoken = set(folded(memory.system).split()), set(folded(user).split())
+    order = sorted(tools, key=lambda tool: -_met(tool, spoken, heard, memory))
+    tool = order[0]
+    asked = [slot for slot in missing(tool, memory) if _asks(slot, heard)]
+    new = 0
+    for slot in tool.slots:
+        value = _value(slot, user, memory, asked=slot in asked[:1])
+        if value is not None and memory.values.get(slot) != value:
+            memory.values[slot] = value
+            new += 1
+    lacking = tuple(missing(tool, memory))
+    sure = bool({*tool.label} & {*_CHANGES}) or (
+        "confirm" in heard and _YES.search(user) is not None
+    )
+    given = {slot.name: memory.values[slot] for slot in tool.slots if slot in memory.values}
+    call = not lacking and sure and memory.calls.get(tool.name) != given
+    memory.active = tool.name
+    memory.begin_answer()
+    return Decision(tool, call, lacking)
+
+
+def _met(tool: ToolView, spoken: set[str], heard: set[str], memory: Memory) -> float:
+    words = {word for word in (*tool.label, *tool.about) if len(word) > 3}
+    near = 2 * len(words & spoken) + len(words & heard)
+    return near / max(len(words), 1) + (0.5 if memory.active == tool.name else 0)
+
+
+def _asks(slot: Slot, heard: set[str]) -> bool:
+    return bool({word for word in (*slot.label, *slot.about) if len(word) > 3} & heard)
+
+
+def _value(slot: Slot, user: str, memory: Memory, *, asked: bool) -> str | None:
+    low = folded(user)
+    if slot.values:
+        if slot.boolean:
+            return ("True" if _YES.search(user) else "False") if asked else None
+        for value, text in zip(slot.values, slot.folded_values, strict=True):
+            if says(low, text):
+                return value
+        return None
+    words = {*slot.label, *slot.about}
+    for kinds, form in ((("date", "day"), _DATE), (("time",), _TIME)):
+        if words & {*kinds}:
+            found = form.search(user)
+            return found[0] if found else None
+    if words & {"number", "amount", "price"}:
+        found = _NUMBER.search(user)
+        return found[0] if found else None
+    if asked:
+        found = _NAME.search(user)
+        return found[0] if found else None
+    if _YES.search(user):
+        for one in memory.candidates(slot, ToolView("", "", (), (), {})):
+            if one.kind == "result" and one.age == 0 and one.text != ANY:
+                return one.text
+    return None

@@ -1,0 +1,253 @@
+"""Trains the assistant that ships: ``python -m tools.assistant.train --help``.
+
+Needs the extra ``train``. Only the training split of the schema-guided dialogues is learned from;
+the development split says which epoch is best. One thread, so that a seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pytest_dstfuzz.assistant.schema import ToolView, read_tools
+from pytest_dstfuzz.assistant.words import tokens
+from pytest_dstfuzz.seeding import derive
+from tools.assistant.network import AssistantNetwork, Batch, collate, losses
+from tools.assistant.rows import Reader, Row, Table
+from tools.assistant.sgd import SgdDialogue, read_split
+
+#: Words with a vector of their own: those that as many services as this have in common.
+_SERVICES, _SEEN = 8, 40
+
+
+def common_words(dialogues: Sequence[SgdDialogue]) -> list[str]:
+    """Return the words of many services, which say what is done rather than what about."""
+    services: dict[str, set[str]] = {}
+    counts: Counter[str] = Counter()
+    for dialogue in dialogues:
+        owners = set(dialogue.services.values())
+        for message in dialogue.messages:
+            if message["role"] != "tool" and message["content"]:
+                for token in tokens(message["content"]):
+                    counts[token.lower] += 1
+                    services.setdefault(token.lower, set()).update(owners)
+    kept = [
+        word
+        for word, count in counts.items()
+        if count >= _SEEN and len(services[word]) >= _SERVICES and not any(map(str.isdigit, word))
+    ]
+    return sorted(kept, key=lambda word: (-counts[word], word))[:2500]
+
+
+def make_rows(
+    dialogues: Sequence[SgdDialogue], common: Sequence[str], table: Table, seed: int
+) -> list[Row]:
+    """Return the rows of dialogues; tools of other dialogues stand beside theirs now and then."""
+    places = {word: place for place, word in enumerate(common, 1)}
+    others: dict[str, ToolView] = {}
+    for dialogue in dialogues:
+        for tool in read_tools(dialogue.tools):
+            others.setdefault(f"{tool.name} {tool.description}", tool)
+    rows: list[Row] = []
+    for dialogue in dialogues:
+        if len(set(dialogue.services)) < len(dialogue.tools):
+            continue  # Two services with a tool of one name.
+        rng = np.random.Generator(np.random.PCG64(derive(seed, f"rows {dialogue.name}")))
+        reader = Reader(table, places, rng, list(others.values()))
+        rows += reader.rows(dialogue)
+    return rows
+
+
+def batches(rows: Sequence[Row], size: int, rng: np.random.Generator) -> list[list[Row]]:
+    """Return batches of turns of similar length in a random order."""
+    keys = [len(row.slots) * 20 + len(row.vectors) * 2 + rng.random() * 20 for row in rows]
+    order = np.argsort(keys)
+    groups = [order[at : at + size] for at in range(0, len(rows), size)]
+    return [[rows[int(place)] for place in groups[int(n)]] for n in rng.permutation(len(groups))]
+
+
+@torch.no_grad()
+def measure(network: AssistantNetwork, rows: Sequence[Row]) -> dict[str, float]:
+    """Return shares of right answers over rows, each with what was right before it."""
+    network.eval()
+    right: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+
+    def count(name: str, good: torch.Tensor) -> None:
+        right[name] += int(good.sum())
+        total[name] += good.numel()
+
+    rng = np.random.Generator(np.random.PCG64(0))
+    for group in batches(rows, 128, rng):
+        batch = collate(group)
+        states = network.encode(batch)
+        count("tool", network.score_tools(batch, states).argmax(-1) == batch.active)
+        answers, ends = network.score_slots(batch, states)
+        picked = answers.argmax(-1, keepdim=True)
+        good = batch.right.gather(-1, picked).squeeze(-1)
+        known = batch.right.any(-1)
+        spans = batch.span[..., 0] >= 0
+        exact = (ends.argmax(2) == batch.span).all(-1)
+        good &= ~(spans & (picked.squeeze(-1) == 2)) | exact
+        count("slot", good[known])
+        count("new", good[known & ~batch.right[..., 0]])
+        count("span", exact[spans])
+        count("turn", (good | ~known).all(-1))
+        asked = batch.call >= 0
+        if asked.any():
+            chosen = batch.tools[torch.arange(len(group)), (batch.active - 1).clamp_min(0)]
+            score = network.score_call(batch, states, chosen)[asked]
+            count("call", (score > 0) == (batch.call[asked] == 1))
+    network.train()
+    return {name: round(right[name] / max(total[name], 1), 4) for name in total}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sgd", type=Path, required=True, help="folder with train.zip and dev.zip")
+    parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
+    parser.add_argument("--dialogues", type=int, help="only so many training dialogues")
+    parser.add_argument("--epochs", type=int, default=7)
+    parser.add_argument("--batch-size", type=int, default=48)
+    parser.add_argument("--learning-rate", type=float, default=2e-3)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    train(options)
+    return 0
+
+
+def _prepared(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[
+    list[str], np.ndarray, list[Row], list[Row]
+]:
+    kept = options.work / "rows.pickle"
+    if kept.exists():
+        # Written by this command a moment ago, into a folder of the one who runs it.
+        with kept.open("rb") as file:
+            prepared = pickle.load(file)  # noqa: S301 - see above
+    else:
+        archive = options.sgd / "train.zip"
+        dialogues = list(read_split(archive, "train", options.dialogues))
+        heldout = list(read_split(options.sgd / "dev.zip", "dev", 300))
+        common = common_words(dialogues)
+        table = Table()
+        rows = make_rows(dialogues, common, table, options.seed)
+        say(f"{len(rows)} rows of {len(dialogues)} dialogues, {len(common)} common words")
+        valid = make_rows(heldout, common, table, options.seed)
+        prepared = common, np.stack(table.rows), rows, valid
+        with kept.open("wb") as file:
+            pickle.dump(prepared, file)
+    say(f"{len(prepared[2])} rows, {len(prepared[3])} held out, {len(prepared[1])} vectors")
+    return prepared
+
+
+def train(options: argparse.Namespace) -> None:
+    """Train, epoch by epoch; a run that was stopped goes on after its last whole epoch."""
+    started = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - started:6.0f} s  {text}", flush=True)
+
+    options.work.mkdir(parents=True, exist_ok=True)
+    common, table, rows, valid = _prepared(options, say)
+    torch.manual_seed(derive(options.seed, "weights") % 2**63)
+    network = AssistantNetwork(torch.from_numpy(table.astype(np.float32)), len(common) + 1)
+    say(f"{sum(p.numel() for p in network.parameters())} weights")
+    optimiser = torch.optim.AdamW(network.parameters(), lr=options.learning_rate, weight_decay=0.01)
+    average = [p.detach().clone() for p in network.parameters()]
+    steps = options.epochs * -(-len(rows) // options.batch_size)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimiser, lambda step: min((step + 1) / 300, max(0.02, 1 - step / steps))
+    )
+    first = 0
+    kept = options.work / "state.pt"
+    if kept.exists():
+        state = torch.load(kept, weights_only=True)
+        network.load_state_dict(state["network"], strict=False)
+        optimiser.load_state_dict(state["optimiser"])
+        schedule.load_state_dict(state["schedule"])
+        average, first = state["average"], state["epoch"]
+    for epoch in range(first, options.epochs):
+        torch.manual_seed(derive(options.seed, f"dropout {epoch}") % 2**63)
+        rng = np.random.Generator(np.random.PCG64(derive(options.seed, f"order {epoch}")))
+        sums: Counter[str] = Counter()
+        groups = batches(rows, options.batch_size, rng)
+        for number, group in enumerate(groups):
+            parts = losses(network, collate(group))
+            loss = torch.stack(list(parts.values())).sum()
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch says no types of it
+            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+            schedule.step()
+            with torch.no_grad():
+                rate = min(0.998, (1 + epoch * len(groups) + number) / (10 + epoch * len(groups) + number))
+                for kept_one, now in zip(average, network.parameters(), strict=True):
+                    kept_one.lerp_(now, 1 - rate)
+            for name, part in parts.items():
+                sums[name] += float(part.detach())
+            if number % 200 == 199:
+                shown = {name: round(total / (number + 1), 4) for name, total in sums.items()}
+                say(f"epoch {epoch} {number + 1}/{len(groups)} {shown}")
+        _keep(options.work, epoch, network, average, common, optimiser, schedule)
+        with _averaged(network, average):
+            say(f"epoch {epoch} held out {measure(network, valid)}")
+
+
+class _averaged:  # noqa: N801 - used as a statement
+    """The network with the average of its weights, for a while."""
+
+    def __init__(self, network: AssistantNetwork, average: Sequence[torch.Tensor]) -> None:
+        self.network, self.average = network, average
+
+    def __enter__(self) -> None:
+        self.before = [p.detach().clone() for p in self.network.parameters()]
+        self._set(self.average)
+
+    def __exit__(self, *_: object) -> None:
+        self._set(self.before)
+
+    @torch.no_grad()
+    def _set(self, weights: Sequence[torch.Tensor]) -> None:
+        for parameter, weight in zip(self.network.parameters(), weights, strict=True):
+            parameter.copy_(weight)
+
+
+def _keep(
+    work: Path,
+    epoch: int,
+    network: AssistantNetwork,
+    average: Sequence[torch.Tensor],
+    common: Sequence[str],
+    optimiser: torch.optim.Optimizer,
+    schedule: torch.optim.lr_scheduler.LambdaLR,
+) -> None:
+    torch.save(
+        {
+            "network": network.state_dict(),
+            "optimiser": optimiser.state_dict(),
+            "schedule": schedule.state_dict(),
+            "average": list(average),
+            "epoch": epoch + 1,
+        },
+        work / "state.pt",
+    )
+    named = {
+        name: weight.to(torch.float16).numpy()
+        for (name, _), weight in zip(network.named_parameters(), average, strict=True)
+    }
+    words = np.frombuffer("\n".join(common).encode(), np.uint8)
+    np.savez(work / f"epoch{epoch}.npz", common_words=words, **named)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
