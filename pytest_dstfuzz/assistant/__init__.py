@@ -1,1 +1,1 @@
-"""The assistant that ships: it calls tools that it never saw, by the words of their schemas."""
+"""Internal: the assistant that ships: it calls tools by the words of their schemas."""

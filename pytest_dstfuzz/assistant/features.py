@@ -7,13 +7,13 @@ from typing import Final
 
 import numpy as np
 
-from pytest_dstfuzz.assistant.memory import ANY, Candidate, Memory
+from pytest_dstfuzz.assistant.memory import ANY, EarlierValue, Memory
 from pytest_dstfuzz.assistant.schema import Described, Slot, ToolView
 from pytest_dstfuzz.assistant.words import (
     LONGEST,
     WIDTH,
     Array,
-    Token,
+    TextToken,
     directions,
     folded,
     says,
@@ -35,7 +35,7 @@ _KINDS: Final = ("result", "argument", "other")
 class TurnText:
     """The assistant's last text and the user's, as one row of tokens with a gap between them."""
 
-    read: list[Token]
+    read: list[TextToken]
     #: Tokens of the assistant's text; the gap comes after them, then the user's.
     heard: int
     system: str
@@ -52,7 +52,7 @@ class TurnText:
         return whole[self.read[start].start : self.read[end].end]
 
 
-_GAP: Final = Token("", 0, 0, "")
+_GAP: Final = TextToken("", 0, 0, "")
 
 
 def turn_text(system: str, user: str) -> TurnText:
@@ -98,7 +98,7 @@ class SlotsAsked:
     #: For each slot the vectors ``[values, WIDTH]`` and facts ``[values, VALUE]``.
     values: list[tuple[Array, Array]]
     #: For each slot its candidates, with facts ``[candidates, CANDIDATE]``.
-    candidates: list[tuple[list[Candidate], Array]]
+    candidates: list[tuple[list[EarlierValue], Array]]
 
 
 def _overlap(turn: TurnText, rows: Array) -> tuple[float, float]:
@@ -185,9 +185,7 @@ def _meet(met: Array, turn: TurnText, slot: Slot, current: str | None) -> None:
         met[:, 5] = (turn.vectors @ rows.T).max(axis=1)
 
 
-def _values(
-    turn: TurnText, slot: Slot, current: str | None, found: list[Candidate]
-) -> Array:
+def _values(turn: TurnText, slot: Slot, current: str | None, found: list[EarlierValue]) -> Array:
     before = {one.text.casefold() for one in found if one.kind == "argument"}
     given = {one.text.casefold() for one in found if one.kind == "result"}
     table = np.zeros((len(slot.values), VALUE), np.float32)
@@ -216,7 +214,7 @@ def _values(
 
 
 def _candidates(
-    turn: TurnText, slot: Slot, tool: ToolView, current: str | None, found: list[Candidate]
+    turn: TurnText, slot: Slot, tool: ToolView, current: str | None, found: list[EarlierValue]
 ) -> Array:
     table = np.zeros((len(found), CANDIDATE), np.float32)
     held = None if current is None else current.casefold()
@@ -254,9 +252,7 @@ def _about(slot: Slot, source: Described) -> float:
 def ask_call(turn: TurnText, tool: ToolView, memory: Memory, new: int) -> Array:
     """Return what speaks for calling now ``[CALL]``; ``new`` values were filled at this turn."""
     given = {
-        slot.name: memory.values[slot]
-        for slot in tool.slots
-        if memory.values.get(slot, ANY) != ANY
+        slot.name: memory.values[slot] for slot in tool.slots if memory.values.get(slot, ANY) != ANY
     }
     last = memory.calls.get(tool.name)
     same = last is not None and {k: v.casefold() for k, v in last.items()} == {

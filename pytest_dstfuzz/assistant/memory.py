@@ -19,7 +19,7 @@ _ROWS: Final = 10
 _MOST: Final = {"result": 5, "argument": 8, "other": 6}
 
 
-class Candidate(NamedTuple):
+class EarlierValue(NamedTuple):
     """A value from earlier in the dialogue that an argument could take over."""
 
     text: str
@@ -101,9 +101,9 @@ class Memory:
         if rows:
             self.results = [*self.results[1 - _RESULTS :], Result(name, rows)]
 
-    def candidates(self, slot: Slot, tool: ToolView) -> list[Candidate]:
+    def candidates(self, slot: Slot, tool: ToolView) -> list[EarlierValue]:
         """Return what the slot could take over, the likeliest of each kind first."""
-        found: dict[tuple[str, str], Candidate] = {}
+        found: dict[tuple[str, str], EarlierValue] = {}
         for result in reversed(self.results):
             for place, row in enumerate(result.rows[:_ROWS]):
                 for key, value in row.items():
@@ -112,10 +112,10 @@ class Memory:
             if other != slot and value != ANY:
                 low = value.casefold()
                 if ("argument", low) not in found:
-                    found["argument", low] = Candidate(
+                    found["argument", low] = EarlierValue(
                         value, "argument", other, "", self.age(value), 0
                     )
-        chosen: list[Candidate] = []
+        chosen: list[EarlierValue] = []
         for kind, most in _MOST.items():
             these = [one for (of, _), one in found.items() if of == kind]
             these.sort(key=lambda one: (99 if one.age is None else one.age, one.row))
@@ -124,7 +124,7 @@ class Memory:
 
     def _offer(
         self,
-        found: dict[tuple[str, str], Candidate],
+        found: dict[tuple[str, str], EarlierValue],
         slot: Slot,
         tool: str,
         place: int,
@@ -138,7 +138,7 @@ class Memory:
         age = self.age(value)
         if age is None and kind == "other":
             return
-        found[kind, low] = Candidate(value, kind, _key(key), tool, age, place)
+        found[kind, low] = EarlierValue(value, kind, _key(key), tool, age, place)
 
     def age(self, value: str) -> int | None:
         """Return how many exchanges ago the assistant named a value, 0 = in its last text."""

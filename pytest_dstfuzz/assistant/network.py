@@ -39,11 +39,9 @@ class Weights:
         with np.load(BytesIO(content), allow_pickle=False) as file:
             words = bytes(file["common_words"]).decode("utf-8").split("\n")
             named = {
-                name: file[name].astype(np.float32)
-                for name in file.files
-                if name != "common_words"
+                name: file[name].astype(np.float32) for name in file.files if name != "common_words"
             }
-        places = {word: place for place, word in enumerate(words, 1)}
+        places = {word: place for place, word in enumerate(filter(None, words), 1)}
         return cls(named, places, hashlib.sha256(content).hexdigest()[:12])
 
 

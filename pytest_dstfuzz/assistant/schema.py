@@ -169,6 +169,8 @@ def _slot(name: str, given: Mapping[str, Any]) -> Slot:
         listed: tuple[str, ...] = _BOOLEAN
     else:
         listed = tuple(
-            str(value) for value in (values if isinstance(values, list) else ()) if value is not None
+            str(value)
+            for value in (values if isinstance(values, list) else ())
+            if value is not None
         )
     return Slot(name, str(given.get("description") or ""), listed, str(kind))

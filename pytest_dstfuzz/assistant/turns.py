@@ -39,9 +39,7 @@ class Decision:
     missing: tuple[Slot, ...] = ()
 
 
-def take_turn(
-    weights: Weights, memory: Memory, tools: tuple[ToolView, ...], user: str
-) -> Decision:
+def take_turn(weights: Weights, memory: Memory, tools: tuple[ToolView, ...], user: str) -> Decision:
     """Read what the user says into the memory and decide; the assistant's turn begins."""
     turn = turn_text(memory.system, user)
     if not tools or len(turn.read) == turn.heard + 1:

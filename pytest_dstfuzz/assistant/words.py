@@ -29,7 +29,7 @@ _TIMES: Final = frozenset(
 _HALVES: Final = frozenset("am pm a.m p.m a.m. p.m. morning afternoon evening night noon".split())
 
 
-class Token(NamedTuple):
+class TextToken(NamedTuple):
     """One token of a text: ``text == whole[start:end]``."""
 
     text: str
@@ -38,14 +38,14 @@ class Token(NamedTuple):
     lower: str
 
 
-def tokens(text: str) -> list[Token]:
+def tokens(text: str) -> list[TextToken]:
     """Return words, numbers and signs of a text, with where they stand.
 
     >>> [token.text for token in tokens("Book it at 7:30 p.m., don't wait!")]
     ['Book', 'it', 'at', '7:30', 'p.m.', ',', "don't", 'wait', '!']
     """
     return [
-        Token(found[0], found.start(), found.end(), found[0].lower().replace("’", "'"))
+        TextToken(found[0], found.start(), found.end(), found[0].lower().replace("’", "'"))
         for found in _TOKEN.finditer(text)
     ]
 
@@ -65,9 +65,7 @@ def word_vector(word: str) -> tuple[Array, float]:
     table = shipped_vectors()
     place = table.places.get(NUMBER if any(map(str.isdigit, word)) else word)
     row = (
-        table.parts(word).total
-        if place is None
-        else table.words[place] * table.word_scales[place]
+        table.parts(word).total if place is None else table.words[place] * table.word_scales[place]
     )
     length = float(np.sqrt(row @ row))
     return np.asarray(row / np.float32(max(length, 1e-9)), np.float32), length
@@ -109,7 +107,7 @@ def _shape(text: str) -> tuple[float, ...]:
     )
 
 
-def shapes(read: list[Token], *, user: bool) -> Array:
+def shapes(read: list[TextToken], *, user: bool) -> Array:
     """Return what tokens look like ``[tokens, SHAPE]``: letters, digits, place, who says them."""
     table = np.zeros((len(read), SHAPE), np.float32)
     for number, token in enumerate(read):

@@ -46,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "trackers": BASE | {"dialogue"},
     # The judge alone takes the transport of services.
     "comparisons": BASE | {"dialogue", "perturb", "trackers"},
+    "assistant": BASE | {"dialogue", "comparisons.vectors", "comparisons.number_words"},
     "relations": BASE
     | {"dialogue", "noise", "perturb", "comparisons.embedding", "comparisons.fallbacks"},
     "agents": BASE | {"dialogue", "perturb", "trackers.tracker", "relations"},
@@ -118,7 +119,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("trackers/web/server",),
     "numpy": (
         *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "research", "training"),
-        *("trackers", "gate", "noise", "relations", "comparisons"),
+        *("trackers", "gate", "noise", "relations", "comparisons", "assistant"),
     ),
     "scipy": ("gate/statistics",),
     "jinja2": ("report/html", "trackers/chat"),

@@ -69,7 +69,9 @@ def measure(
                 continue
             decision = take(memory, tools, message["content"])
             part = "seen" if gold.service in seen else "unseen"
-            mine = {tool: by_name[tool] for tool, of in dialogue.services.items() if of == gold.service}
+            mine = {
+                tool: by_name[tool] for tool, of in dialogue.services.items() if of == gold.service
+            }
             for figures in (found["all"], found[part]):
                 _count(figures, gold, decision, memory, mine)
     return found
@@ -93,7 +95,10 @@ def _count(
         figures.count("tool of a call", called == wanted)
     if called is not None:
         figures.count("calls made", exact)
-    figures.count("tool", gold.active is None or (decision.tool is not None and decision.tool.name == gold.active))
+    figures.count(
+        "tool",
+        gold.active is None or (decision.tool is not None and decision.tool.name == gold.active),
+    )
     slots = {slot.name: slot for tool in tools.values() for slot in tool.slots}
     held: dict[str, str] = {}
     for tool in tools.values():
@@ -105,8 +110,10 @@ def _count(
     )
     figures.count("states", state)
     for name in {*gold.after, *held} & set(slots):
-        good = name in held and name in gold.after and _admissible(
-            held[name], name, gold.after[name], gold
+        good = (
+            name in held
+            and name in gold.after
+            and _admissible(held[name], name, gold.after[name], gold)
         )
         figures.count("values", good)
 
@@ -127,7 +134,9 @@ def _same(made: Mapping[str, Any], wanted: Mapping[str, str], gold: Gold) -> boo
 def main(arguments_given: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sgd", type=Path, required=True, help="folder with train.zip, dev.zip, ...")
+    parser.add_argument(
+        "--sgd", type=Path, required=True, help="folder with train.zip, dev.zip, ..."
+    )
     parser.add_argument("--split", choices=("dev", "test"), default="dev")
     parser.add_argument("--weights", type=Path, help="a file; default: the one that ships")
     parser.add_argument("--dialogues", type=int, help="only so many, spread over the split")

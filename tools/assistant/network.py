@@ -94,7 +94,10 @@ def collate(rows: Sequence[Row]) -> Batch:
             made["slots"][i, j], made["slot_facts"][i, j] = slot.vectors, slot.facts
             made["pairs"][i, j, :n] = slot.pairs
             nv, nc = len(slot.values), len(slot.candidate_facts)
-            made["values"][i, j, :nv], made["value_facts"][i, j, :nv] = slot.values, slot.value_facts
+            made["values"][i, j, :nv], made["value_facts"][i, j, :nv] = (
+                slot.values,
+                slot.value_facts,
+            )
             made["candidate_facts"][i, j, :nc] = slot.candidate_facts
             for to, of, size in ((0, 0, FIXED + nv), (FIXED + v, FIXED + nv, nc)):
                 made["answer_mask"][i, j, to : to + size] = True

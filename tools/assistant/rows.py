@@ -22,7 +22,7 @@ from pytest_dstfuzz.assistant.features import (
 )
 from pytest_dstfuzz.assistant.memory import ANY, Memory
 from pytest_dstfuzz.assistant.schema import Slot, ToolView, read_tools
-from pytest_dstfuzz.assistant.words import WIDTH, Token
+from pytest_dstfuzz.assistant.words import WIDTH, TextToken
 from tools.assistant.sgd import Gold, SgdDialogue
 
 #: Answers of a slot that are no value of a list: as it was, any, a span of the texts.
@@ -252,7 +252,7 @@ def right_answers(
     return right, span
 
 
-def token_span(read: Sequence[Token], place: tuple[int, int], offset: int) -> tuple[int, int]:
+def token_span(read: Sequence[TextToken], place: tuple[int, int], offset: int) -> tuple[int, int]:
     """Return the first and last token that overlap with characters, (-1, -1) where none does."""
     touched = [
         number

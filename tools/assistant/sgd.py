@@ -143,9 +143,11 @@ def _gold(
     answered = [frame["service"] for frame in after["frames"]] if after else []
     frames = {frame["service"]: frame for frame in turn["frames"]}
     main = next((one for one in answered if one in frames), next(iter(frames)))
-    call = next((f["service_call"] for f in after["frames"] if "service_call" in f), None) if (
-        after
-    ) else None
+    call = (
+        next((f["service_call"] for f in after["frames"] if "service_call" in f), None)
+        if (after)
+        else None
+    )
     for service, frame in frames.items():
         old, new = states.get(service, {}), frame["state"]["slot_values"]
         states[service] = new

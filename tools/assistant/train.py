@@ -126,9 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _prepared(options: argparse.Namespace, say: Callable[[str], None]) -> tuple[
-    list[str], np.ndarray, list[Row], list[Row]
-]:
+def _prepared(
+    options: argparse.Namespace, say: Callable[[str], None]
+) -> tuple[list[str], np.ndarray, list[Row], list[Row]]:
     kept = options.work / "rows.pickle"
     if kept.exists():
         # Written by this command a moment ago, into a folder of the one who runs it.
@@ -190,7 +190,9 @@ def train(options: argparse.Namespace) -> None:
             optimiser.step()
             schedule.step()
             with torch.no_grad():
-                rate = min(0.998, (1 + epoch * len(groups) + number) / (10 + epoch * len(groups) + number))
+                rate = min(
+                    0.998, (1 + epoch * len(groups) + number) / (10 + epoch * len(groups) + number)
+                )
                 for kept_one, now in zip(average, network.parameters(), strict=True):
                     kept_one.lerp_(now, 1 - rate)
             for name, part in parts.items():

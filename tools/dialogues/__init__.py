@@ -1,0 +1,1 @@
+"""How the sample dialogues with tools were made."""
