@@ -152,7 +152,7 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
             memory.after_results,
             tool.name in memory.calls,
         )
-        found = memory.candidates(slot, tool)
+        found = memory.candidates(slot)
         vectors_of = slot.value_vectors if slot.values else _NOTHING
         values.append((vectors_of, _values(turn, slot, current, found)))
         # A value of a list is chosen from the list.

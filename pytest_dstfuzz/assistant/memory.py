@@ -101,7 +101,7 @@ class Memory:
         if rows:
             self.results = [*self.results[1 - _RESULTS :], Result(name, rows)]
 
-    def candidates(self, slot: Slot, tool: ToolView) -> list[EarlierValue]:
+    def candidates(self, slot: Slot) -> list[EarlierValue]:
         """Return what the slot could take over, the likeliest of each kind first."""
         found: dict[tuple[str, str], EarlierValue] = {}
         for result in reversed(self.results):

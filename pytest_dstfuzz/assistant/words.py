@@ -23,10 +23,34 @@ _TOKEN: Final = re.compile(
 )
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TIMES: Final = frozenset(
-    "monday tuesday wednesday thursday friday saturday sunday today tomorrow tonight january "
-    "february march april may june july august september october november december".split()
+    [
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "today",
+        "tomorrow",
+        "tonight",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+    ]
 )
-_HALVES: Final = frozenset("am pm a.m p.m a.m. p.m. morning afternoon evening night noon".split())
+_HALVES: Final = frozenset(
+    ["am", "pm", "a.m", "p.m", "a.m.", "p.m.", "morning", "afternoon", "evening", "night", "noon"]
+)
 
 
 class TextToken(NamedTuple):

@@ -36,7 +36,7 @@ class Figures:
     right: Counter[str] = field(default_factory=Counter)
     total: Counter[str] = field(default_factory=Counter)
 
-    def count(self, name: str, good: bool) -> None:  # noqa: FBT001 - one more that is right or not
+    def count(self, name: str, good: bool) -> None:
         """Count one more."""
         self.right[name] += good
         self.total[name] += 1
@@ -62,10 +62,9 @@ def measure(
         for place, message in enumerate(dialogue.messages):
             gold = golds.get(place)
             if gold is None:
-                if message["role"] == "tool" or message.get("tool_calls"):
-                    if texts_alone:
-                        continue
-                hear(memory, message, by_name)
+                recorded = message["role"] == "tool" or "tool_calls" in message
+                if not (recorded and texts_alone):
+                    hear(memory, message, by_name)
                 continue
             decision = take(memory, tools, message["content"])
             part = "seen" if gold.service in seen else "unseen"

@@ -1,4 +1,4 @@
-"""The network of the assistant in torch, to train it; `pytest_dstfuzz.assistant` runs it in numpy."""
+"""The network of the assistant in torch, to train it; in use it runs in numpy."""
 
 from __future__ import annotations
 
@@ -111,6 +111,8 @@ def collate(rows: Sequence[Row]) -> Batch:
 class AssistantNetwork(nn.Module):
     """Reads a turn once, then asks it for each tool, each slot, each value and each candidate."""
 
+    table: Tensor
+
     def __init__(self, table: Tensor, common: int, dropout: float = 0.1) -> None:
         super().__init__()
         self.register_buffer("table", table, persistent=False)
@@ -175,7 +177,8 @@ class AssistantNetwork(nn.Module):
         mixed = torch.einsum("bhqk,bkhd->bqhd", scores.softmax(-1), v).reshape(b, t, DEPTH)
         x = x + self.drop(self.attended(mixed))
         x = x + self.drop(self.narrow(F.gelu(self.widen(self.widen_norm(x)), approximate="tanh")))
-        return self.leave_norm(x)
+        found: Tensor = self.leave_norm(x)
+        return found
 
     def score_tools(self, batch: Batch, states: Tensor) -> Tensor:
         """Return a score of no tool and of each tool ``[B, 1 + G]``."""
@@ -238,7 +241,8 @@ class AssistantNetwork(nn.Module):
             seen.append(torch.einsum("bt,btd->bd", shares, keys))
         tool = self.tool(self.drop(self.table[active].flatten(1)))
         inner = self.drop(torch.cat([*seen, tool, batch.call_facts], -1))
-        return self.call_out(_gelu(self.call_in(inner))).squeeze(-1)
+        found: Tensor = self.call_out(_gelu(self.call_in(inner))).squeeze(-1)
+        return found
 
 
 def _gelu(x: Tensor) -> Tensor:

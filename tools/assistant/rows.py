@@ -209,7 +209,9 @@ def _spelling(memory: Memory, slot: Slot, gold: Gold) -> str:
     given = gold.after[slot.name]
     current = memory.values.get(slot)
     admissible = {*given, *(gold.canonical.get(slot.name, ()) if current else ())}
-    return current if current in admissible and not is_new(gold, slot.name) else given[0]
+    if current is not None and current in admissible and not is_new(gold, slot.name):
+        return current
+    return given[0]
 
 
 def is_new(gold: Gold, slot: str) -> bool:

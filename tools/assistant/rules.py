@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from pytest_dstfuzz.assistant.features import missing
-from pytest_dstfuzz.assistant.memory import ANY, Memory
+from pytest_dstfuzz.assistant.memory import Memory
 from pytest_dstfuzz.assistant.schema import Slot, ToolView
 from pytest_dstfuzz.assistant.turns import Decision
 from pytest_dstfuzz.assistant.words import folded, says
 
-_YES = re.compile(r"\b(?:yes|yeah|yep|sure|ok|okay|correct|right|perfect|great|please do)\b", re.I)
+_YES = re.compile(
+    r"\b(?:yes|yeah|yep|sure|ok|okay|correct|right|perfect|great|please do)\b", re.IGNORECASE
+)
 _DATE = re.compile(
     r"\b(?:(?:today|tomorrow|(?:next |this )?(?:mon|tues|wednes|thurs|fri|satur|sun)day)"
     r"|(?:the )?\d{1,2}(?:st|nd|rd|th)(?: of \w+)?|(?:january|february|march|april|may|june|july"
@@ -20,7 +22,12 @@ _DATE = re.compile(
 _TIME = re.compile(r"\b(?:\d{1,2}(?::\d\d)? ?[ap]\.?m\b|\d{1,2}:\d\d|noon)", re.IGNORECASE)
 _NUMBER = re.compile(r"\b\d+(?:\.\d+)?\b|\b(?:one|two|three|four|five|six)\b", re.IGNORECASE)
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w'’]*(?: (?:of |the |and )?[A-Z][\w'’]*)*")
-_CHANGES = ("find", "search", "get", "check", "lookup", "look", "list", "show")
+_FORMS = (
+    ({"date", "day"}, _DATE),
+    ({"time"}, _TIME),
+    ({"number", "amount", "price"}, _NUMBER),
+)
+_AT_ONCE = ("find", "search", "get", "check", "lookup", "look", "list", "show")
 
 
 def take_turn_by_rules(memory: Memory, tools: tuple[ToolView, ...], user: str) -> Decision:
@@ -36,7 +43,7 @@ def take_turn_by_rules(memory: Memory, tools: tuple[ToolView, ...], user: str) -
             memory.values[slot] = value
             new += 1
     lacking = tuple(missing(tool, memory))
-    sure = bool({*tool.label} & {*_CHANGES}) or (
+    sure = bool({*tool.label} & {*_AT_ONCE}) or (
         "confirm" in heard and _YES.search(user) is not None
     )
     given = {slot.name: memory.values[slot] for slot in tool.slots if slot in memory.values}
@@ -57,27 +64,25 @@ def _asks(slot: Slot, heard: set[str]) -> bool:
 
 
 def _value(slot: Slot, user: str, memory: Memory, *, asked: bool) -> str | None:
-    low = folded(user)
+    if slot.boolean:
+        return ("True" if _YES.search(user) else "False") if asked else None
     if slot.values:
-        if slot.boolean:
-            return ("True" if _YES.search(user) else "False") if asked else None
-        for value, text in zip(slot.values, slot.folded_values, strict=True):
-            if says(low, text):
-                return value
-        return None
+        low = folded(user)
+        pairs = zip(slot.values, slot.folded_values, strict=True)
+        return next((value for value, text in pairs if says(low, text)), None)
     words = {*slot.label, *slot.about}
-    for kinds, form in ((("date", "day"), _DATE), (("time",), _TIME)):
-        if words & {*kinds}:
+    for kinds, form in _FORMS:
+        if words & kinds:
             found = form.search(user)
             return found[0] if found else None
-    if words & {"number", "amount", "price"}:
-        found = _NUMBER.search(user)
-        return found[0] if found else None
-    if asked:
-        found = _NAME.search(user)
-        return found[0] if found else None
+    named = _NAME.search(user) if asked else None
+    return named[0] if named else _offered(slot, user, memory)
+
+
+def _offered(slot: Slot, user: str, memory: Memory) -> str | None:
+    """Return what the assistant named a moment ago, where the user says yes."""
     if _YES.search(user):
-        for one in memory.candidates(slot, ToolView("", "", (), (), {})):
-            if one.kind == "result" and one.age == 0 and one.text != ANY:
+        for one in memory.candidates(slot):
+            if one.kind == "result" and one.age == 0:
                 return one.text
     return None

@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +21,7 @@ import torch
 from pytest_dstfuzz.assistant.schema import ToolView, read_tools
 from pytest_dstfuzz.assistant.words import tokens
 from pytest_dstfuzz.seeding import derive
-from tools.assistant.network import AssistantNetwork, Batch, collate, losses
+from tools.assistant.network import AssistantNetwork, collate, losses
 from tools.assistant.rows import Reader, Row, Table
 from tools.assistant.sgd import SgdDialogue, read_split
 
@@ -126,6 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+_Prepared = tuple[list[str], np.ndarray, list[Row], list[Row]]
+
+
 def _prepared(
     options: argparse.Namespace, say: Callable[[str], None]
 ) -> tuple[list[str], np.ndarray, list[Row], list[Row]]:
@@ -133,7 +137,7 @@ def _prepared(
     if kept.exists():
         # Written by this command a moment ago, into a folder of the one who runs it.
         with kept.open("rb") as file:
-            prepared = pickle.load(file)  # noqa: S301 - see above
+            prepared: _Prepared = pickle.load(file)  # noqa: S301 - see above
     else:
         archive = options.sgd / "train.zip"
         dialogues = list(read_split(archive, "train", options.dialogues))
@@ -179,7 +183,7 @@ def train(options: argparse.Namespace) -> None:
     for epoch in range(first, options.epochs):
         torch.manual_seed(derive(options.seed, f"dropout {epoch}") % 2**63)
         rng = np.random.Generator(np.random.PCG64(derive(options.seed, f"order {epoch}")))
-        sums: Counter[str] = Counter()
+        sums: dict[str, float] = {}
         groups = batches(rows, options.batch_size, rng)
         for number, group in enumerate(groups):
             parts = losses(network, collate(group))
@@ -196,7 +200,7 @@ def train(options: argparse.Namespace) -> None:
                 for kept_one, now in zip(average, network.parameters(), strict=True):
                     kept_one.lerp_(now, 1 - rate)
             for name, part in parts.items():
-                sums[name] += float(part.detach())
+                sums[name] = sums.get(name, 0.0) + float(part.detach())
             if number % 200 == 199:
                 shown = {name: round(total / (number + 1), 4) for name, total in sums.items()}
                 say(f"epoch {epoch} {number + 1}/{len(groups)} {shown}")
@@ -243,7 +247,7 @@ def _keep(
         },
         work / "state.pt",
     )
-    named = {
+    named: dict[str, Any] = {
         name: weight.to(torch.float16).numpy()
         for (name, _), weight in zip(network.named_parameters(), average, strict=True)
     }

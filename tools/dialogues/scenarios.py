@@ -1,7 +1,6 @@
 """What is said and done in the sample dialogues: for each kind the steps, in four wordings each.
 
-``{name}`` stands for a value that is drawn for the dialogue; ``U`` is the user, ``A`` the assistant,
-``C`` a call with its arguments and what comes back.
+``{name}`` stands for a value that is drawn for the dialogue.
 """
 
 from __future__ import annotations
@@ -47,7 +46,12 @@ class Scenario(NamedTuple):
 #: Said in many kinds of dialogues, each wording once in all.
 YES: Final = (
     *("Yes, please.", "Yes, that is right.", "Yes, go ahead.", "That's correct, thank you."),
-    *("Yes, that works for me.", "Sure, please do.", "Yes, that sounds good.", "Correct, book it."),
+    *(
+        "Yes, that suits me just fine.",
+        "Sure, please do.",
+        "Yes, that sounds good.",
+        "Correct, book it.",
+    ),
     *("Yes, that's perfect.", "Yep, all good.", "Okay, that is fine.", "Yes, exactly."),
     *(
         "Yes, please go ahead with it.",
@@ -56,19 +60,24 @@ YES: Final = (
         "Yeah, sounds great.",
     ),
     *("Yes, do that please.", "That is all correct.", "Yes, you got it.", "Perfect, yes."),
-    *("Yes, I am happy with that.", "Absolutely, yes.", "Yes, this is what I want.", "Yes it is."),
+    *(
+        "Yes, I am quite happy with that.",
+        "Absolutely, yes.",
+        "Yes, this is what I want.",
+        "Yes it is.",
+    ),
     *("Yes, confirmed.", "Good, go ahead.", "Sure, that is right.", "Yes, lovely."),
 )
 THANKS: Final = (
     *("Thanks, that is all.", "Great, thank you, bye!", "No, that's everything, thanks."),
     *(
-        "Thank you very much, that was all I needed.",
+        "Thank you very much, that was all I had.",
         "Perfect, thanks a lot.",
         "Thanks for the help!",
     ),
-    *("That is all for today, thanks.", "No thank you, I am done.", "Lovely, bye for now."),
-    *("Nothing else, thank you.", "Wonderful, thanks. Goodbye.", "Thanks, have a nice day."),
-    *("No, I'm good. Thank you.", "Okay great, thanks, bye.", "That will be all, thanks."),
+    *("That is enough for today, thanks.", "No thank you, I am done.", "Lovely, bye for now."),
+    *("Nothing else, thank you.", "Wonderful, thanks. Goodbye.", "Thanks, have a lovely day now."),
+    *("No, I'm good, thank you, bye.", "Okay great, thanks, bye.", "That will do, thanks."),
     *("Thank you, that helps a lot.", "No, nothing more. Thank you!", "Brilliant, thanks."),
     *("Thanks so much, goodbye.", "I have what I need, thank you.", "Great, that's all then."),
     *(
@@ -78,9 +87,9 @@ THANKS: Final = (
         "Cool, thanks, bye bye.",
     ),
     *("Thank you, take care.", "That's it, many thanks.", "No more questions, thanks."),
-    *("Super, thanks!", "Thank you, you have been very helpful.", "Fine, thanks, that was it."),
+    *("Super, thanks!", "Thank you, you were a real help.", "Fine, thanks, that was it."),
     *("Alright, thank you.", "Thanks. That's all from me.", "No, thanks, I have everything."),
-    *("Okay, thank you so much.", "Excellent, thanks for your help.", "Nope, that's all."),
+    *("Okay, thank you ever so much.", "Excellent, thanks for helping me.", "Nope, that's all."),
     *(
         "Thanks, see you.",
         "Good to know, thanks.",
@@ -89,7 +98,7 @@ THANKS: Final = (
     ),
 )
 WELCOME: Final = (
-    "You are welcome. Have a nice day!",
+    "You are welcome. Enjoy your evening!",
     "My pleasure. Goodbye!",
     "Happy to help. Bye!",
 )
@@ -100,8 +109,8 @@ _CONFIRM_TABLE: Final = _a(
     "Please confirm the following: {restaurant}, {people} people, {date}, {time}.",
 )
 _BOOKED: Final = _a(
-    "Your table is booked, the reference is {code}. Can I do anything else for you?",
-    "Done, your table is reserved under {code}. Do you need anything else?",
+    "Your table is booked, the reference is {code}. Is there more that I can do?",
+    "Done, your table is reserved under {code}. Shall I do anything more?",
     "The booking went through. The reference is {code}. Anything else?",
     "It is booked, reference {code}. Is there anything else?",
 )
@@ -147,7 +156,7 @@ SCENARIOS: Final = (
                 "For what date and time should I book it?",
                 "Which day would you like to come, and at what time?",
                 "Sure. On what date and at what time?",
-                "What date and time would you like?",
+                "Tell me the date and the time, please.",
             ),
             _u(
                 "On {date} at {time}, please.",
@@ -173,9 +182,9 @@ SCENARIOS: Final = (
             ),
             _a(
                 "In which part of town should the restaurant be?",
-                "What area are you looking in?",
-                "Which part of town would you like?",
-                "In which area should I search?",
+                "Which area did you have in mind?",
+                "Which part of town suits you?",
+                "In what area am I to search?",
             ),
             _u(
                 "The {area}, please.",
@@ -311,7 +320,7 @@ SCENARIOS: Final = (
             _a(
                 "For which city?",
                 "In what city should I check?",
-                "Which city are you interested in?",
+                "Which city do you mean?",
                 "What city do you want the forecast of?",
             ),
             _u("In {city}.", "{city}, please.", "I will be in {city}.", "For {city}, thank you."),
@@ -381,9 +390,9 @@ SCENARIOS: Final = (
                 "Please book a cab from {place} to {place2} for {people} passengers.",
             ),
             _a(
-                "When do you want to leave?",
+                "When do you want to set off?",
                 "At what time should the taxi leave?",
-                "What time would you like?",
+                "What time suits you all?",
                 "For what time should I order it?",
             ),
             _u("At {time}.", "{time} would be good.", "We leave at {time}.", "Let's say {time}."),
@@ -401,7 +410,7 @@ SCENARIOS: Final = (
             ),
             _a(
                 "Then it is {place} to {place2} at {time2} for {people} passengers. Is that right?",
-                "All right: {time2}, from {place} to {place2}, {people} passengers. Please confirm.",
+                "All right: {time2}, {place} to {place2}, {people} passengers. Please confirm.",
                 "So a taxi at {time2} from {place} to {place2} for {people}. Correct?",
                 "Please confirm: {time2}, {place} to {place2}, {people} passengers.",
             ),
