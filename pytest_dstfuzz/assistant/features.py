@@ -16,6 +16,7 @@ from pytest_dstfuzz.assistant.words import (
     TextToken,
     directions,
     folded,
+    plain,
     says,
     shapes,
     tokens,
@@ -24,7 +25,7 @@ from pytest_dstfuzz.assistant.words import (
 #: Numbers that each thing has beside its vectors.
 PAIR: Final = 6
 SLOT: Final = 12
-VALUE: Final = 14
+VALUE: Final = 15
 CANDIDATE: Final = 18
 TOOL: Final = 10
 CALL: Final = 14
@@ -42,6 +43,8 @@ class TurnText:
     user: str
     system_folded: str
     user_folded: str
+    #: The tokens as values are looked for among them.
+    plain: tuple[str, ...]
     #: Directions ``[tokens, WIDTH]`` and shapes ``[tokens, SHAPE]``; the gap's are zero.
     vectors: Array
     shapes: Array
@@ -72,6 +75,7 @@ def turn_text(system: str, user: str) -> TurnText:
         user,
         folded(system),
         folded(user),
+        (*(plain(one.lower) for one in heard), "", *(plain(one.lower) for one in spoken)),
         np.concatenate(vectors),
         np.concatenate(looks),
     )
@@ -86,6 +90,18 @@ class ToolsAsked:
 
 
 @dataclass(frozen=True)
+class ValuesAsked:
+    """The values that the schema lists for a slot."""
+
+    #: ``[values, WIDTH]``
+    vectors: Array
+    #: ``[values, VALUE]``
+    facts: Array
+    #: ``[values, tokens]``: 1 where the text says the value.
+    hits: Array
+
+
+@dataclass(frozen=True)
 class SlotsAsked:
     """The slots of one tool at a turn."""
 
@@ -95,8 +111,7 @@ class SlotsAsked:
     facts: Array
     #: ``[slots, tokens, PAIR]``
     pairs: Array
-    #: For each slot the vectors ``[values, WIDTH]`` and facts ``[values, VALUE]``.
-    values: list[tuple[Array, Array]]
+    values: list[ValuesAsked]
     #: For each slot its candidates, with facts ``[candidates, CANDIDATE]``.
     candidates: list[tuple[list[EarlierValue], Array]]
 
@@ -154,7 +169,8 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
         )
         found = memory.candidates(slot)
         vectors_of = slot.value_vectors if slot.values else _NOTHING
-        values.append((vectors_of, _values(turn, slot, current, found)))
+        facts_of = _values(turn, slot, current, found)
+        values.append(ValuesAsked(vectors_of, facts_of, _hits(turn, slot)))
         # A value of a list is chosen from the list.
         found = [] if slot.values else found
         candidates.append((found, _candidates(turn, slot, tool, current, found)))
@@ -191,7 +207,7 @@ def _values(turn: TurnText, slot: Slot, current: str | None, found: list[Earlier
     table = np.zeros((len(slot.values), VALUE), np.float32)
     held = None if current is None else folded(current)
     for number, value in enumerate(slot.folded_values):
-        yes, no = value == "true", value == "false"
+        yes, no = value in ("true", "yes"), value in ("false", "no", "none")
         table[number, :8] = (
             not (yes or no) and says(turn.user_folded, value),
             not (yes or no) and says(turn.system_folded, value),
@@ -202,6 +218,7 @@ def _values(turn: TurnText, slot: Slot, current: str | None, found: list[Earlier
             len(slot.values) == 2,
             1 / (1 + number),
         )
+        table[number, 14] = slot.default is not None and slot.values[number] == slot.default
         table[number, 12] = slot.values[number].casefold() in before
         table[number, 13] = slot.values[number].casefold() in given
         if not (yes or no):
@@ -210,6 +227,16 @@ def _values(turn: TurnText, slot: Slot, current: str | None, found: list[Earlier
     for place in (8, 9):
         if len(table) > 1:
             table[:, place + 2] = table[:, place] >= table[:, place].max() - 1e-6
+    return table
+
+
+def _hits(turn: TurnText, slot: Slot) -> Array:
+    table = np.zeros((len(slot.values), len(turn.read)), np.float32)
+    for number, wanted in enumerate(slot.value_tokens):
+        if wanted and wanted[0] in turn.plain:
+            for place in range(len(turn.plain) - len(wanted) + 1):
+                if turn.plain[place : place + len(wanted)] == wanted:
+                    table[number, place : place + len(wanted)] = 1
     return table
 
 

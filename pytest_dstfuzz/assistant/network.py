@@ -15,10 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from pytest_dstfuzz.assistant.features import SlotsAsked, ToolsAsked, TurnText
+from pytest_dstfuzz.assistant.features import SlotsAsked, ToolsAsked, TurnText, ValuesAsked
 from pytest_dstfuzz.assistant.words import Array
 
 _HEADS: Final = 4
+_LAYERS: Final = 2
 #: Answers of a slot before those of its values and candidates: as it was, any, a span.
 FIXED: Final = 3
 _LOWEST: Final = np.float32(-9)
@@ -87,7 +88,7 @@ class TurnNetwork:
         places = [common.get(token.lower, 0) for token in turn.read]
         rows = self._weights.by_name["common.weight"][places]
         x = self._linear("enter", np.concatenate([turn.vectors, rows, turn.shapes], axis=1))
-        for number in range(3):
+        for number in range(_LAYERS):
             y = self._linear(f"conv.{number}", _beside(self._norm(f"conv_norm.{number}", x)))
             width = y.shape[1] // 2
             x = x + y[:, :width] * _sigmoid(y[:, width:])
@@ -136,11 +137,11 @@ class TurnNetwork:
         ends = self._linear("ends", _gelu(u + self._linear("back", g)[:, None]))
         fixed = self._linear("fixed", g)
         found = []
-        for number, (vectors, facts) in enumerate(asked.values):
+        for number, values in enumerate(asked.values):
             answers = [fixed[number]]
-            if len(vectors):
-                answers.append(self._values(u[number], g[number], vectors, facts))
-            facts = asked.candidates[number][1]  # noqa: PLW2901 - those of candidates from here on
+            if len(values.vectors):
+                answers.append(self._values(u[number], g[number], values))
+            facts = asked.candidates[number][1]
             if len(facts):
                 wide = np.broadcast_to(g[number], (len(facts), g.shape[1]))
                 inner = np.concatenate([wide, facts], axis=1)
@@ -149,15 +150,19 @@ class TurnNetwork:
             found.append(SlotScores(np.concatenate(answers), ends[number]))
         return found
 
-    def _values(self, u: Array, g: Array, vectors: Array, facts: Array) -> Array:
-        values = self._linear("value", vectors)
+    def _values(self, u: Array, g: Array, asked: ValuesAsked) -> Array:
+        values = self._linear("value", asked.vectors)
         met = values @ u.T / np.float32(u.shape[1] ** 0.5)
         by = [
             np.maximum(met[:, part].max(axis=1, initial=_LOWEST), _LOWEST)[:, None]
             for part in (self._user, self._heard)
         ]
         wide = np.broadcast_to(g, values.shape)
-        inner = np.concatenate([wide * values, values, wide, facts, *by], axis=1)
+        said = [
+            asked.hits[:, part] @ u[part] / np.maximum(asked.hits[:, part].sum(1), 1)[:, None]
+            for part in (self._user, self._heard)
+        ]
+        inner = np.concatenate([wide * values, values, wide, asked.facts, *by, *said], axis=1)
         return self._linear("value_out", _gelu(self._linear("value_in", inner)))[:, 0]
 
     def call(self, tool: Array, facts: Array) -> float:

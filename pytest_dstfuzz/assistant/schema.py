@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from pytest_dstfuzz.assistant.words import (
     directions,
     folded,
     label_words,
+    plain,
     sum_vector,
     tokens,
 )
@@ -35,8 +36,8 @@ class Described:
 
     @cached_property
     def label(self) -> list[str]:
-        """The words of the name."""
-        return label_words(self.name)
+        """The words of the name, without its numbers."""
+        return [word for word in label_words(self.name) if not word.isdigit()]
 
     @cached_property
     def about(self) -> list[str]:
@@ -76,6 +77,8 @@ class Slot(Described):
     values: tuple[str, ...]
     #: JSON type of the parameter, ``string`` where none is said.
     kind: str
+    #: What stands where nothing is said, as text.
+    default: str | None = field(default=None, compare=False)
 
     @cached_property
     def value_words(self) -> tuple[list[str], ...]:
@@ -102,6 +105,14 @@ class Slot(Described):
         """The words that stand in the values."""
         return frozenset(word for words in self.value_words for word in words if len(word) > 2)
 
+    @cached_property
+    def value_tokens(self) -> tuple[tuple[str, ...], ...]:
+        """The values as rows of tokens, as they are looked for in texts."""
+        return tuple(
+            tuple(plain(token.lower) for token in tokens(value.replace("_", " ")))
+            for value in self.values
+        )
+
     @property
     def boolean(self) -> bool:
         """Whether it is yes or no."""
@@ -120,7 +131,6 @@ class ToolView(Described):
     slots: tuple[Slot, ...]
     #: In the order of the schema: what is missing is asked for in it.
     required: tuple[str, ...]
-    defaults: Mapping[str, Any]
 
 
 def read_tools(tools: Sequence[Mapping[str, Any]] | None) -> tuple[ToolView, ...]:
@@ -145,11 +155,6 @@ def _tool(function: Mapping[str, Any]) -> ToolView:
         tuple(name for name in required if name in properties)
         if isinstance(required, list)
         else (),
-        {
-            str(name): given["default"]
-            for name, given in properties.items()
-            if isinstance(given, Mapping) and given.get("default") is not None
-        },
     )
 
 
@@ -173,4 +178,11 @@ def _slot(name: str, given: Mapping[str, Any]) -> Slot:
             for value in (values if isinstance(values, list) else ())
             if value is not None
         )
-    return Slot(name, str(given.get("description") or ""), listed, str(kind))
+    default = given.get("default")
+    return Slot(
+        name,
+        str(given.get("description") or ""),
+        listed,
+        str(kind),
+        None if default is None else str(default),
+    )

@@ -95,6 +95,12 @@ def word_vector(word: str) -> tuple[Array, float]:
     return np.asarray(row / np.float32(max(length, 1e-9)), np.float32), length
 
 
+@lru_cache(maxsize=65536)
+def plain(word: str) -> str:
+    """Return a word in lower case as values are compared: numbers as digits."""
+    return with_digits(word)
+
+
 def directions(words: list[str]) -> tuple[Array, Array]:
     """Return the vectors of words ``[words, WIDTH]`` and their lengths ``[words]``."""
     if not words:

@@ -16,7 +16,7 @@ from pytest_dstfuzz.assistant.words import SHAPE, WIDTH
 from tools.assistant.rows import FIXED, Row
 
 DEPTH, HIDDEN, COMMON = 96, 48, 32
-HEADS = 4
+HEADS, LAYERS = 4, 2
 _FAR = -1e4
 
 
@@ -39,6 +39,7 @@ class Batch:
     pairs: Tensor  # [B, P, T, PAIR]
     values: Tensor  # [B, P, V]
     value_facts: Tensor  # [B, P, V, VALUE]
+    hits: Tensor  # [B, P, V, T]
     candidate_facts: Tensor  # [B, P, C, CANDIDATE]
     answer_mask: Tensor  # [B, P, FIXED + V + C]
     right: Tensor  # [B, P, FIXED + V + C]
@@ -71,6 +72,7 @@ def collate(rows: Sequence[Row]) -> Batch:
         "pairs": np.zeros((b, p, t, PAIR), np.float32),
         "values": np.zeros((b, p, v), np.int64),
         "value_facts": np.zeros((b, p, v, VALUE), np.float32),
+        "hits": np.zeros((b, p, v, t), np.float32),
         "candidate_facts": np.zeros((b, p, c, CANDIDATE), np.float32),
         "answer_mask": np.zeros((b, p, FIXED + v + c), bool),
         "right": np.zeros((b, p, FIXED + v + c), bool),
@@ -98,6 +100,7 @@ def collate(rows: Sequence[Row]) -> Batch:
                 slot.values,
                 slot.value_facts,
             )
+            made["hits"][i, j, :nv, :n] = slot.hits
             made["candidate_facts"][i, j, :nc] = slot.candidate_facts
             for to, of, size in ((0, 0, FIXED + nv), (FIXED + v, FIXED + nv, nc)):
                 made["answer_mask"][i, j, to : to + size] = True
@@ -119,8 +122,8 @@ class AssistantNetwork(nn.Module):
         self.common = nn.Embedding(common, COMMON, padding_idx=0)
         nn.init.normal_(self.common.weight, std=0.1)
         self.enter = nn.Linear(WIDTH + COMMON + SHAPE, DEPTH)
-        self.conv = nn.ModuleList(nn.Linear(3 * DEPTH, 2 * DEPTH) for _ in range(3))
-        self.conv_norm = nn.ModuleList(nn.LayerNorm(DEPTH) for _ in range(3))
+        self.conv = nn.ModuleList(nn.Linear(3 * DEPTH, 2 * DEPTH) for _ in range(LAYERS))
+        self.conv_norm = nn.ModuleList(nn.LayerNorm(DEPTH) for _ in range(LAYERS))
         self.attend = nn.Linear(DEPTH, 3 * DEPTH)
         self.attended = nn.Linear(DEPTH, DEPTH)
         self.attend_norm = nn.LayerNorm(DEPTH)
@@ -141,7 +144,7 @@ class AssistantNetwork(nn.Module):
         self.ends = nn.Linear(HIDDEN, 2)
         self.fixed = nn.Linear(HIDDEN, FIXED)
         self.value = nn.Linear(WIDTH, HIDDEN)
-        self.value_in = nn.Linear(3 * HIDDEN + VALUE + 2, HIDDEN)
+        self.value_in = nn.Linear(5 * HIDDEN + VALUE + 2, HIDDEN)
         self.value_out = nn.Linear(HIDDEN, 1)
         self.candidate_in = nn.Linear(HIDDEN + CANDIDATE, HIDDEN)
         self.candidate_out = nn.Linear(HIDDEN, 1)
@@ -223,7 +226,12 @@ class AssistantNetwork(nn.Module):
         by_user = met.masked_fill(~user[:, :, None], _FAR).amax(-1, keepdim=True).clamp_min(-9)
         by_heard = met.masked_fill(~heard[:, :, None], _FAR).amax(-1, keepdim=True).clamp_min(-9)
         wide = g[:, :, None].expand(-1, -1, values.shape[2], -1)
-        inner = torch.cat([wide * values, values, wide, batch.value_facts, by_user, by_heard], -1)
+        parts = [wide * values, values, wide, batch.value_facts, by_user, by_heard]
+        for part in (user, heard):
+            hits = batch.hits * part[:, :, None]
+            said = torch.einsum("bpvt,bptd->bpvd", hits, u)
+            parts.append(said / hits.sum(-1, keepdim=True).clamp_min(1))
+        inner = torch.cat(parts, -1)
         of_values = self.value_out(_gelu(self.value_in(self.drop(inner)))).squeeze(-1)
         wide = g[:, :, None].expand(-1, -1, batch.candidate_facts.shape[2], -1)
         inner = torch.cat([wide, batch.candidate_facts], -1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pytest_dstfuzz.assistant.assistant import hear
 from pytest_dstfuzz.assistant.features import (
     CANDIDATE,
     VALUE,
@@ -22,7 +22,7 @@ from pytest_dstfuzz.assistant.features import (
 )
 from pytest_dstfuzz.assistant.memory import ANY, Memory
 from pytest_dstfuzz.assistant.schema import Slot, ToolView, read_tools
-from pytest_dstfuzz.assistant.words import WIDTH, TextToken
+from pytest_dstfuzz.assistant.words import WIDTH, TextToken, label_words
 from tools.assistant.sgd import Gold, SgdDialogue
 
 #: Answers of a slot that are no value of a list: as it was, any, a span of the texts.
@@ -61,6 +61,7 @@ class SlotRow(NamedTuple):
     pairs: np.ndarray
     values: np.ndarray
     value_facts: np.ndarray
+    hits: np.ndarray
     candidate_facts: np.ndarray
     #: Which answers are right, ``[FIXED + values + candidates]``; none = not known.
     right: np.ndarray
@@ -99,7 +100,7 @@ class Reader:
         """Yield the rows of one dialogue, with what was right before each."""
         tools = read_tools(dialogue.tools)
         for tool in tools:
-            self._blur(tool)
+            self._blur(tool, dialogue.services[tool.name])
         shown = self._shown(tools)
         by_name = {tool.name: tool for tool in tools}
         service_slots: dict[str, dict[str, set[Slot]]] = {}
@@ -118,8 +119,11 @@ class Reader:
             else:
                 hear(memory, message, by_name)
 
-    def _blur(self, tool: ToolView) -> None:
+    def _blur(self, tool: ToolView, service: str) -> None:
         """Leave words out of names and descriptions, as schemas of others have other words."""
+        if self.rng.random() < 0.4:
+            # The name of the tool alone, without that of its service.
+            vars(tool)["label"] = label_words(tool.name.removeprefix(f"{service}_"))
         for one in (tool, *tool.slots):
             draw = self.rng.random(4)
             about = [word for word in one.about if draw[0] < 0.5 or self.rng.random() > 0.25]
@@ -186,7 +190,7 @@ class Reader:
     ) -> tuple[SlotRow, ...]:
         found = []
         for number, slot in enumerate(tool.slots):
-            values, value_facts = asked.values[number]
+            values = asked.values[number]
             candidates, candidate_facts = asked.candidates[number]
             texts = [one.text for one in candidates]
             right, span = right_answers(turn, slot, gold, texts, memory.values.get(slot))
@@ -195,8 +199,9 @@ class Reader:
                     self.table.places(asked.vectors[number]),
                     asked.facts[number].astype(np.float16),
                     asked.pairs[number].astype(np.float16),
-                    self.table.places(values),
-                    value_facts.reshape(-1, VALUE).astype(np.float16),
+                    self.table.places(values.vectors),
+                    values.facts.reshape(-1, VALUE).astype(np.float16),
+                    values.hits.astype(np.float16),
                     candidate_facts.reshape(-1, CANDIDATE).astype(np.float16),
                     right,
                     span,
@@ -271,14 +276,3 @@ def follow(memory: Memory, gold: Gold, slots: Mapping[str, set[Slot]]) -> None:
             memory.values[slot] = _spelling(memory, slot, gold)
     if gold.active is not None:
         memory.active = gold.active
-
-
-def hear(memory: Memory, message: Mapping[str, Any], tools: Mapping[str, ToolView]) -> None:
-    """Note a message of the assistant or of a tool."""
-    if message["role"] == "tool":
-        memory.hear_result(memory.active or "", message["content"])
-        return
-    for call in message.get("tool_calls") or ():
-        name = call["function"]["name"]
-        memory.hear_call(tools.get(name), name, json.loads(call["function"]["arguments"]))
-    memory.hear_text(message.get("content") or "")

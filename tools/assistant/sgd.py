@@ -47,23 +47,25 @@ def tools_of(service: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a tool for each intent of a service."""
     slots = {slot["name"]: slot for slot in service["slots"]}
 
-    def parameter(name: str) -> dict[str, Any]:
+    def parameter(name: str, defaults: Mapping[str, str]) -> dict[str, Any]:
         slot = slots[name]
         found = {"type": "string", "description": slot["description"]}
         if slot["is_categorical"]:
             found["enum"] = slot["possible_values"]
+        if defaults.get(name, "dontcare") != "dontcare":
+            found["default"] = defaults[name]
         return found
 
     return [
         {
             "type": "function",
             "function": {
-                "name": intent["name"],
+                "name": f"{service['service_name']}_{intent['name']}",
                 "description": intent["description"],
                 "parameters": {
                     "type": "object",
                     "properties": {
-                        name: parameter(name)
+                        name: parameter(name, intent["optional_slots"])
                         for name in (*intent["required_slots"], *intent["optional_slots"])
                     },
                     "required": list(intent["required_slots"]),
@@ -124,7 +126,8 @@ def _answer(turn: Mapping[str, Any], number: int) -> Iterator[dict[str, Any]]:
         call = frame.get("service_call")
         if call:
             name = f"call_{number}"
-            function = {"name": call["method"], "arguments": json.dumps(call["parameters"])}
+            called = f"{frame['service']}_{call['method']}"
+            function = {"name": called, "arguments": json.dumps(call["parameters"])}
             tool_call = {"id": name, "type": "function", "function": function}
             yield {"role": "assistant", "content": None, "tool_calls": [tool_call]}
             content = json.dumps(frame.get("service_results", []))
@@ -143,11 +146,11 @@ def _gold(
     answered = [frame["service"] for frame in after["frames"]] if after else []
     frames = {frame["service"]: frame for frame in turn["frames"]}
     main = next((one for one in answered if one in frames), next(iter(frames)))
-    call = (
-        next((f["service_call"] for f in after["frames"] if "service_call" in f), None)
-        if (after)
-        else None
-    )
+    call = None
+    for frame in after["frames"] if after else ():
+        if "service_call" in frame:
+            made = frame["service_call"]
+            call = f"{frame['service']}_{made['method']}", made["parameters"]
     for service, frame in frames.items():
         old, new = states.get(service, {}), frame["state"]["slot_values"]
         states[service] = new
@@ -163,11 +166,11 @@ def _gold(
         yield Gold(
             place,
             service,
-            None if intent == "NONE" else intent,
+            None if intent == "NONE" else f"{service}_{intent}",
             old,
             new,
             {s["slot"]: (s["start"], s["exclusive_end"]) for s in frame["slots"]},
             heard,
-            (call["method"], call["parameters"]) if call else None,
+            call,
             {slot: frozenset(values) for slot, values in canonical.get(service, {}).items()},
         )
