@@ -37,6 +37,8 @@ from pytest_dstfuzz.garbage import gc_paused
 
 #: The dialogues that ship with the package.
 SAMPLE: Final = "sample"
+#: Those that ship with tools, which are meant where tool calls are tested.
+SAMPLE_TOOLS: Final = "sample-tools"
 
 # Names that say nothing about the data set: its folder's name is taken instead.
 _NO_NAME: Final = re.compile(r"(train|dev|val|valid|validation|test|data)([_-].*)?|trade[_-]tsv")
@@ -59,9 +61,9 @@ def locate(source: str | Path) -> Location:
     An existing path wins over a data set of the same name in the cache.
     """
     text = os.fspath(source)
-    if text == SAMPLE:
-        shipped = resources.files("pytest_dstfuzz") / "resources" / "dialogues" / SAMPLE
-        return Location(Path(str(shipped)), SAMPLE)
+    if text in (SAMPLE, SAMPLE_TOOLS):
+        shipped = resources.files("pytest_dstfuzz") / "resources" / "dialogues" / text
+        return Location(Path(str(shipped)), text)
     path = Path(text).expanduser()
     if text and path.exists():
         return Location(path, _name_of(path))
@@ -76,13 +78,13 @@ def locate(source: str | Path) -> Location:
     guess = _guess(path, text)
     raise DataError(
         f"no such file or folder: {text!r}.{guess} Give the path of a folder, file or zip, "
-        f"or one of {', '.join((SAMPLE, *DATASETS))}."
+        f"or one of {', '.join((SAMPLE, SAMPLE_TOOLS, *DATASETS))}."
     )
 
 
 def _guess(path: Path, text: str) -> str:
     siblings = [entry.name for entry in path.parent.iterdir()] if path.parent.is_dir() else []
-    found = nearest(path.name, [*siblings, SAMPLE, *DATASETS]) if text else None
+    found = nearest(path.name, [*siblings, SAMPLE, SAMPLE_TOOLS, *DATASETS]) if text else None
     if found is None:
         return ""
     return f" Did you mean {str(path.parent / found if found in siblings else found)!r}?"
@@ -129,8 +131,8 @@ def load_dialogues(
     """Read one split of a data set, in whatever layout it is found.
 
     Args:
-        source: ``sample`` (shipped), the path of a folder, a file or a zip, or a named
-            data set that was fetched (``multiwoz21``).
+        source: ``sample`` (shipped; for tool calls that is ``sample-tools``), the path of a
+            folder, a file or a zip, or a named data set that was fetched (``multiwoz21``).
         split: ``train``, ``val`` (``dev``, ``validation``) or ``test``.
         layout: read this layout (``original``, ``sharded``, ``trade``, ``sgd``, ``canard``,
             ``messages``, ``jsonl``, ``csv``, ``users``);
@@ -150,7 +152,8 @@ def load_dialogues(
     """
     wanted = canonical_split(split)
     _check_wanted(layout, normalisation, outcome, tools)
-    location = locate(source)
+    shipped = outcome == TOOL_CALLS and source == SAMPLE
+    location = locate(SAMPLE_TOOLS if shipped else source)
     files = catalogue(location.path, location.lists)
     choice = choose(files, wanted, layout)
     rules = normalisation or ("plain" if choice.layout in _PLAIN else "multiwoz")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from pytest_dstfuzz.config import (
 from pytest_dstfuzz.config.call_options import table_rules
 from pytest_dstfuzz.config.tracker_keys import TABLE as KEY_TABLE
 from pytest_dstfuzz.config.tracker_keys import table_keys
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
 from pytest_dstfuzz.errors import DstfuzzDeprecationWarning, UserError
 from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 
@@ -54,8 +55,17 @@ class Given(NamedTuple):
 
 def given_options(config: pytest.Config) -> tuple[Given, ...]:
     """Return the options that the command line or else the ini file gives a value."""
-    found = (_given(config, item) for item in OPTIONS)
-    return tuple(given for given in found if given is not None)
+    found = [given for item in OPTIONS if (given := _given(config, item)) is not None]
+    return (*found, *_shipped_assistant(found))
+
+
+def _shipped_assistant(found: Sequence[Given]) -> Iterator[Given]:
+    """Yield the model of a command line that asks for tool calls, and names neither it nor data."""
+    named = {given.name: given for given in found}
+    outcome = named.get("outcome")
+    asked = outcome is not None and outcome.on_command_line and outcome.value == TOOL_CALLS
+    if outcome is not None and asked and named.keys().isdisjoint(("model", "data")):
+        yield Given("model", "assistant", f"{outcome.shown_as}={TOOL_CALLS}", True)
 
 
 def read_settings(config: pytest.Config) -> Settings:

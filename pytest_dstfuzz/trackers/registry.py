@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from pytest_dstfuzz.config import KEYS, Address, Settings, TrackerSettings, revealed
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
 from pytest_dstfuzz.errors import (
     DstFuzzError,
     GivenUpError,
@@ -60,9 +60,21 @@ class ShippedTracker:
         return cast("Tracker", load(checkpoint, device, batch_size))
 
 
-_SHIPPED: Final = (
+@dataclass(frozen=True, slots=True)
+class ShippedAssistant:
+    """The factory of the assistant that ships, which calls tools; it needs numpy alone."""
+
+    name: str = "assistant"
+
+    def __call__(self) -> object:
+        """Return the assistant, with the shipped weights."""
+        return importlib.import_module("pytest_dstfuzz.assistant.assistant").Assistant()
+
+
+_SHIPPED: Final[tuple[ShippedTracker | ShippedAssistant, ...]] = (
     ShippedTracker("trade", ("torch", "safetensors")),
     ShippedTracker("simpletod", ("torch", "transformers", "tokenizers", "safetensors")),
+    ShippedAssistant(),
 )
 TRACKERS: Final[Registry[TrackerFactory]] = Registry(
     "tracker", ENTRY_POINT_GROUP, {one.name: one for one in _SHIPPED}
@@ -224,6 +236,15 @@ def resolve_tracker(  # noqa: PLR0913 - all but the first are given by their nam
     factory, who = TRACKERS.find(name), f"the tracker {name!r}"
     if outcome == "reply" and isinstance(factory, ShippedTracker):
         raise UserError(f"{name} keeps a belief state and says nothing: {LEAVE_OUT}")
+    if outcome == TOOL_CALLS and isinstance(factory, ShippedTracker):
+        raise UserError(
+            f"{name} keeps a belief state and calls no tools: leave --dst-outcome={TOOL_CALLS} "
+            "out, or name the model 'assistant'"
+        )
+    if outcome != TOOL_CALLS and isinstance(factory, ShippedAssistant):
+        raise UserError(
+            f"{name} calls tools, and its texts say little: add --dst-outcome={TOOL_CALLS}"
+        )
     offered = {"checkpoint": checkpoint, "device": device, "batch_size": batch_size}
     for option, chosen in (("checkpoint", checkpoint), ("device", device != _DEFAULT_DEVICE)):
         if chosen and not takes(factory, option):
