@@ -118,7 +118,7 @@ def test_types_of_the_schema_are_kept() -> None:
     for _, arguments in calls(ASSISTANT(messages, [lamp])):
         assert isinstance(arguments.get("percent", 0), int)
     party = [
-        user("A table for two at Nonna Pia at 6 pm"),
+        user("Reserve Nonna Pia for two at 6 pm"),
         assistant("Please confirm."),
         user("Yes"),
     ]
