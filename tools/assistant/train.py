@@ -1,7 +1,7 @@
 """Trains the assistant that ships: ``python -m tools.assistant.train --help``.
 
 Needs the extra ``train``. Only the training split of the schema-guided dialogues is learned from;
-the development split says which epoch is best. One thread, so that a seed gives the same bytes.
+the development split is looked at and no more. One thread, so that a seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import pickle
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sgd", type=Path, required=True, help="folder with train.zip and dev.zip")
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
+    parser.add_argument("--output", type=Path, required=True, help="file to write (.npz)")
     parser.add_argument("--dialogues", type=int, help="only so many training dialogues")
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=48)
@@ -157,6 +159,82 @@ def _prepared(
     return prepared
 
 
+class _Run:
+    """A training run: the network, what trains it, and the average of its weights."""
+
+    def __init__(
+        self, network: AssistantNetwork, options: argparse.Namespace, steps_an_epoch: int
+    ) -> None:
+        self.network, self._work = network, options.work
+        self.epoch, self._an_epoch = 0, steps_an_epoch
+        weights = network.parameters()
+        self._optimiser = torch.optim.AdamW(weights, lr=options.learning_rate, weight_decay=0.01)
+        self._average = [one.detach().clone() for one in network.parameters()]
+        steps = options.epochs * steps_an_epoch
+        self._schedule = torch.optim.lr_scheduler.LambdaLR(
+            self._optimiser, lambda step: min((step + 1) / 300, max(0.02, 1 - step / steps))
+        )
+
+    def learn(self, parts: Mapping[str, torch.Tensor], number: int) -> None:
+        """Take one step, the ``number``-th of its epoch."""
+        self._optimiser.zero_grad()
+        loss = torch.stack(list(parts.values())).sum()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch says no types of it
+        torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
+        self._optimiser.step()
+        self._schedule.step()
+        done = self.epoch * self._an_epoch + number
+        rate = min(0.998, (1 + done) / (10 + done))
+        with torch.no_grad():
+            for kept, now in zip(self._average, self.network.parameters(), strict=True):
+                kept.lerp_(now, 1 - rate)
+
+    @contextmanager
+    def averaged(self) -> Iterator[AssistantNetwork]:
+        """Give the network the average of its weights for a while."""
+        before = [one.detach().clone() for one in self.network.parameters()]
+        self._set(self._average)
+        yield self.network
+        self._set(before)
+
+    @torch.no_grad()
+    def _set(self, weights: Sequence[torch.Tensor]) -> None:
+        for parameter, weight in zip(self.network.parameters(), weights, strict=True):
+            parameter.copy_(weight)
+
+    def resume(self) -> None:
+        """Go on after the last whole epoch of a run that was stopped, if there is one."""
+        path = self._work / "state.pt"
+        if path.exists():
+            state = torch.load(path, weights_only=True)
+            self.network.load_state_dict(state["network"])
+            self._optimiser.load_state_dict(state["optimiser"])
+            self._schedule.load_state_dict(state["schedule"])
+            self._average, self.epoch = state["average"], state["epoch"]
+
+    def end_epoch(self, common: Sequence[str]) -> Path:
+        """Keep the state, write the weights as they would ship, and return their path."""
+        path: Path = self._work / f"epoch{self.epoch}.npz"
+        self.epoch += 1
+        state = {
+            "network": self.network.state_dict(),
+            "optimiser": self._optimiser.state_dict(),
+            "schedule": self._schedule.state_dict(),
+            "average": self._average,
+            "epoch": self.epoch,
+        }
+        torch.save(state, self._work / "state.pt")
+        named: dict[str, Any] = {
+            name: weight.to(torch.float16).numpy()
+            for (name, _), weight in zip(
+                self.network.named_parameters(), self._average, strict=True
+            )
+        }
+        words = np.frombuffer("\n".join(common).encode(), np.uint8)
+        np.savez(path, common_words=words, **named)
+        return path
+
+
 def train(options: argparse.Namespace) -> None:
     """Train, epoch by epoch; a run that was stopped goes on after its last whole epoch."""
     started = time.monotonic()
@@ -169,93 +247,25 @@ def train(options: argparse.Namespace) -> None:
     torch.manual_seed(derive(options.seed, "weights") % 2**63)
     network = AssistantNetwork(torch.from_numpy(table.astype(np.float32)), len(common) + 1)
     say(f"{sum(p.numel() for p in network.parameters())} weights")
-    optimiser = torch.optim.AdamW(network.parameters(), lr=options.learning_rate, weight_decay=0.01)
-    average = [p.detach().clone() for p in network.parameters()]
-    steps = options.epochs * -(-len(rows) // options.batch_size)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimiser, lambda step: min((step + 1) / 300, max(0.02, 1 - step / steps))
-    )
-    first = 0
-    kept = options.work / "state.pt"
-    if kept.exists():
-        state = torch.load(kept, weights_only=True)
-        network.load_state_dict(state["network"], strict=False)
-        optimiser.load_state_dict(state["optimiser"])
-        schedule.load_state_dict(state["schedule"])
-        average, first = state["average"], state["epoch"]
-    for epoch in range(first, options.epochs):
-        torch.manual_seed(derive(options.seed, f"dropout {epoch}") % 2**63)
-        rng = np.random.Generator(np.random.PCG64(derive(options.seed, f"order {epoch}")))
+    run = _Run(network, options, -(-len(rows) // options.batch_size))
+    run.resume()
+    while run.epoch < options.epochs:
+        torch.manual_seed(derive(options.seed, f"dropout {run.epoch}") % 2**63)
+        rng = np.random.Generator(np.random.PCG64(derive(options.seed, f"order {run.epoch}")))
         sums: dict[str, float] = {}
-        groups = batches(rows, options.batch_size, rng)
-        for number, group in enumerate(groups):
+        for number, group in enumerate(batches(rows, options.batch_size, rng)):
             parts = losses(network, collate(group))
-            loss = torch.stack(list(parts.values())).sum()
-            optimiser.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]  # torch says no types of it
-            torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimiser.step()
-            schedule.step()
-            with torch.no_grad():
-                rate = min(
-                    0.998, (1 + epoch * len(groups) + number) / (10 + epoch * len(groups) + number)
-                )
-                for kept_one, now in zip(average, network.parameters(), strict=True):
-                    kept_one.lerp_(now, 1 - rate)
+            run.learn(parts, number)
             for name, part in parts.items():
                 sums[name] = sums.get(name, 0.0) + float(part.detach())
             if number % 200 == 199:
                 shown = {name: round(total / (number + 1), 4) for name, total in sums.items()}
-                say(f"epoch {epoch} {number + 1}/{len(groups)} {shown}")
-        _keep(options.work, epoch, network, average, common, optimiser, schedule)
-        with _averaged(network, average):
-            say(f"epoch {epoch} held out {measure(network, valid)}")
-
-
-class _averaged:  # noqa: N801 - used as a statement
-    """The network with the average of its weights, for a while."""
-
-    def __init__(self, network: AssistantNetwork, average: Sequence[torch.Tensor]) -> None:
-        self.network, self.average = network, average
-
-    def __enter__(self) -> None:
-        self.before = [p.detach().clone() for p in self.network.parameters()]
-        self._set(self.average)
-
-    def __exit__(self, *_: object) -> None:
-        self._set(self.before)
-
-    @torch.no_grad()
-    def _set(self, weights: Sequence[torch.Tensor]) -> None:
-        for parameter, weight in zip(self.network.parameters(), weights, strict=True):
-            parameter.copy_(weight)
-
-
-def _keep(
-    work: Path,
-    epoch: int,
-    network: AssistantNetwork,
-    average: Sequence[torch.Tensor],
-    common: Sequence[str],
-    optimiser: torch.optim.Optimizer,
-    schedule: torch.optim.lr_scheduler.LambdaLR,
-) -> None:
-    torch.save(
-        {
-            "network": network.state_dict(),
-            "optimiser": optimiser.state_dict(),
-            "schedule": schedule.state_dict(),
-            "average": list(average),
-            "epoch": epoch + 1,
-        },
-        work / "state.pt",
-    )
-    named: dict[str, Any] = {
-        name: weight.to(torch.float16).numpy()
-        for (name, _), weight in zip(network.named_parameters(), average, strict=True)
-    }
-    words = np.frombuffer("\n".join(common).encode(), np.uint8)
-    np.savez(work / f"epoch{epoch}.npz", common_words=words, **named)
+                say(f"epoch {run.epoch}, step {number + 1} {shown}")
+        path = run.end_epoch(common)
+        with run.averaged() as averaged:
+            say(f"{path.name}: held out {measure(averaged, valid)}")
+        # The learning rate falls to the end, so the last is the best.
+        options.output.write_bytes(path.read_bytes())
 
 
 if __name__ == "__main__":
