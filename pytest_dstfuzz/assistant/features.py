@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,9 @@ VALUE: Final = 15
 CANDIDATE: Final = 18
 TOOL: Final = 10
 CALL: Final = 14
+#: Numbers that are thought of where they are not said, and digits of the longest.
+_FEW: Final = 7
+_LONGEST_NUMBER: Final = 7
 _KINDS: Final = ("result", "argument", "other")
 
 
@@ -105,6 +108,8 @@ class ValuesAsked:
 class SlotsAsked:
     """The slots of one tool at a turn."""
 
+    #: As they are asked: one for a number lists those of the texts.
+    slots: tuple[Slot, ...]
     #: ``[slots, 2, WIDTH]``: name and description.
     vectors: Array
     #: ``[slots, SLOT]``
@@ -144,13 +149,13 @@ def ask_tools(turn: TurnText, tools: tuple[ToolView, ...], memory: Memory) -> To
 
 def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
     """Return the slots of a tool as the network sees them."""
-    slots = tool.slots
+    slots = tuple(_listed(turn, slot) for slot in tool.slots)
     open_slots = missing(tool, memory)
     facts = np.zeros((len(slots), SLOT), np.float32)
     pairs = np.zeros((len(slots), len(turn.read), PAIR), np.float32)
     values, candidates = [], []
-    for number, slot in enumerate(slots):
-        current = memory.values.get(slot)
+    for number, (slot, known) in enumerate(zip(slots, tool.slots, strict=True)):
+        current = memory.values.get(known)
         met = pairs[number]
         _meet(met, turn, slot, current)
         facts[number] = (
@@ -160,14 +165,14 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
             bool(slot.values),
             slot.boolean,
             slot.number,
-            open_slots[:1] == [slot],
-            open_slots == [slot],
+            open_slots[:1] == [known],
+            open_slots == [known],
             memory.active == tool.name,
             current is not None and says(turn.system_folded, folded(current)),
             memory.after_results,
             tool.name in memory.calls,
         )
-        found = memory.candidates(slot)
+        found = memory.candidates(known)
         vectors_of = slot.value_vectors if slot.values else _NOTHING
         facts_of = _values(turn, slot, current, found)
         values.append(ValuesAsked(vectors_of, facts_of, _hits(turn, slot)))
@@ -177,7 +182,16 @@ def ask_slots(turn: TurnText, tool: ToolView, memory: Memory) -> SlotsAsked:
     vectors = np.zeros((len(slots), 2, WIDTH), np.float32)
     for number, slot in enumerate(slots):
         vectors[number] = slot.label_vector, slot.about_vector
-    return SlotsAsked(vectors, facts, pairs, values, candidates)
+    return SlotsAsked(slots, vectors, facts, pairs, values, candidates)
+
+
+def _listed(turn: TurnText, slot: Slot) -> Slot:
+    """Return a slot for a number without a list with the numbers that one may mean."""
+    if not slot.number or slot.values:
+        return slot
+    said = {word for word in turn.plain if word.isdigit() and len(word) < _LONGEST_NUMBER}
+    found = sorted(said | {str(number) for number in range(1, _FEW)}, key=int)
+    return replace(slot, values=tuple(found))
 
 
 _NOTHING: Final = np.zeros((0, WIDTH), np.float32)

@@ -20,7 +20,7 @@ from pytest_dstfuzz.assistant.features import (
 from pytest_dstfuzz.assistant.memory import ANY, Memory
 from pytest_dstfuzz.assistant.network import FIXED, SlotScores, TurnNetwork, Weights
 from pytest_dstfuzz.assistant.schema import Slot, ToolView
-from pytest_dstfuzz.assistant.words import Array
+from pytest_dstfuzz.assistant.words import Array, folded, says
 from pytest_dstfuzz.comparisons.number_words import with_digits
 
 _KEEP, _ANY, _SPAN = range(FIXED)
@@ -53,7 +53,7 @@ def take_turn(weights: Weights, memory: Memory, tools: tuple[ToolView, ...], use
     tool = tools[chosen - 1]
     asked = ask_slots(turn, tool, memory)
     new = 0
-    for slot, value in _answers(turn, tool, asked, network.slots(asked)):
+    for slot, value in _answers(turn, tool, memory, asked, network.slots(asked)):
         if memory.values.get(slot) != value:
             new += 1
             memory.values[slot] = value
@@ -68,14 +68,15 @@ def take_turn(weights: Weights, memory: Memory, tools: tuple[ToolView, ...], use
 
 
 def _answers(
-    turn: TurnText, tool: ToolView, asked: SlotsAsked, scores: list[SlotScores]
+    turn: TurnText, tool: ToolView, memory: Memory, asked: SlotsAsked, scores: list[SlotScores]
 ) -> list[tuple[Slot, str]]:
     """Return the values that a turn gives, each part of a text for one slot alone."""
     found: list[tuple[Slot, str]] = []
     spans: list[tuple[float, int, int, Slot]] = []
     for number, slot in enumerate(tool.slots):
         score = scores[number].answers.copy()
-        if slot.values:
+        values = asked.slots[number].values
+        if values:
             score[_SPAN] = -np.inf
         best = int(score.argmax())
         if best == _ANY:
@@ -83,18 +84,24 @@ def _answers(
         elif best == _SPAN:
             start, end, sure = _span(turn, scores[number].ends)
             spans.append((float(score[_SPAN] - score[_KEEP]) + sure, start, end, slot))
-        elif best >= FIXED + len(slot.values):
-            found.append((slot, asked.candidates[number][0][best - FIXED - len(slot.values)].text))
+        elif best >= FIXED + len(values):
+            found.append((slot, asked.candidates[number][0][best - FIXED - len(values)].text))
         elif best >= FIXED:
-            found.append((slot, slot.values[best - FIXED]))
+            found.append((slot, values[best - FIXED]))
     taken: set[int] = set()
     for _, start, end, slot in sorted(spans, key=lambda one: -one[0]):
         if taken.isdisjoint(range(start, end + 1)):
             taken.update(range(start, end + 1))
-            value = turn.text(start, end)
-            if not slot.number or as_number(value) is not None:
-                found.append((slot, value))
-    return found
+            found.append((slot, turn.text(start, end)))
+    return [(slot, value) for slot, value in found if not _repeated(turn, memory, slot, value)]
+
+
+def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:
+    """Whether the assistant said the value that stands, and the user no other."""
+    current = memory.values.get(slot, ANY)
+    if ANY in (current, value) or slot.boolean:
+        return False
+    return says(turn.system_folded, folded(current)) and not says(turn.user_folded, folded(value))
 
 
 def _span(turn: TurnText, ends: Array) -> tuple[int, int, float]:

@@ -289,8 +289,8 @@ SCENARIOS: Final = (
                 "{degrees} degrees and {sky}.",
             ),
             _u(
-                "And what about {city2}?",
-                "How about {city2} on the same day?",
+                "And what is the forecast for {city2}?",
+                "How is the weather in {city2} on the same day?",
                 "Now please check {city2}.",
                 "What is the weather in {city2} then?",
             ),
