@@ -71,10 +71,10 @@ def test_numpy_gives_what_torch_gives() -> None:
                 slots.values[place].facts,
                 slots.values[place].hits,
                 slots.candidates[place][1],
-                np.zeros(FIXED + len(slot.values) + len(slots.candidates[place][0]), bool),
+                np.zeros(FIXED + len(asked.values) + len(slots.candidates[place][0]), bool),
                 (-1, -1),
             )
-            for place, slot in enumerate(tool.slots)
+            for place, asked in enumerate(slots.slots)
         )
         common = np.array([places.get(token.lower, 0) for token in turn.read])
         rows.append(
@@ -107,7 +107,7 @@ def test_numpy_gives_what_torch_gives() -> None:
         vector = np.stack([tool.label_vector, tool.about_vector])
         assert mine.call(vector, facts) == pytest.approx(float(of_calls[number]), abs=1e-4)
         for place, score in enumerate(mine.slots(slots)):
-            count, more = len(tool.slots[place].values), len(slots.candidates[place][0])
+            count, more = len(slots.slots[place].values), len(slots.candidates[place][0])
             theirs = answers[number, place].numpy()
             kept = [*range(2), *range(FIXED, FIXED + count)]
             kept += range(FIXED + widest, FIXED + widest + more)
