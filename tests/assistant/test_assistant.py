@@ -54,7 +54,7 @@ def test_results_are_told_and_the_same_call_is_not_made_again() -> None:
     told = ASSISTANT(messages, TOOLS)
     assert calls(told) == []
     assert "sunny" in told["content"]
-    messages += [told, user("Thanks, that is all I need.")]
+    messages += [told, user("Thanks, that is everything for me.")]
     assert calls(ASSISTANT(messages, TOOLS)) == []
     again = [*messages[:-1], user("And what is the weather like in Oslo?")]
     assert calls(ASSISTANT(again, TOOLS)) == [("get_weather", {"city": "Oslo", "date": "Friday"})]
