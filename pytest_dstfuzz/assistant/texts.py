@@ -8,9 +8,9 @@ from typing import Final
 from pytest_dstfuzz.assistant.memory import ANY, Memory
 from pytest_dstfuzz.assistant.schema import Slot, ToolView
 
-GREETING: Final = "Hello! How can I help you?"
-MORE: Final = "Is there anything else that I can do for you?"
-UNABLE: Final = "I have no tool for that. Is there anything else that I can do for you?"
+GREETING: Final = "Hello! Tell me what you need."
+MORE: Final = "Is there more that I can do for you?"
+UNABLE: Final = "I have no tool for that. Is there more that I can do for you?"
 #: Parts of a result, and values of a list, that are read out.
 _TOLD: Final = 5
 
@@ -35,7 +35,7 @@ def confirmation(tool: ToolView, memory: Memory) -> str:
         if memory.values.get(slot, ANY) != ANY
     ]
     details = ", ".join(given) or " ".join(tool.label)
-    return f"Please confirm the following details: {details}. Is that right?"
+    return f"Please confirm: {details}. Is that right?"
 
 
 def results(rows: list[dict[str, str]]) -> str:
@@ -43,7 +43,7 @@ def results(rows: list[dict[str, str]]) -> str:
     if not rows:
         return f"That is done. {MORE}"
     count = f"I found {len(rows)}. The first is " if len(rows) > 1 else "Here it is: "
-    return f"{count}{_row(rows[0])}. Is that what you want?"
+    return f"{count}{_row(rows[0])}. Is that what you had in mind?"
 
 
 def _row(row: Mapping[str, str]) -> str:

@@ -33,7 +33,7 @@ def test_what_is_asked_for_is_called() -> None:
 
 
 def test_what_is_missing_is_asked_for() -> None:
-    answer = ASSISTANT([user("Can you check the weather for me?")], TOOLS)
+    answer = ASSISTANT([user("Please look up the weather for me.")], TOOLS)
     assert answer == assistant("What city would you like?")
 
 
