@@ -117,8 +117,9 @@ def _tools(page: TerminalPage, data: DialogueSet) -> None:
     names = sorted({*tools, *calls}, key=lambda name: (-calls[name], name))
     for name in names[:_LISTED]:
         schema = tools[name].schema if name in tools else {}
-        properties, required = schema.get("properties") or {}, schema.get("required") or []
-        shown = [f"{len(properties):,}", f"{len(required):,}"] if name in tools else ["?", "?"]
+        properties, required = schema.get("properties") or {}, schema.get("required")
+        needed = len(required) if isinstance(required, list) else 0
+        shown = [f"{len(properties):,}", f"{needed:,}"] if name in tools else ["?", "?"]
         rows.append([name, *shown, f"{calls[name]:,}"])
     page.table(rows)
     if len(names) > _LISTED:

@@ -30,7 +30,7 @@ from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
 from pytest_dstfuzz.dialogue.readers import canard, csv_log, jsonl, messages, sgd, trade, user_lines
 from pytest_dstfuzz.dialogue.readers import multiwoz as published
 from pytest_dstfuzz.dialogue.readers.sgd_schema import schema_phrases, schema_tools
-from pytest_dstfuzz.dialogue.readers.source import SourceFile
+from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE, SourceFile
 from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
 from pytest_dstfuzz.errors import DataError, UserError, nearest, unknown_name
 from pytest_dstfuzz.garbage import gc_paused
@@ -42,7 +42,6 @@ SAMPLE_TOOLS: Final = "sample-tools"
 
 # Names that say nothing about the data set: its folder's name is taken instead.
 _NO_NAME: Final = re.compile(r"(train|dev|val|valid|validation|test|data)([_-].*)?|trade[_-]tsv")
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Location(NamedTuple):
@@ -272,13 +271,12 @@ def _check_texts(dialogue: Dialogue, place: str) -> None:
             turn.answer or "",
             *(turn.state or ()),
             *(turn.recorded or ()),
+            *(text for pair in (turn.calls or {}).items() for text in pair),
             *(dialogue.closing if turn.index == last else ()),
         )
-        if _SURROGATE.search("".join(texts)):
-            raise DataError(
-                f"{place}: dialogue {dialogue.id}, turn {turn.index} holds half of a character "
-                "(a lone surrogate), which no text may"
-            )
+        if SURROGATE.search("".join(texts)):
+            where = f"{place}: dialogue {dialogue.id}, turn {turn.index}"
+            raise DataError(f"{where} holds {HALF}")
 
 
 def _ontology(

@@ -12,7 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from pytest_dstfuzz.dialogue.calls import canonical
-from pytest_dstfuzz.dialogue.readers.chat_form import Message, Oddities, text_of_content
+from pytest_dstfuzz.dialogue.readers.chat_form import (
+    Message,
+    Oddities,
+    listed_messages,
+    text_of_content,
+)
 from pytest_dstfuzz.dialogue.readers.source import checked
 from pytest_dstfuzz.errors import DataError
 
@@ -26,6 +31,10 @@ _BLOCK_FORM: Final = (
 
 class _Prompt(msgspec.Struct):
     system: str | list[dict[str, Any]]
+
+
+class _Blocks(msgspec.Struct):
+    content: list[dict[str, Any]]
 
 
 class _ToolUse(msgspec.Struct):
@@ -44,7 +53,7 @@ def is_anthropic(entry: Mapping[str, Any]) -> bool:
     """Whether the messages of an entry are in this form, as a block or the system prompt shows."""
     messages = entry.get("messages")
     return entry.get("system") is not None or any(
-        isinstance(block, dict) and block.get("type") in _OWN
+        isinstance(block, dict) and str(block.get("type")) in _OWN
         for message in (messages if isinstance(messages, list) else ())
         if isinstance(message, dict) and isinstance(message.get("content"), list)
         for block in message["content"]
@@ -57,13 +66,12 @@ def chat_messages(entry: Mapping[str, Any], place: str, odd: Oddities) -> list[M
     if entry.get("system") is not None:
         prompt = checked(_Prompt, {"system": entry["system"]}, place)
         found.append({"role": "system", "content": text_of_content(prompt.system)})
-    raw = checked(list[dict[str, Any]], entry["messages"], f"{place}: messages")
-    for number, message in enumerate(raw):
+    for number, message in enumerate(listed_messages(entry["messages"], place)):
         content, where = message.get("content"), f"{place}: messages[{number}]"
         if not isinstance(content, list):
             found.append(message)
             continue
-        blocks = checked(list[dict[str, Any]], content, f"{where}.content")
+        blocks = checked(_Blocks, {"content": content}, where).content
         if message.get("role") == "assistant":
             found.append(_assistant(blocks, where, odd))
         else:

@@ -48,6 +48,14 @@ class _RecordedMessage(msgspec.Struct):
     tool_call_id: str | None = None
 
 
+class _Recording(msgspec.Struct):
+    messages: list[_RecordedMessage]
+
+
+class _Messages(msgspec.Struct):
+    messages: list[dict[str, Any]]
+
+
 class Oddities:
     """What a reader took as it was although it looks like a fault: counted, and told at the end."""
 
@@ -67,13 +75,13 @@ class Oddities:
 
 
 def uniform(raw: object, place: str, odd: Oddities) -> list[Message]:
-    """Return a recorded list of messages in the uniform form; raise a `DataError` of its place."""
+    """Return the recorded messages of a place in the uniform form, or raise a `DataError`."""
     messages: list[Message] = []
     calls = _Calls(odd)
     for number, (typed, given) in enumerate(
-        zip(_typed(raw, place), checked(list[dict[str, Any]], raw, place), strict=True)
+        zip(_typed(raw, place), listed_messages(raw, place), strict=True)
     ):
-        where = f"{place}[{number}]"
+        where = f"{place}: messages[{number}]"
         _check_role(typed, where)
         message = {key: value for key, value in given.items() if key != "function_call"}
         if typed.role == "assistant":
@@ -94,9 +102,14 @@ def uniform(raw: object, place: str, odd: Oddities) -> list[Message]:
     return messages
 
 
+def listed_messages(raw: object, place: str) -> list[Message]:
+    """Return messages as they are, or raise a `DataError` where one is no object."""
+    return checked(_Messages, {"messages": raw}, place).messages
+
+
 def _typed(raw: object, place: str) -> list[_RecordedMessage]:
     try:
-        return checked(list[_RecordedMessage], raw, place)
+        return checked(_Recording, {"messages": raw}, place).messages
     except DataError as error:
         told = str(error)
         if "tool_calls" in told or "function_call" in told:

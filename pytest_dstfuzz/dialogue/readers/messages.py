@@ -115,7 +115,9 @@ def _entry(parsed: object, place: str, name: str) -> _Entry:
     if isinstance(parsed, list):
         parsed = {"messages": parsed}
     if not isinstance(parsed, dict):
-        raise DataError(f"{place}: {shown_value(parsed)} where a dialogue is: {DIALOGUE_FORM}")
+        raise DataError(
+            f"{place}: {shown_value(parsed)} where a dialogue is expected: {DIALOGUE_FORM}"
+        )
     if "messages" not in parsed:
         raise DataError(f"{place} has no 'messages'; expected {DIALOGUE_FORM}")
     key = next((key for key in _IDS if parsed.get(key) is not None), None)
@@ -132,7 +134,7 @@ def _dialogue(entry: _Entry, normalisation: str, odd: Oddities) -> Dialogue:
     if is_anthropic(raw):
         raw = {**raw, "messages": chat_messages(raw, place, odd)}
         place = f"{place}, as messages of the chat form"
-    messages = uniform(raw["messages"], f"{place}: messages", odd)
+    messages = uniform(raw["messages"], place, odd)
     _count_unknown(messages, tools, f"{place}: messages", odd)
     turns, closing = turns_of(messages, f"{place}: messages", odd)
     if not turns:
@@ -163,8 +165,8 @@ def turns_of(
             if message["role"] == "user":
                 odd.add("Messages of the user have no text, and are no turns", f"{place}[{number}]")
             before.append(message)
-    after = [*(block for _, block in said[1:]), before]
     turns = []
+    after = [*(block for _, block in said), before][1:]  # What came first answers nobody.
     for index, ((text, block), answered) in enumerate(zip(said, after, strict=True)):
         calls = recorded_calls(answered)
         turns.append(

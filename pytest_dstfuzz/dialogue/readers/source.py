@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,11 @@ _Kind = TypeVar("_Kind")
 
 #: Endings of files that may hold dialogues, ontologies or lists of dialogue ids.
 SUFFIXES: Final = (".json", ".jsonl", ".tsv", ".txt", ".csv")
+
+#: Half of a character, which JSON may have and no text.
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+#: What messages call it.
+HALF: Final = "half of a character (a lone surrogate), which no text may"
 
 _MAX_DEPTH: Final = 4  # Deep enough for every published archive, short enough for a home folder.
 _MAX_FILES: Final = 2000
@@ -109,6 +115,8 @@ def checked(kind: type[_Kind], value: object, place: str) -> _Kind:
     """Return JSON as what is expected at a place, or raise a `DataError` that begins with it."""
     try:
         return from_json(kind, value)
+    except UnicodeEncodeError:
+        raise DataError(f"{place} holds {HALF}") from None
     except ValueError as error:
         raise DataError(f"{place}: {error}") from None
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import Tool, canonical
+from pytest_dstfuzz.dialogue.readers.source import HALF, SURROGATE
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.json_data import parse_json, shown_value
 
@@ -73,7 +74,10 @@ def _tool(raw: object, where: str) -> Tool:
     if not isinstance(description, str):
         shown = shown_value(description)
         raise DataError(f"{where} ({name}): description: {shown} where a text is expected")
-    return Tool(name, description, canonical(_schema(inner, f"{where} ({name})")))
+    tool = Tool(name, description, canonical(_schema(inner, f"{where} ({name})")))
+    if SURROGATE.search("".join(tool)):
+        raise DataError(f"{where} holds {HALF}")
+    return tool
 
 
 def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -84,13 +88,32 @@ def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
             f"{where}: {key}: {shown_value(schema)} where the JSON schema of the arguments is "
             'expected, such as {"type": "object", "properties": {"people": {"type": "integer"}}}'
         )
-    properties = schema.get("properties", {})
+    _check(schema, f"{where}: {key}")
+    return schema
+
+
+def _check(schema: Mapping[str, Any], where: str) -> None:
+    """Refuse a schema whose arguments or values cannot be listed; all else is passed on."""
+    properties, items = schema.get("properties") or {}, schema.get("items")
     if not isinstance(properties, dict):
         raise DataError(
-            f"{where}: {key}.properties: {shown_value(properties)} where an object is expected: "
-            "a schema for the name of each argument"
+            f"{where}.properties: {shown_value(properties)} where an object is expected: a schema "
+            "for the name of each argument"
         )
-    return schema
+    inner = {f"{where}.properties.{name}": one for name, one in properties.items()}
+    if items is not None and not isinstance(items, list):
+        inner[f"{where}.items"] = items
+    for place, one in inner.items():
+        if isinstance(one, dict):
+            _check(one, place)
+        elif not isinstance(one, bool):
+            raise DataError(
+                f"{place}: {shown_value(one)} where a JSON schema is expected, such as "
+                '{"type": "string"}'
+            )
+    if not isinstance(schema.get("enum", []), list):
+        shown = shown_value(schema["enum"])
+        raise DataError(f"{where}.enum: {shown} where a list of values is expected")
 
 
 def enum_members(tool: Tool) -> Iterator[tuple[str, object]]:
