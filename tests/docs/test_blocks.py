@@ -41,6 +41,7 @@ NOT_MADE_AGAIN = {
     "gate/test_new_weaknesses.py makes such lines",
     ".dstfuzz/regressions/*.jsonl": "a line of .gitattributes, read by git alone",
     "1 of 2 rewrites is not followed": "report/test_relation_sections.py makes it of a result",
+    "conversations, split test, read in the layout 'messages'": "docs/test_data_guide.py makes it",
     "reader -> Dialogue": "a drawing of how data flows",
 }
 #: Commands beside pytest and dstfuzz that shell blocks may hold.
