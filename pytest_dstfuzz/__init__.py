@@ -18,6 +18,8 @@ _HOMES = {
     "Exchange": "dialogue.dialogues",
     "BeliefState": "dialogue.dialogues",
     "Outcome": "dialogue.outcome",
+    "Tool": "dialogue.calls",
+    "Transcript": "dialogue.calls",
     "load_dialogues": "dialogue.load",
     # What is tested.
     "Tracker": "trackers.tracker",

@@ -9,6 +9,8 @@ from pytest_dstfuzz.comparisons.comparison import Compared as Compared
 from pytest_dstfuzz.comparisons.comparison import Comparison as Comparison
 from pytest_dstfuzz.comparisons.registry import register_comparison as register_comparison
 from pytest_dstfuzz.config import Settings as Settings
+from pytest_dstfuzz.dialogue.calls import Tool as Tool
+from pytest_dstfuzz.dialogue.calls import Transcript as Transcript
 from pytest_dstfuzz.dialogue.dialogues import BeliefState as BeliefState
 from pytest_dstfuzz.dialogue.dialogues import Context as Context
 from pytest_dstfuzz.dialogue.dialogues import Dialogue as Dialogue

@@ -18,16 +18,20 @@ Needs neither an option of the plugin nor a running campaign.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Literal
 
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
-from pytest_dstfuzz.config import ReplySettings
-from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
+from pytest_dstfuzz.config import ReplySettings, Settings
+from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import complete_ontology
-from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.renaming import in_own_names
 from pytest_dstfuzz.perturb.lexicon.lexicon import load_lexicon
 from pytest_dstfuzz.relations.laws import RelationCheck, check_laws
 from pytest_dstfuzz.relations.registry import as_relation, relation_by_name
@@ -136,7 +140,7 @@ def check_comparison(
     )
 
 
-def assert_follows(
+def assert_follows(  # noqa: PLR0913 - all but the first three are given by their names
     tracker: object,
     clean: Context,
     seen: Context,
@@ -146,6 +150,8 @@ def assert_follows(
     outcome: OutcomeKind = "state",
     compare: object = None,
     threshold: float | None = None,
+    arguments: Mapping[str, object] | Iterable[str] = (),
+    call_order: Literal["any", "exact"] = "any",
 ) -> None:
     """Ask a tracker for two contexts, and check what became of the slots between the answers.
 
@@ -158,10 +164,13 @@ def assert_follows(
         expected: what is to become of slots, in any order; all others are to stay.
         slots: the only ones that count; ``None`` = all.
         normalisation: what slots and values are brought to before they are compared.
-        outcome: what of the answers is tested: ``reply`` = what a system says, under that slot.
+        outcome: what of the answers is tested: ``reply`` = what a system says, under that slot;
+            ``tool-calls`` = the calls of its next message: ``book_table[0].people``.
         compare: when two replies say the same: names with commas between them, a function of two
             texts or a `Comparison`; ``None`` = the default of replies.
         threshold: how far apart two replies may be that say the same; ``None`` = as calibrated.
+        arguments: of tool calls, how arguments are compared: ``{"book_table.people": "number"}``.
+        call_order: of tool calls, whether their order counts.
 
     Raises:
         AssertionError: a slot is not as expected; it says of each what it became and should have.
@@ -173,23 +182,52 @@ def assert_follows(
     before, after = check_predictions(made.predict([clean, seen]), 2, normalisation, outcome)
     wanted = Expected(tuple(sorted(expected, key=lambda delta: delta.slot)))
     found = after.state
+    counted = None if slots is None else frozenset(slots)
     if outcome == REPLY:
         # Whatever it was to become, that is now seen from what the system says today.
         wanted = Expected(differs=tuple(one.slot for one in expected)).against(before.state)
         settings = ReplySettings(outcome=outcome, threshold=threshold)
         chosen = DEFAULT if compare is None else compare
         comparison = as_comparison(chosen, "assert_follows(compare=...)", settings)
-        one, other = before.state[REPLY], found[REPLY]
-        if one == other or comparison.compare(REPLY, one, other, clean).same:
-            found = before.state
-    counted = None if slots is None else frozenset(slots)
-    told = [
-        wanted.told(miss)
-        for miss in wanted.judge(before.state, found).changes
-        if counted is None or miss.slot in counted
-    ]
+        found = _alike(before.state, found, clean, comparison)
+    elif outcome == TOOL_CALLS:
+        how = Settings.of(outcome=outcome, arguments=arguments, call_order=call_order).reply
+        known = Outcome(dict.fromkeys(counted or (), ""))
+        found = _calls_alike(before.state, _named(seen, found), clean, how, known)
+    missed = wanted.judge(before.state, found).changes
+    told = [wanted.told(miss) for miss in missed if counted is None or miss.slot in counted]
     if told:
-        raise AssertionError("\n".join([f"the {outcome} is not as expected:", *told]))
+        what = "tool calls are" if outcome == TOOL_CALLS else f"{outcome} is"
+        raise AssertionError("\n".join([f"the {what} not as expected:", *told]))
+
+
+def _named(seen: Context, found: Outcome) -> Outcome:
+    """Return calls by the names that the tools have in the data."""
+    return found if seen.transcript is None else in_own_names(found, seen.transcript.names)
+
+
+def _calls_alike(
+    before: Outcome, found: Outcome, clean: Context, settings: ReplySettings, known: Outcome
+) -> Outcome:
+    """Return calls as those before where they say the same; rules may be of ``known`` arguments."""
+    tools = () if clean.transcript is None else clean.transcript.tools
+    turn = Turn(0, clean.system, clean.user, calls=Outcome({**known, **before, **found}))
+    data = DialogueSet("clean", "test", (Dialogue("clean", (turn,), tools),))
+    return _alike(before, found, clean, comparison_of_calls(data, settings))
+
+
+def _alike(before: Outcome, found: Outcome, clean: Context, comparison: Comparison) -> Outcome:
+    """Return an answer with the paths and texts of the one before, where they say the same."""
+    aligned = comparison.align(before, found)
+    return Outcome(
+        {
+            path: before[path]
+            if path in before
+            and (before[path] == text or comparison.compare(path, before[path], text, clean).same)
+            else text
+            for path, text in aligned.items()
+        }
+    )
 
 
 def _data(dialogues: DialogueSet | Iterable[Dialogue] | str | Path) -> DialogueSet:

@@ -86,8 +86,10 @@ def judge_attempt(
     )
     if outcome != "violation":
         return JudgedVariant(result)
-    if attempt.proposal.rewrite is not None:
-        result = replace(result, failure=verdict.failure)
+    if (rewrite := attempt.proposal.rewrite) is not None:
+        given = rewrite.seen.transcript
+        other = given if given != turn.clean_context.transcript else None
+        result = replace(result, failure=verdict.failure, transcript=other)
     if attempt.moves:
         return JudgedVariant(replace(result, cause="context"))
     if not attempt.users:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, cast
 
+from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
 from pytest_dstfuzz.json_data import from_json, to_json
@@ -39,7 +40,7 @@ _LATER: Final = frozenset(
     {"minimal", "votes", "repeated", "minimiser_calls", "clean_votes", "repeat_calls"}
     | {"log_probability", "weight", "noise", "earlier_system"}
     | {"failure", "about", "expected", "moves", "exchanges", "relation", "side"}
-    | {"case", "reference", "outcome_kind", "own", "right", "tools"}
+    | {"case", "reference", "outcome_kind", "own", "right", "tools", "transcript"}
 )
 RUN_OUTCOMES: tuple[VariantOutcome, ...] = ("held", "violation", "carried", "improved", "error")
 
@@ -206,6 +207,9 @@ class VariantResult:
     case: str = ""
     #: What the other answer was to, where that is no clean context.
     reference: tuple[SeenRound, ...] | None = None
+    #: Of a violation under a relation on tools: what the assistant was given beside the texts, in
+    #: the place of what was recorded.
+    transcript: Transcript | None = None
 
     @property
     def size(self) -> int:
@@ -290,6 +294,8 @@ class TurnResult:
         plain: dict[str, Any] = to_json(self)
         if self.outcome_kind != TOOL_CALLS:
             _drop(plain, ("tools",))
+            for variant in plain["variants"]:
+                _drop(variant, ("transcript",))
         if self.outcome_kind == "state":
             _drop(plain, ("outcome_kind", "own", "right"))
             for variant in plain["variants"]:

@@ -200,8 +200,8 @@ def _show(page: TerminalPage, entry: Regression, *, whole: bool) -> None:
     if whole:
         page.gap()
     page.field(f"{entry.id}  {entry.status:<8}  ", f"{entry.turn}  {entry.done}")
-    for change in entry.changed:
-        page.field(" " * 22, entry.text_of(change))
+    for line in entry.lines_of(entry.changed):
+        page.field(" " * 22, line)
     if entry.reason:
         page.field(" " * 22, f"accepted: {entry.reason}")
     for who, text in entry.told if whole else ():

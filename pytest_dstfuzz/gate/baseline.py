@@ -204,7 +204,9 @@ class Session:
 def digest_of(variant: VariantResult) -> str:
     """Return a digest of what the tracker was asked: its words, all of them where rounds moved."""
     if variant.exchanges is None:
-        return _digest([*variant.context, variant.text])
+        # Of a relation on tools the texts are all the same: what was done to the tools is not.
+        tools = [] if variant.edits or variant.moves or not variant.about else [variant.about]
+        return _digest([*variant.context, variant.text, *tools])
     return _digest([text for said in variant.exchanges for text in (said.system, said.user)])
 
 

@@ -143,9 +143,13 @@ class RegressionCorpus:
         """Ask the tracker again; a relation that no fixture gave goes by its name."""
         entry: Regression = request.param
         if entry.outcome != outcome:
+            was, now = (
+                "tool calls" if one == TOOL_CALLS else f"a {one}"
+                for one in (entry.outcome, outcome)
+            )
             told = (
-                f"the regression {entry.id} is of a {entry.outcome}, and this run tests a "
-                f"{outcome}: add --dst-outcome={entry.outcome}"
+                f"the regression {entry.id} is of {was}, and this run tests {now}: "
+                f"add --dst-outcome={entry.outcome}"
             )
             if self._settings.output.replay is None:
                 pytest.skip(told)
@@ -207,7 +211,7 @@ class RegressionCorpus:
         found = []
         for name, outcome in sorted(self._results.regressions.items()):
             entry = self.corpus[name]
-            changed = [entry.text_of(change, show) for change in entry.changed]
+            changed = entry.lines_of(entry.changed, show)
             known = {"status": entry.status, "reason": show(entry.reason), "turn": entry.turn}
             more = {"changed": changed, "outcome": outcome, "weakness": entry.weakness}
             found.append({"id": name, **known, **more})
@@ -287,7 +291,7 @@ class DstRegression:
         if self.outcome == "unasked":
             pytest.skip("the budget ended before this regression was asked for")
         if self.outcome == "unclear":
-            changes = "; ".join(map(self._shown, self.changes))
+            changes = "; ".join(self._shown())
             pytest.skip(printable(f"cannot be told: {_UNCLEAR} ({changes})"))
         if self.outcome == "failed":
             pytest.fail(
@@ -307,7 +311,7 @@ class DstRegression:
         lines += [f"  {f'{who}:':<8} {show(text)}" for who, text in self.entry.told]
         what = "edits" if self.entry.edits else "by"
         lines += ["", f"  {f'{what}:':<8} {self.entry.done}"]
-        lines += [f"  changed: {self._shown(change)}" for change in self.changes]
+        lines += [f"  changed: {line}" for line in self._shown()]
         if self.entry.status == "accepted":
             why = show(self.entry.reason)
             lines += ["", f"  accepted: {why} (without --dst-replay it fails no build)"]
@@ -317,9 +321,9 @@ class DstRegression:
                 lines.append(f"  or its weakness: dstfuzz accept {weakness} --reason '...'")
         return printable("\n".join(lines))
 
-    def _shown(self, change: SlotChange) -> str:
+    def _shown(self) -> list[str]:
         show = masked_text if self._settings.output.redact else str
-        return self.entry.text_of(change, show)
+        return self.entry.lines_of(self.changes, show)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
+from pytest_dstfuzz.comparisons.argument_table import ArgumentTable
+from pytest_dstfuzz.dialogue.calls import Transcript, part_of
 from pytest_dstfuzz.dialogue.dialogues import Context
-from pytest_dstfuzz.dialogue.outcome import REPLY
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.printable import printable
 from pytest_dstfuzz.regressions.regression import Regression
@@ -17,11 +20,19 @@ _IMPORTS = (
     "from pytest_dstfuzz import Context, Exchange",
     "from pytest_dstfuzz.testing import assert_follows",
 )
+_TESTED: Final[dict[str, str]] = {
+    "state": "belief_state",
+    REPLY: "reply",
+    TOOL_CALLS: "tool_calls",
+}
+#: A comma before a rule: a list of values has commas, too.
+_RULE: Final = re.compile(r",(?=[\w.*?-]+=)")
+_TRANSCRIPT_IMPORT = "from pytest_dstfuzz import Tool, Transcript"
 _EXPECTED_IMPORT = "from pytest_dstfuzz import Admissible, Delta"
 _TEST = '''\
 def {name}(dst_model):
     """{summary}"""
-    clean = {clean}
+{recorded}    clean = {clean}
     seen = {seen}
     slots = {slots}
     assert_follows(
@@ -42,7 +53,7 @@ def promoted(regression: Regression, existing: str = "") -> str:
     that may answer wherever a campaign does.
     """
     verb = "follows" if regression.expected else "survives"
-    what = "reply" if regression.outcome == REPLY else "belief_state"
+    what = _TESTED[regression.outcome]
     name = f"test_{what}_{verb}_{regression.id}"
     try:
         module = ast.parse(existing)
@@ -51,6 +62,8 @@ def promoted(regression: Regression, existing: str = "") -> str:
     if any(isinstance(node, ast.FunctionDef) and node.name == name for node in module.body):
         raise UserError(f"the test of {regression.id} is there already")
     imports = [*_IMPORTS, _EXPECTED_IMPORT] if regression.expected else list(_IMPORTS)
+    if regression.transcript is not None:
+        imports.append(_TRANSCRIPT_IMPORT)
     head = _with_imports(existing, module, sorted(imports))
     return f"{head.rstrip()}\n\n\n{_test(regression, name)}"
 
@@ -63,7 +76,7 @@ def promoted_all(regressions: Iterable[Regression], existing: str = "") -> str:
 
 
 def _test(regression: Regression, name: str) -> str:
-    changes = "; ".join(map(regression.text_of, regression.changed))
+    changes = "; ".join(regression.lines_of(regression.changed))
     what = regression.done
     summary = f"Turn {regression.turn}: {what} changed {changes}."
     slots = [change.slot for change in regression.changed]
@@ -75,8 +88,9 @@ def _test(regression: Regression, name: str) -> str:
     return _TEST.format(
         name=name,
         summary=" ".join(printable(summary).replace("\\", "\\\\").replace('"', "'").split()),
-        clean=_context(regression.clean),
-        seen=_context(regression.seen),
+        recorded=_transcripts(regression),
+        clean=_context(regression.clean, "recorded"),
+        seen=_context(regression.seen, "recorded" if regression.given is None else "given"),
         slots=repr(slots),
         expected=expected,
         rules=regression.normalisation,
@@ -88,6 +102,8 @@ def _compared(regression: Regression) -> str:
     """Return what is tested and how replies are compared, as arguments; nothing of states."""
     if regression.outcome == "state":
         return ""
+    if regression.outcome == TOOL_CALLS:
+        return _rules(regression)
     # "numbers,embedding:shipped<=0.45": what ships needs no more than its name.
     names = re.sub(r"(:shipped)?<=[0-9.]+", "", regression.compare)
     limit = re.search(r"<=([0-9.]+)", regression.compare)
@@ -117,9 +133,54 @@ def _delta(delta: Delta) -> str:
     return f"        Delta({delta.slot!r}, {delta.before!r}, {after}),\n"
 
 
-def _context(context: Context) -> str:
-    """Return a context as code, an exchange a line."""
+def _transcripts(regression: Regression) -> str:
+    """Return what was recorded beside the texts as code, and what was given in its place."""
+    named = {"recorded": regression.transcript, "given": regression.given}
+    return "".join(
+        f"    {name} = {_transcript(one)}\n" for name, one in named.items() if one is not None
+    )
+
+
+def _transcript(transcript: Transcript) -> str:
+    tools = [
+        f"            Tool(\n                {tool.name!r},\n"
+        f"                {tool.description!r},\n"
+        f"                {tool.parameters!r},\n            ),\n"
+        for tool in transcript.tools
+    ]
+    before = [f"            {_messages(one)},\n" for one in transcript.before]
+    names = f"        {transcript.names!r},\n" if transcript.names else ""
+    return f"Transcript(\n        ({_within(tools)}),\n        ({_within(before)}),\n{names}    )"
+
+
+def _messages(messages: tuple[str, ...] | None) -> str:
+    if not messages:
+        return repr(messages)
+    lines = "".join(f"                {one!r},\n" for one in messages)
+    return f"(\n{lines}            )"
+
+
+def _within(lines: Sequence[str]) -> str:
+    return f"\n{''.join(lines)}        " if lines else ""
+
+
+def _rules(regression: Regression) -> str:
+    """Return how calls are compared, as arguments: the rules that may be about this violation."""
+    order, *rules = re.split(_RULE, regression.compare.removeprefix("calls:"))
+    tools = () if regression.transcript is None else regression.transcript.tools
+    known = ArgumentTable(tools=tools)
+    slots = {*known.slots, *(part_of(change.slot)[1] for change in regression.changed)}
+    lines = ['outcome="tool-calls"']
+    lines += ['call_order="exact"'] if order == "exact" else []
+    kept = [one for one in rules if any(known.fits(one.partition("=")[0], slot) for slot in slots)]
+    lines += [f"arguments={kept!r}"] if kept else []
+    return "".join(f"        {line},\n" for line in lines)
+
+
+def _context(context: Context, transcript: str) -> str:
+    """Return a context as code, an exchange a line, with the name of its transcript if any."""
     lines = (
         f"            Exchange({said.system!r}, {said.user!r}),\n" for said in context.exchanges
     )
-    return f"Context(\n        (\n{''.join(lines)}        )\n    )"
+    also = f",\n        transcript={transcript},\n    )" if context.transcript else "\n    )"
+    return f"Context(\n        (\n{''.join(lines)}        ){also}"

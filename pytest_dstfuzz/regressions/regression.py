@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
 from pytest_dstfuzz.campaign.folding import Folding
-from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import SeenRound, TurnResult, VariantResult
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
+from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.transcripts import transcript_json
 from pytest_dstfuzz.json_data import from_json, to_json
+from pytest_dstfuzz.regressions.line import CorpusLine, Scope, transcript_of_line, with_sorted_keys
 from pytest_dstfuzz.relations.registry import relation_by_name
 from pytest_dstfuzz.relations.relation import Relation
 from pytest_dstfuzz.relations.rewrite import UNCHANGED, Delta, Expected, Verdict
+from pytest_dstfuzz.report.calls import remembered_lines
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.weaknesses.keys import read
 from pytest_dstfuzz.weaknesses.retold import Heard, weakness_of
 
 #: ``accepted``: it is known, and fails no build.
 Status = Literal["open", "accepted"]
-#: What was accepted: this violation alone, or all of its weakness.
-Scope = Literal["violation", "weakness"]
 #: What became of it: ``unclear`` = nothing changes any more, but the clean answer is no longer the
 #: one that changed; ``failed`` = the tracker gave no prediction, ``unasked`` = the budget ended.
 Replayed = Literal["broken", "fixed", "unclear", "failed", "unasked"]
@@ -74,9 +76,14 @@ class Regression:
     expected: tuple[Delta, ...] = ()
     #: All that the tracker saw, where rounds moved; ``None`` = the ``exchanges`` say it.
     rounds: tuple[SeenRound, ...] | None = None
-    #: What of the answers was tested, and of replies by which comparison, for people.
+    #: What of the answers was tested, and of others than states by which comparison, for people.
     outcome: OutcomeKind = "state"
     compare: str = ""
+    #: Of tool calls: those of the clean turn when it was found, and what was recorded beside the
+    #: texts, and in the place of that what the assistant was given, where that was something else.
+    answer: Outcome | None = None
+    transcript: Transcript | None = None
+    given: Transcript | None = None
 
     @classmethod
     def of(
@@ -100,6 +107,8 @@ class Regression:
         if rounds is not None:
             seen = tuple(past.user for past in clean)
         edits = [edit for earlier in plain.context_edits for edit in earlier.edits]
+        calls = turn.outcome_kind == TOOL_CALLS
+        recorded = dialogue.context(turn.turn_index).transcript
         return cls(
             turn=turn.id,
             relation=relation,
@@ -121,6 +130,9 @@ class Regression:
             rounds=rounds,
             outcome=turn.outcome_kind,
             compare="" if turn.outcome_kind == "state" else compare,
+            answer=turn.clean_state if calls else None,
+            transcript=with_sorted_keys(recorded) if calls else None,
+            given=with_sorted_keys(variant.transcript),
         )
 
     @property
@@ -131,6 +143,8 @@ class Regression:
         content = json.dumps([*tested, *self.exchanges])
         if self.rounds is not None:
             content = json.dumps([*tested, self.clean.exchanges, self.seen.exchanges])
+        for transcript in filter(None, (self.transcript, self.given)):
+            content += transcript.key
         return hashlib.sha256(content.encode("utf-8")).hexdigest()[:_DIGITS]
 
     @property
@@ -141,14 +155,20 @@ class Regression:
     @property
     def clean(self) -> Context:
         """The dialogue as it was."""
-        return Context(tuple(Exchange(said.system, said.user) for said in self.exchanges))
+        return Context(
+            tuple(Exchange(said.system, said.user) for said in self.exchanges),
+            transcript=self.transcript,
+        )
 
     @property
     def seen(self) -> Context:
         """The dialogue with the edits."""
         if self.rounds is not None:
             return Context(tuple(Exchange(said.system, said.user) for said in self.rounds))
-        return Context(tuple(Exchange(said.system, said.seen) for said in self.exchanges))
+        return Context(
+            tuple(Exchange(said.system, said.seen) for said in self.exchanges),
+            transcript=self.given or self.transcript,
+        )
 
     @property
     def told(self) -> Iterator[tuple[str, str]]:
@@ -165,6 +185,14 @@ class Regression:
     def text_of(self, change: SlotChange, show: Callable[[str], str] = str) -> str:
         """Say what became of a slot, and what should have; values as ``show`` makes them."""
         return Expected(self.expected).told(change, show)
+
+    def lines_of(
+        self, changes: Sequence[SlotChange], show: Callable[[str], str] = str
+    ) -> list[str]:
+        """Say what became of slots, a line for each; of tool calls as code, one for each call."""
+        if self.outcome == TOOL_CALLS and not self.expected:
+            return remembered_lines(self.answer, changes, show)
+        return [self.text_of(change, show) for change in changes]
 
     @property
     def done(self) -> str:
@@ -214,7 +242,8 @@ class Regression:
         self, before: Prediction, after: Prediction, folding: Folding
     ) -> tuple[Regression, Prediction, Prediction]:
         """Return it with the two answers: what says the same now has the same words."""
-        found = Outcome({one.slot: one.before for one in self.changed if one.before is not None})
+        known = {one.slot: one.before for one in self.changed if one.before is not None}
+        found = Outcome(known) if self.answer is None else self.answer
         clean = before
         aligned = folding.comparison.align(found, before.state)
         texts = {
@@ -268,13 +297,16 @@ class Regression:
             **({"expected": [to_json(delta) for delta in self.expected]} if self.expected else {}),
             "dialogue": [said.to_json() for said in self.exchanges],
             **({} if self.rounds is None else {"seen": [to_json(said) for said in self.rounds]}),
+            **({} if self.answer is None else {"answer": self.answer.to_json()}),
+            **({} if self.transcript is None else {"transcript": transcript_json(self.transcript)}),
+            **({} if self.given is None else {"given": transcript_json(self.given)}),
             "label": None if self.label is None else self.label.to_json(),
         }
 
     @classmethod
     def from_json(cls, data: object) -> Regression:
         """Build what `to_json` wrote; texts that the id was not made of are a ``ValueError``."""
-        line = from_json(_Line, data)
+        line = from_json(CorpusLine, data)
         if line.status not in ("open", "accepted"):
             raise ValueError(f"'status' is {line.status!r}: it must be 'open' or 'accepted'")
         check_normalisation(line.normalisation)
@@ -312,10 +344,14 @@ class Regression:
             rounds=line.seen,
             outcome=line.outcome,
             compare=line.compare,
+            answer=line.answer,
+            transcript=transcript_of_line("transcript", line.transcript),
+            given=transcript_of_line("given", line.given),
         )
         said = [Heard(*one) for one in found.exchanges]
         weakness = line.weakness
-        if not weakness and not line.expected and line.seen is None:
+        plain = not line.expected and line.seen is None and line.outcome == "state"
+        if not weakness and plain:
             weakness = weakness_of(len(line.edits), said, line.changed)
         found = replace(found, weakness=weakness)
         if found.id != line.id:
@@ -336,36 +372,3 @@ def _length(variant: VariantResult) -> int:
     more = sum(move.kind in ("repeat", "add") for move in variant.moves)
     less = sum(move.kind == "drop" for move in variant.moves)
     return len(variant.exchanges or ()) - more + less
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SaidEntry:
-    system: str
-    user: str
-    #: ``None`` where nothing was changed.
-    seen: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """A line of a corpus, as it is written."""
-
-    id: str
-    status: str
-    reason: str
-    scope: Scope = "violation"
-    #: Files of earlier versions do not say it, nor the normalisation.
-    weakness: str = ""
-    turn: str
-    relation: str
-    normalisation: str = "plain"
-    changed: tuple[ChangedSlot, ...]
-    edits: tuple[str, ...]
-    #: Of relations that expect a change, and of those that move rounds.
-    expected: tuple[Delta, ...] = ()
-    dialogue: tuple[_SaidEntry, ...]
-    seen: tuple[SeenRound, ...] | None = None
-    #: Of replies.
-    outcome: OutcomeKind = "state"
-    compare: str = ""
-    label: Outcome | None

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.call_trees import made_calls, steps
 from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, canonical, place_of, value_of
+from pytest_dstfuzz.dialogue.dialogues import SlotChange
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
 from pytest_dstfuzz.report.edits import Span, shorten, visible
 
@@ -123,6 +124,31 @@ def changes_of(
     after = {**before, **{path: one.after for path, one in by_path.items()}}
     told = _Told(_known(before), _known(after), by_path, tools, clean is not None, page)
     return list(_calls(told))
+
+
+def remembered_lines(
+    answer: Mapping[str, str] | None,
+    changes: Sequence[Changed],
+    show: Callable[[str], str] = str,
+) -> list[str]:
+    """Return what became of the calls of a remembered violation, a line for each.
+
+    Args:
+        answer: those of the clean turn, where they are known.
+        changes: what changed of them.
+        show: what makes a value such that it may be shown.
+    """
+
+    def shown(path: str, text: str | None) -> str | None:
+        own = text is None or (place_of(text) is not None and path == _of(path))
+        return text if text is None or own else show(text)
+
+    clean = None if answer is None else {path: shown(path, answer[path]) or "" for path in answer}
+    found = [
+        SlotChange(one.slot, shown(one.slot, one.before), shown(one.slot, one.after))
+        for one in changes
+    ]
+    return [one.text for one in changes_of(clean, found)]
 
 
 def _known(values: Mapping[str, str | None]) -> dict[str, str]:

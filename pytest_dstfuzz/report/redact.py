@@ -52,7 +52,8 @@ def redacted(result: TurnResult) -> TurnResult:
 def _with_its_reason(variant: VariantResult) -> VariantResult:
     # The name of a lock stays; what it found in the utterance comes after a colon.
     kept = KEPT_BACK if variant.outcome == "error" else variant.reason.partition(":")[0]
-    return replace(variant, reason=kept)
+    # Of a transcript nothing that was said may stay, and there is no other part to it.
+    return replace(variant, reason=kept, transcript=None)
 
 
 def _masked(part: Any) -> Any:

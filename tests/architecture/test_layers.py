@@ -59,7 +59,8 @@ ALLOWED: dict[str, set[str]] = {
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
     | {"relations.rewrite", "comparisons.fallbacks"},
     "regressions": BASE
-    | {"dialogue", "comparisons", "relations", "campaign", "weaknesses", "trackers.tracker"},
+    | {"dialogue", "comparisons", "relations", "campaign", "weaknesses", "trackers.tracker"}
+    | {"report.calls"},
     "gate": BASE
     | {"dialogue.dialogues", "dialogue.outcome", "dialogue.calls"}
     | {"comparisons", "campaign", "weaknesses"},
