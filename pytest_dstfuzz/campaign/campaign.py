@@ -27,6 +27,7 @@ from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
+from pytest_dstfuzz.dialogue.rollout import with_history
 from pytest_dstfuzz.dialogue.sampling import sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
@@ -93,6 +94,7 @@ class Campaign:
             settings = settings.replace_options(model=tracker)
         self.settings = settings
         given = with_slots(_dialogues(dialogues, settings), settings.data.slots)
+        given = with_history(given, settings.reply)
         given = with_paraphrases(given, settings.data.tools_paraphrase)
         self.data = with_frozen(given, settings.data.frozen)
         self._search = None if search is None else as_search(search, "Campaign(search=...)")

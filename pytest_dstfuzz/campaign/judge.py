@@ -144,7 +144,7 @@ def changes_before(
     already been reported for them.
     """
     found: set[SlotChange] = set()
-    if earlier and earlier[0][0].rules.outcome != "state":
+    if earlier and not earlier[0][0].rules.adds_up:
         return frozenset()  # A reply is no running total: nothing of it stays.
     for turn, known in earlier if attempt.users else ():
         # What a context by density shows is no variant of the turn.

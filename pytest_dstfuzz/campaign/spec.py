@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
-from pytest_dstfuzz.config import PROFILES, ReplySettings, VariantSettings
+from pytest_dstfuzz.config import PROFILES, STATE, TOOL_CALLS, ReplySettings, VariantSettings
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import UserError
@@ -62,6 +62,12 @@ class CampaignSpec:
     def outcome(self) -> OutcomeKind:
         """What of an answer is tested."""
         return self.reply.outcome
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether an answer is a running total: a state, or all calls of a rollout."""
+        rolled = self.outcome == TOOL_CALLS and self.reply.history == "own"
+        return self.outcome == STATE or rolled
 
     def first_of(self, last: int) -> int:
         """Return the first turn of a dialogue that has a result, where ``last`` is the last one."""

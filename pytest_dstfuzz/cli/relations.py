@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
 from pytest_dstfuzz.config import REPLY, TOOL_CALLS
+from pytest_dstfuzz.config.reply_options import OUTCOMES
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import UserError
@@ -125,7 +126,8 @@ def _table(
         row = [relation.name, relation.side, edited]
         if counts:
             row += _figures(counts[number])
-        rows.append([*row, spoken_of(relation)])
+        every = len(relation.on) == len(OUTCOMES)
+        rows.append([*row, "all" if every else spoken_of(relation)])
     page.table(rows)
     for relation, found in zip(relations, counts, strict=False):
         if isinstance(found, str):

@@ -64,6 +64,7 @@ def _dialogues(
     # Imported late: help and mistakes in the command line should not wait for numpy.
     from pytest_dstfuzz.dialogue.load import load_dialogues  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.ontology import with_slots  # noqa: PLC0415
+    from pytest_dstfuzz.dialogue.rollout import with_history  # noqa: PLC0415
     from pytest_dstfuzz.dialogue.sampling import sample_set  # noqa: PLC0415
 
     how = settings.data
@@ -75,7 +76,7 @@ def _dialogues(
         outcome=settings.reply.outcome,
         tools=how.tools,
     )
-    data = with_slots(read, how.slots)
+    data = with_history(with_slots(read, how.slots), settings.reply)
     return sample_set(data, turns, settings.variant.seed, how.domains)
 
 

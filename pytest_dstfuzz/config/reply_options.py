@@ -185,8 +185,10 @@ REPLY_OPTIONS: tuple[Option, ...] = (
     Option(
         "history",
         Value(choice("history", HISTORIES), "WHOSE"),
-        "what stands before a question: recorded, the replies of the data (default), or own, the "
-        "bot's own ones: it is then asked question by question from the start of each dialogue",
+        "what stands before a question: recorded, what the data has (default), or own, what the "
+        "bot or assistant itself said: it is then asked utterance by utterance from the start of "
+        "each dialogue. Of tool calls these are full rollouts: calls are answered from the "
+        "recording, and the end states are compared",
     ),
     Option(
         "perturbations",
@@ -225,6 +227,8 @@ def refuse_without_replies(settings: ReplySettings) -> None:
         if item.name in _OF_CALLS:
             outcome, whose = TOOL_CALLS, "assistants that call tools"
         if item.name == "outcome" or settings.outcome == outcome:
+            continue
+        if item.name == "history" and settings.outcome == TOOL_CALLS:
             continue
         if getattr(settings, item.name) != getattr(plain, item.name):
             raise UserError(

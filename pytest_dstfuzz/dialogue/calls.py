@@ -30,6 +30,8 @@ class Tool(NamedTuple):
     description: str = ""
     #: JSON schema of the arguments, as JSON with sorted keys.
     parameters: str = "{}"
+    #: Whether it is said to change nothing, as MCP's ``readOnlyHint`` says it.
+    read_only: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -73,12 +75,18 @@ class Transcript:
     #: Where the tools have other names than in the data: each other name of a tool, or of an
     #: argument (``tool.argument``), with the one of the data, by which answers are told.
     names: tuple[tuple[str, str], ...] = ()
+    #: The messages after the newest utterance of the user, as those before one: what the assistant
+    #: called for it already, and what came back.
+    after: tuple[str, ...] = ()
+    #: What the recorded tools returned in the whole dialogue, for rollouts: each call in its order,
+    #: ``[name, arguments]`` as JSON, with the text of the result.
+    results: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def key(self) -> str:
         """Hexadecimal digest of all of it."""
-        named = [self.names] if self.names else []
-        told = json.dumps([self.tools, self.before, *named], ensure_ascii=True)
+        more = [one for one in (self.names, self.after, self.results) if one]
+        told = json.dumps([self.tools, self.before, *more], ensure_ascii=True)
         return sha256(told.encode("ascii")).hexdigest()[:32]
 
     def __eq__(self, other: object) -> bool:

@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
-from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 
 #: The value of a slot about which the user said that any value will do.
 DONTCARE = "dontcare"
@@ -149,6 +151,8 @@ class Dialogue:
     tools: tuple[Tool, ...] = ()
     #: The messages after the last utterance of the user, as those of `Turn.recorded`.
     closing: tuple[str, ...] = ()
+    #: See `Transcript.results`.
+    results: tuple[tuple[str, str], ...] = ()
 
     def context(self, index: int, users: Mapping[int, str] | None = None) -> Context:
         """Return the context of turn ``index``, user utterances replaced as ``users`` says.
@@ -161,7 +165,8 @@ class Dialogue:
         turns = self.turns[: index + 1]
         transcript = None
         if self.tools or any(turn.recorded is not None for turn in turns):
-            transcript = Transcript(self.tools, tuple(turn.recorded for turn in turns))
+            before = tuple(turn.recorded for turn in turns)
+            transcript = Transcript(self.tools, before, results=self.results)
         return Context(
             tuple(Exchange(turn.system, users.get(turn.index, turn.user)) for turn in turns),
             transcript=transcript,

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import CallPath, Tool, ToolCall, call_path, canonical
 from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
 
 #: Stands after a name of the data that is called where the tools have others.
 OLD_NAME: Final = " (old name)"
@@ -67,9 +68,11 @@ class ToolParaphrase:
         message: dict[str, Any] = json.loads(recorded)
         for called in message.get("tool_calls") or ():
             function = called["function"]
-            arguments = json.loads(function.get("arguments") or "{}")
-            call = self.renamed(ToolCall(function["name"], arguments))
-            function.update(name=call.name, arguments=canonical(call.arguments))
+            arguments = arguments_of(function.get("arguments") or "")
+            call = self.renamed(ToolCall(function["name"], arguments or {}))
+            function["name"] = call.name
+            if arguments is not None:  # What is no JSON stays as it was recorded.
+                function["arguments"] = canonical(call.arguments)
         if message.get("role") == "tool" and message.get("name") in self.tools:
             message["name"] = self.tools[message["name"]].name
         return canonical(message)

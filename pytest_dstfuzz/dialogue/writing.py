@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from pytest_dstfuzz.dialogue.calls import Tool
 from pytest_dstfuzz.dialogue.dialogues import Dialogue
 
 
@@ -33,11 +34,17 @@ def entry_of(dialogue: Dialogue) -> dict[str, Any]:
     """Return a dialogue as one line of such a file: id, messages, tools, states if it has any."""
     entry: dict[str, Any] = {"id": dialogue.id, "messages": messages_of(dialogue)}
     if dialogue.tools:
-        entry["tools"] = [tool.to_json() for tool in dialogue.tools]
+        entry["tools"] = [_tool(tool) for tool in dialogue.tools]
     if any(turn.state is not None for turn in dialogue.turns):
         states = (turn.state for turn in dialogue.turns)
         entry["states"] = [None if state is None else state.to_json() for state in states]
     return entry
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    """Return a tool as APIs have it, with the hint of MCP where it only reads."""
+    hint = {"annotations": {"readOnlyHint": True}} if tool.read_only else {}
+    return tool.to_json() | hint
 
 
 def json_lines(dialogues: Iterable[Dialogue]) -> str:

@@ -21,6 +21,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
+from pytest_dstfuzz.dialogue.rollout import with_history
 from pytest_dstfuzz.dialogue.sampling import sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
@@ -62,7 +63,7 @@ class RunContext:
         outcome = self.settings.reply.outcome
         where, split = settings.data, settings.split
         read = load_dialogues(where, split, outcome=outcome, tools=settings.tools)
-        found = with_slots(read, settings.slots)
+        found = with_history(with_slots(read, settings.slots), self.settings.reply)
         found = with_paraphrases(found, settings.tools_paraphrase)
         return with_frozen(found, settings.frozen)
 

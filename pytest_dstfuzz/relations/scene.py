@@ -112,8 +112,14 @@ class Scene:
 
     @property
     def before(self) -> Outcome:
-        """The state before the turn; of tool calls none, as each message makes its own."""
-        return Outcome() if self.reply.outcome == TOOL_CALLS else self.state(self.index - 1)
+        """The state before the turn.
+
+        Of tool calls none, as each message makes its own; in rollouts those that were made before.
+        """
+        if self.reply.outcome == TOOL_CALLS:
+            rolled = self.reply.history == "own" and self.index > 0
+            return (rolled and self.states[self.index - 1]) or Outcome()
+        return self.state(self.index - 1)
 
     @property
     def now(self) -> Outcome:

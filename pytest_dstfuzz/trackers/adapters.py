@@ -123,7 +123,7 @@ def as_tracker(
     if outcome == "reply":
         return as_replier(candidate, history)
     if outcome == TOOL_CALLS:
-        return as_caller(candidate)
+        return as_caller(candidate, history)
     candidate = made(candidate)
 
     def has(name: str) -> bool:

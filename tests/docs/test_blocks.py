@@ -208,7 +208,7 @@ def test_a_bot_of_single_messages_is_tested(my_bot: Path) -> None:
 def test_json_is_json(page: str, block: Block, tmp_path: Path) -> None:
     name = title(block) or "block.json"
     if not name.endswith(".jsonl"):
-        assert isinstance(json.loads(block.text), dict), page
+        assert isinstance(json.loads(block.text), dict | list), page
         return
     (tmp_path / name).write_text(block.text, encoding="utf-8")
     data = load_dialogues(str(tmp_path / name), "test")

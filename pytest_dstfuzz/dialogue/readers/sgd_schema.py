@@ -25,6 +25,8 @@ class _Intent(msgspec.Struct):
     required_slots: list[str] = []
     #: In SGD each with the value that stands for it where nobody says one.
     optional_slots: Any = ()
+    #: Whether it changes something, such as to book, or only looks something up.
+    is_transactional: bool = True
 
 
 class _SchemaSlot(msgspec.Struct):
@@ -125,7 +127,8 @@ def _tool(service: _SchemaService, intent: _Intent, place: str) -> Tool:
         "required": intent.required_slots,
     }
     described = f"{intent.description} ({service.description})"
-    return Tool(tool_name(service.service_name, intent.name), described, canonical(parameters))
+    name = tool_name(service.service_name, intent.name)
+    return Tool(name, described, canonical(parameters), not intent.is_transactional)
 
 
 def paraphrase(original: SourceFile, other: SourceFile, name: str) -> ToolParaphrase:

@@ -74,10 +74,12 @@ def _tool(raw: object, where: str) -> Tool:
     if not isinstance(description, str):
         shown = shown_value(description)
         raise DataError(f"{where} ({name}): description: {shown} where a text is expected")
-    tool = Tool(name, description, canonical(_schema(inner, f"{where} ({name})")))
-    if SURROGATE.search("".join(tool)):
+    schema = canonical(_schema(inner, f"{where} ({name})"))
+    if SURROGATE.search(f"{name}{description}{schema}"):
         raise DataError(f"{where} holds {HALF}")
-    return tool
+    hints = raw.get("annotations")
+    reads = isinstance(hints, Mapping) and hints.get("readOnlyHint") is True
+    return Tool(name, description, schema, reads)
 
 
 def _schema(tool: Mapping[str, Any], where: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from pytest_dstfuzz.dialogue.dialogues import (
     Ontology,
 )
 from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
 from pytest_dstfuzz.dialogue.readers.tool_lists import enum_members
 from pytest_dstfuzz.relations.kinds import UNSPOKEN
 from pytest_dstfuzz.relations.rewrite import Admissible, Delta, Expected, Rewrite
@@ -67,7 +68,7 @@ class CallView:
         for one in data.dialogues:
             turns = []
             for turn in one.turns:
-                for slot, argument in arguments_of(turn.calls or Outcome()).items():
+                for slot, argument in spoken_arguments(turn.calls or Outcome()).items():
                     places.setdefault(slot, argument.path)
                     texts.setdefault((slot, argument.value), argument.text)
                 turns.append(replace(turn, state=_as_state(turn.calls), recorded=None))
@@ -108,7 +109,7 @@ class CallScene(Scene):
         return self.earlier
 
 
-def arguments_of(calls: Outcome) -> dict[str, CallArgument]:
+def spoken_arguments(calls: Outcome) -> dict[str, CallArgument]:
     """Return the arguments of tool calls that people can say, by slot.
 
     Of a further call of a tool, and of a list, the slot has a number.
@@ -131,7 +132,7 @@ def arguments_of(calls: Outcome) -> dict[str, CallArgument]:
 def call_scene(scene: Scene) -> CallScene:
     """Return a turn of tool calls as the relations on slots see it."""
     view = scene.once(CallView.of)
-    now = {slot: one.value for slot, one in arguments_of(scene.now).items()}
+    now = {slot: one.value for slot, one in spoken_arguments(scene.now).items()}
     said = {slot for slot, value in now.items() if _says(scene, slot, value)}
     return CallScene(
         relation=scene.relation,
@@ -155,7 +156,7 @@ def told_of_calls(scene: Scene, rewrites: Iterable[Rewrite]) -> Iterator[Rewrite
     Left out are those that nothing exact can be said of: rounds that are added, as the assistant
     would have called already; and values that are taken away, and stand in an earlier round, too.
     """
-    view, arguments = scene.once(CallView.of), arguments_of(scene.now)
+    view, arguments = scene.once(CallView.of), spoken_arguments(scene.now)
     for rewrite in rewrites:
         deltas = [_told(scene, view, arguments, delta) for delta in rewrite.expected.deltas]
         whole = [one for delta in deltas for one in delta or ()]
@@ -244,7 +245,7 @@ def _stands_before(scene: Scene, value: str | None) -> bool:
     blocks = () if transcript is None else transcript.before
     for message in (json.loads(one) for block in blocks for one in block or ()):
         for called in message.get("tool_calls") or ():
-            given = json.loads(called["function"].get("arguments") or "{}")
+            given = arguments_of(called["function"].get("arguments") or "") or {}
             if value in map(_spoken_value, given.values()):
                 return True
         content = message.get("content")
@@ -270,7 +271,7 @@ def _viewed(scene: Scene) -> Dialogue:
 def _as_state(calls: Outcome | None) -> BeliefState | None:
     if calls is None:
         return None
-    return BeliefState({slot: one.value for slot, one in arguments_of(calls).items()})
+    return BeliefState({slot: one.value for slot, one in spoken_arguments(calls).items()})
 
 
 def _slot(place: CallPath) -> str:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from pytest_dstfuzz.dialogue.dialogues import DONTCARE, SlotChange, diff_states
+from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
 from pytest_dstfuzz.perturb.words import word_list
 from pytest_dstfuzz.relations.kinds import UNSPOKEN
@@ -69,7 +70,10 @@ class RandomInput(ShouldChange):
             return Inapplicable(NO_WORD)
         if scene.label is not None and not scene.label:
             return Inapplicable(MISLABELLED)
-        deltas, table = list(gone(scene.now)), call_scene(scene).once(ValueTable.of)
+        new = Outcome({path: one for path, one in scene.now.items() if path not in scene.before})
+        if not new:
+            return Inapplicable(NOTHING_GIVEN)
+        deltas, table = list(gone(new)), call_scene(scene).once(ValueTable.of)
         told = " ".join(f"{one.name} {one.description}" for one in scene.dialogue.tools)
         return Lazily(_drawn(scene, deltas, table, told) for _ in range(_DRAWS))
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript, call_path, canonical
+from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
 from pytest_dstfuzz.relations.registry import register_relation
 from pytest_dstfuzz.relations.scene import Scene
 from pytest_dstfuzz.relations.tools.base import NO_TOOLS, Told, ToolRelation, once_each, with_tools
@@ -58,8 +59,8 @@ def used_parameters(scene: Scene, clean: Transcript) -> frozenset[str]:
     for message in map(json.loads, (one for block in clean.before for one in block or ())):
         for called in message.get("tool_calls") or ():
             function = called["function"]
-            arguments = json.loads(function.get("arguments") or "{}")
-            found.update(f"{function['name']}.{name}" for name in arguments)
+            arguments = arguments_of(function.get("arguments") or "")
+            found.update(f"{function['name']}.{name}" for name in arguments or ())
     return frozenset(found)
 
 

@@ -24,7 +24,9 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.adapting import made
 from pytest_dstfuzz.trackers.calls.messages import calls_of, messages_and_tools
+from pytest_dstfuzz.trackers.calls.rolling import RollingCalls
 from pytest_dstfuzz.trackers.replies.adapters import Replier, first_parameter
+from pytest_dstfuzz.trackers.replies.rolling import History
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 from pytest_dstfuzz.trackers.validation import describe
 
@@ -51,7 +53,7 @@ class CallFunction(Replier):
         return as_calls(self._waited(self.wrapped(*given)))
 
 
-def as_caller(candidate: object) -> Tracker:
+def as_caller(candidate: object, history: History = "recorded") -> Tracker:
     """Return what calls tools as a `Tracker`, adapted where necessary; else it is a `UserError`.
 
     It may be a tracker whose predictions have `Prediction.calls`, a function from messages and
@@ -59,10 +61,19 @@ def as_caller(candidate: object) -> Tracker:
     """
     found = made(candidate)
     if callable(declared(found, "predict")):
-        return cast("Tracker", found)
-    if callable(found):
-        return CallFunction(found)
-    raise UserError(
+        caller = cast("Tracker", found)
+    elif callable(found):
+        caller = CallFunction(found)
+    else:
+        raise _no_caller(found)
+    if history == "recorded" or isinstance(caller, RollingCalls):
+        return caller
+    # An error may stand in the place of an answer, as `Tracker` says.
+    return cast("Tracker", RollingCalls(caller))
+
+
+def _no_caller(found: object) -> UserError:
+    return UserError(
         f"{describe(found)} calls no tools: give a function from messages and tools to the next "
         "message, as in OpenAI's API"
     )

@@ -47,6 +47,7 @@ def messages_and_tools(context: Context, opening: OpeningRole = "assistant") -> 
             role = "assistant" if place else opening
             messages.append({"role": role, "content": exchange.system})
         messages.append({"role": "user", "content": exchange.user})
+    messages += map(json.loads, transcript.after)
     return Prompted(messages, [tool.to_json() for tool in transcript.tools])
 
 

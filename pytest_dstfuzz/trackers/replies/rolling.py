@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.outcome import REPLY
@@ -32,35 +32,29 @@ History = Literal["recorded", "own"]
 
 #: Replies that are kept, the newest ones.
 MEMORY: Final = 50_000
-_NOTE: Final = (
-    "The history of each question is the bot's own replies (--dst-history=own): it is asked "
-    "question by question from the start of each dialogue."
-)
 #: What the system said first, the questions so far, and which repetition of them it is.
 _Key: TypeAlias = tuple[str, tuple[str, ...], int]
 
 
-class RollingReplies:
-    """Asks a system that replies, with its own replies in the history.
-
-    The replies that a history needs are remembered, the last one is asked for each time: how far
-    a system agrees with itself shows. A repetition (`Again`) has a history of its own.
+class OwnHistory:
+    """A system that is asked with a history of its own.
 
     Attributes:
         wrapped: the system.
         requests: how many contexts it was asked for.
+        note: says to the user what that means.
     """
 
-    def __init__(self, wrapped: Tracker, memory: int = MEMORY) -> None:
+    note: ClassVar[str]
+
+    def __init__(self, wrapped: Tracker) -> None:
         self.wrapped = wrapped
         self.requests = 0
-        self._memory = memory
-        self._said: OrderedDict[_Key, str] = OrderedDict()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to say to the user."""
-        return (_NOTE, *notes_of(self.wrapped))
+        return (self.note, *notes_of(self.wrapped))
 
     @property
     def fingerprint(self) -> str | None:
@@ -77,6 +71,29 @@ class RollingReplies:
         """What its answers took; of a system that counts no tokens, how many there were."""
         counted = usage_of(self.wrapped)
         return Usage(self.requests, self.requests) if counted is None else counted
+
+    def _asked(self, batch: list[Context]) -> list[object]:
+        self.requests += len(batch)
+        count = len(batch)
+        return as_list(self.wrapped.predict(batch), count)
+
+
+class RollingReplies(OwnHistory):
+    """Asks a system that replies, with its own replies in the history.
+
+    The replies that a history needs are remembered, the last one is asked for each time: how far
+    a system agrees with itself shows. A repetition (`Again`) has a history of its own.
+    """
+
+    note = (
+        "The history of each question is the bot's own replies (--dst-history=own): it is asked "
+        "question by question from the start of each dialogue."
+    )
+
+    def __init__(self, wrapped: Tracker, memory: int = MEMORY) -> None:
+        super().__init__(wrapped)
+        self._memory = memory
+        self._said: OrderedDict[_Key, str] = OrderedDict()
 
     def predict(self, contexts: Sequence[Context]) -> list[object]:
         """Return the reply to each context, or why there is none."""
@@ -124,9 +141,7 @@ class RollingReplies:
         if not wanted:
             return {}
         batch = [roll.context(depth) for roll in wanted.values()]
-        self.requests += len(batch)
-        raw = as_list(self.wrapped.predict(batch), len(wanted))
-        return dict(zip(wanted, raw, strict=True))
+        return dict(zip(wanted, self._asked(batch), strict=True))
 
     def _recalled(self, key: _Key, answer: object) -> str:
         """Return the reply to a question that others follow: the first that it ever had."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.call_trees import made_calls
-from pytest_dstfuzz.dialogue.calls import canonical
+from pytest_dstfuzz.dialogue.calls import Transcript, canonical
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
 from pytest_dstfuzz.dialogue.readers.chat_form import Oddities, uniform
@@ -28,7 +30,9 @@ _MESSAGE: Final = (
 
 
 def call_context(messages: object, tools: object, place: str) -> Context:
-    """Return the context of messages, the last of which is the user's, and of tools.
+    """Return the context of messages and of tools.
+
+    The last message is the user's, or what a tool returned since.
 
     ``place`` begins the message of a `ContractError`: of what is no message, or no tool.
     """
@@ -38,9 +42,14 @@ def call_context(messages: object, tools: object, place: str) -> Context:
         listed = () if tools is None else read_tools(tools, place.replace("messages", "tools"))
     except DataError as error:
         raise ContractError(str(error)) from None
-    if not turns or closing:
-        raise ContractError(f"{place} must end with a message of the user that says something")
-    return Dialogue("", turns, listed).context(len(turns) - 1)
+    if not turns or (closing and json.loads(closing[-1])["role"] != "tool"):
+        raise ContractError(
+            f"{place} must end with a message of the user that says something, or with what a "
+            "tool returned"
+        )
+    context = Dialogue("", turns, listed).context(len(turns) - 1)
+    told = context.transcript or Transcript(listed)
+    return replace(context, transcript=replace(told, after=closing)) if closing else context
 
 
 def call_contexts(keys: Mapping[str, object], count: int) -> list[Context]:
