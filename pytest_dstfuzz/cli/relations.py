@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from pytest_dstfuzz.cli.command import Command, given_settings, print_page, terminal_page
 from pytest_dstfuzz.config import REPLY, TOOL_CALLS
-from pytest_dstfuzz.config.reply_options import OUTCOMES
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.config.reply_options import OUTCOMES
 from pytest_dstfuzz.errors import UserError
 
 if TYPE_CHECKING:
