@@ -34,7 +34,7 @@ NOT_RECORDED: Final = canonical({"error": "no result of this call was recorded"}
 _Key: TypeAlias = tuple[str, tuple[str, ...], int]
 
 
-class _Told(NamedTuple):
+class _RolledTurn(NamedTuple):
     """What came of one utterance: the messages after it, the last text, the calls."""
 
     messages: tuple[str, ...]
@@ -59,7 +59,7 @@ class RollingCalls(OwnHistory):
     def __init__(self, wrapped: Tracker, memory: int = MEMORY) -> None:
         super().__init__(wrapped)
         self._memory = memory
-        self._known: OrderedDict[_Key, _Told] = OrderedDict()
+        self._known: OrderedDict[_Key, _RolledTurn] = OrderedDict()
 
     def predict(self, contexts: Sequence[Context]) -> list[object]:
         """Return the end state after each context, or why there is none."""
@@ -76,7 +76,7 @@ class RollingCalls(OwnHistory):
     def _go_on(self, depth: int, rolls: Mapping[int, _Rollout], answers: dict[int, object]) -> None:
         """Say one utterance to each rollout: the last ones are answered, others are history."""
         turns = {
-            roll.key(depth): _Utterance(roll, depth)
+            roll.key(depth): _OpenTurn(roll, depth)
             for roll in rolls.values()
             if roll.ends_at(depth) or roll.key(depth) not in self._known
         }
@@ -101,7 +101,7 @@ class RollingCalls(OwnHistory):
                 self._known.move_to_end(roll.key(depth))
                 roll.add(self._known[roll.key(depth)])
 
-    def _answer(self, turns: Sequence[_Utterance]) -> None:
+    def _answer(self, turns: Sequence[_OpenTurn]) -> None:
         """Let the assistant answer utterances, and its calls, until it speaks."""
         for _ in range(MOST_STEPS):
             waiting = [turn for turn in turns if not turn.done]
@@ -120,7 +120,7 @@ class _Rollout:
         self.users = context.user_utterances
         self._opening = context.exchanges[0].system
         self._repetition = getattr(context, "repetition", 0)
-        self._told: list[_Told] = []
+        self._told: list[_RolledTurn] = []
         self.stubs = _Stubs(self.transcript)
         before = self.transcript.before[:1]
         begun = Transcript(
@@ -144,7 +144,7 @@ class _Rollout:
         """Whether an utterance is the one that the context ends with."""
         return depth == len(self.users)
 
-    def add(self, told: _Told) -> None:
+    def add(self, told: _RolledTurn) -> None:
         """Go on with what came of an utterance."""
         self._told.append(told)
 
@@ -160,13 +160,13 @@ class _Rollout:
             ),
         )
 
-    def answer(self, told: _Told) -> Prediction:
+    def answer(self, told: _RolledTurn) -> Prediction:
         """Return the end state after the last utterance."""
         state = end_state([*self.calls, *told.calls], self.transcript.tools)
         return Prediction(state, reply=told.said or None, calls=state)
 
 
-class _Utterance:
+class _OpenTurn:
     """One utterance that is being answered."""
 
     def __init__(self, roll: _Rollout, depth: int) -> None:
@@ -178,9 +178,9 @@ class _Utterance:
         self.failure: TrackerError | None = None
 
     @property
-    def told(self) -> _Told:
+    def told(self) -> _RolledTurn:
         """What came of it."""
-        return _Told(tuple(self._messages), self._said, tuple(self._calls))
+        return _RolledTurn(tuple(self._messages), self._said, tuple(self._calls))
 
     def context(self) -> Context:
         """Return what the assistant sees next."""
