@@ -6,13 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pytest_dstfuzz.dialogue.calls import Tool, Transcript
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind, reply_outcome
-
-if TYPE_CHECKING:
-    from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
+from pytest_dstfuzz.dialogue.renaming import ToolParaphrase
 
 #: The value of a slot about which the user said that any value will do.
 DONTCARE = "dontcare"

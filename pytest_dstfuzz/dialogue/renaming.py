@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from pytest_dstfuzz.dialogue.calls import CallPath, Tool, ToolCall, call_path, canonical
 from pytest_dstfuzz.dialogue.outcome import Outcome
-from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.json_data import parse_json
 
 #: Stands after a name of the data that is called where the tools have others.
 OLD_NAME: Final = " (old name)"
@@ -68,10 +69,14 @@ class ToolParaphrase:
         message: dict[str, Any] = json.loads(recorded)
         for called in message.get("tool_calls") or ():
             function = called["function"]
-            arguments = arguments_of(function.get("arguments") or "")
-            call = self.renamed(ToolCall(function["name"], arguments or {}))
+            try:
+                arguments = parse_json(function.get("arguments") or "{}")
+            except DataError:
+                arguments = None
+            whole = isinstance(arguments, dict)
+            call = self.renamed(ToolCall(function["name"], arguments if whole else {}))
             function["name"] = call.name
-            if arguments is not None:  # What is no JSON stays as it was recorded.
+            if whole:  # What is no JSON object stays as it was recorded.
                 function["arguments"] = canonical(call.arguments)
         if message.get("role") == "tool" and message.get("name") in self.tools:
             message["name"] = self.tools[message["name"]].name
