@@ -32,6 +32,8 @@ CALL: Final = 14
 #: Numbers that are thought of where they are not said, and digits of the longest.
 _FEW: Final = 7
 _LONGEST_NUMBER: Final = 7
+#: What comes after a number that is an hour.
+_HOURS: Final = (("am",), ("pm",), ("a.m.",), ("p.m.",), ("a.m",), ("p.m",), ("o'clock",))
 _KINDS: Final = ("result", "argument", "other")
 
 
@@ -249,8 +251,10 @@ def _hits(turn: TurnText, slot: Slot) -> Array:
     for number, wanted in enumerate(slot.value_tokens):
         if wanted and wanted[0] in turn.plain:
             for place in range(len(turn.plain) - len(wanted) + 1):
-                if turn.plain[place : place + len(wanted)] == wanted:
-                    table[number, place : place + len(wanted)] = 1
+                end = place + len(wanted)
+                hour = wanted[0].isdigit() and turn.plain[end : end + 1] in _HOURS
+                if turn.plain[place:end] == wanted and not hour:
+                    table[number, place:end] = 1
     return table
 
 

@@ -92,8 +92,18 @@ def _answers(
     for _, start, end, slot in sorted(spans, key=lambda one: -one[0]):
         if taken.isdisjoint(range(start, end + 1)):
             taken.update(range(start, end + 1))
-            found.append((slot, turn.text(start, end)))
+            value = turn.text(start, end)
+            found.append((slot, _whole(value, slot, memory) if start < turn.heard else value))
     return [(slot, value) for slot, value in found if not _repeated(turn, memory, slot, value)]
+
+
+def _whole(value: str, slot: Slot, memory: Memory) -> str:
+    """Return the value of a result that the assistant named, where only a part of it was found."""
+    part = folded(value)
+    for one in memory.candidates(slot):
+        if one.kind == "result" and one.age == 0 and says(folded(one.text), part):
+            return one.text
+    return value
 
 
 def _repeated(turn: TurnText, memory: Memory, slot: Slot, value: str) -> bool:

@@ -69,8 +69,8 @@ TOOLS: Final[dict[str, list[dict[str, Any]]]] = {
             "book_taxi",
             "Order a taxi for a ride",
             {
-                "pickup": _text("Place where the ride starts, pickup location"),
-                "destination": _text("Place where the ride goes to"),
+                "from_location": _text("Place where the taxi ride starts from"),
+                "destination": _text("Destination of the taxi ride"),
                 "time": _text("Time at which the taxi leaves"),
             },
             {"passengers": _count("Number of passengers in the taxi")},
@@ -87,14 +87,14 @@ TOOLS: Final[dict[str, list[dict[str, Any]]]] = {
             "Reserve a book for pickup at a branch of the library",
             {
                 "title": _text("Title of the book"),
-                "branch": _one_of("Branch of the library where the book is picked up", BRANCHES),
+                "branch": _one_of("Branch of the library", BRANCHES),
             },
         ),
     ],
     "parcels": [
         _tool(
             "track_parcel",
-            "Find out where a parcel is",
+            "Track a parcel and find out where it is",
             {"tracking_number": _text("Tracking number of the parcel")},
         )
     ],

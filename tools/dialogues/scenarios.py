@@ -368,7 +368,7 @@ SCENARIOS: Final = (
             Said("yes", ()),
             Called(
                 "book_taxi",
-                {"pickup": "{place}", "destination": "{place2}", "time": "{time}"},
+                {"from_location": "{place}", "destination": "{place2}", "time": "{time}"},
                 {"status": "ordered", "car": "{car}"},
             ),
             _a(
@@ -418,7 +418,7 @@ SCENARIOS: Final = (
             Called(
                 "book_taxi",
                 {
-                    "pickup": "{place}",
+                    "from_location": "{place}",
                     "destination": "{place2}",
                     "time": "{time2}",
                     "passengers": "{people}",
