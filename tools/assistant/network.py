@@ -18,6 +18,9 @@ from tools.assistant.rows import FIXED, Row
 DEPTH, HIDDEN, COMMON = 96, 48, 32
 HEADS, LAYERS = 4, 2
 _FAR = -1e4
+#: How often a name or a description is hidden, and the noise on each number of its vector: as
+#: long, all in all, as the vector is.
+_HIDDEN_WORDS, _NOISE = 0.25, 0.1
 
 
 @dataclass
@@ -183,9 +186,20 @@ class AssistantNetwork(nn.Module):
         found: Tensor = self.leave_norm(x)
         return found
 
+    def _blurred(self, named: Tensor) -> Tensor:
+        """Return vectors of names and descriptions ``[..., 2, WIDTH]`` in a row, noisy in training.
+
+        The tools of others have other words: so a network that knows those of the training by
+        heart is of no use to them.
+        """
+        if self.training:
+            kept = torch.rand(named.shape[:-1]) > _HIDDEN_WORDS
+            named = (named + _NOISE * torch.randn(named.shape)) * kept[..., None]
+        return named.flatten(-2)
+
     def score_tools(self, batch: Batch, states: Tensor) -> Tensor:
         """Return a score of no tool and of each tool ``[B, 1 + G]``."""
-        queries = self.tool(self.drop(self.table[batch.tools].flatten(2)))
+        queries = self.tool(self._blurred(self.table[batch.tools]))
         keys = self.token_tool(states)
         scores = torch.einsum("btd,bgd->bgt", keys, queries) / HIDDEN**0.5
         shares = scores.masked_fill(~batch.token_mask[:, None, :], _FAR).softmax(-1)
@@ -198,7 +212,7 @@ class AssistantNetwork(nn.Module):
 
     def score_slots(self, batch: Batch, states: Tensor) -> tuple[Tensor, Tensor]:
         """Return scores of answers ``[B, P, FIXED+V+C]`` and of ends of spans ``[B, P, T, 2]``."""
-        about = self.drop(self.table[batch.slots].flatten(2))
+        about = self._blurred(self.table[batch.slots])
         slots = self.slot(torch.cat([about, batch.slot_facts], -1))
         plus, times = self.token_plus(states), self.token_times(states)
         u = plus[:, None] + slots[:, :, None] + self.pair(batch.pairs)
@@ -247,7 +261,7 @@ class AssistantNetwork(nn.Module):
         for number, mask in enumerate((batch.user_mask, batch.heard_mask)):
             shares = looks[..., number].masked_fill(~mask, _FAR).softmax(-1) * mask
             seen.append(torch.einsum("bt,btd->bd", shares, keys))
-        tool = self.tool(self.drop(self.table[active].flatten(1)))
+        tool = self.tool(self._blurred(self.table[active]))
         inner = self.drop(torch.cat([*seen, tool, batch.call_facts], -1))
         found: Tensor = self.call_out(_gelu(self.call_in(inner))).squeeze(-1)
         return found

@@ -122,7 +122,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--work", type=Path, required=True, help="folder for checkpoints")
     parser.add_argument("--output", type=Path, required=True, help="file to write (.npz)")
     parser.add_argument("--dialogues", type=int, help="only so many training dialogues")
-    parser.add_argument("--epochs", type=int, default=5)
+    parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=48)
     parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=1)
