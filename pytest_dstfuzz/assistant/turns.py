@@ -93,6 +93,8 @@ def _answers(
         if taken.isdisjoint(range(start, end + 1)):
             taken.update(range(start, end + 1))
             value = turn.text(start, end)
+            if {*turn.plain[start : end + 1]} <= {*slot.label, *slot.about, *tool.label}:
+                continue  # A tool or an argument by its name, such as "parcel": no value.
             found.append((slot, _whole(value, slot, memory) if start < turn.heard else value))
     return [(slot, value) for slot, value in found if not _repeated(turn, memory, slot, value)]
 

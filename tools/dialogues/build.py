@@ -95,9 +95,7 @@ def _said(step: Said, variant: int, values: dict[str, str]) -> str:
 def _call(step: Called, place: int, values: dict[str, str]) -> Iterator[dict[str, Any]]:
     arguments: dict[str, Any] = {}
     for name, template in step.arguments.items():
-        # Articles are said, and are no part of a name.
         value = template.format(**values)
-        value = value.removeprefix("the ") if name in ("from_location", "destination") else value
         arguments[name] = int(value) if name in ("people", "passengers") else value
     known = f"call_{place}"
     function = {"name": step.tool, "arguments": json.dumps(arguments)}

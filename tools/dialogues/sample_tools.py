@@ -69,8 +69,8 @@ TOOLS: Final[dict[str, list[dict[str, Any]]]] = {
             "book_taxi",
             "Order a taxi for a ride",
             {
-                "from_location": _text("Place where the taxi ride starts from"),
-                "destination": _text("Destination of the taxi ride"),
+                "departure": _text("Location from which the taxi departs"),
+                "destination": _text("Address or location that the taxi goes to"),
                 "time": _text("Time at which the taxi leaves"),
             },
             {"passengers": _count("Number of passengers in the taxi")},

@@ -348,16 +348,28 @@ SCENARIOS: Final = (
                 "I have to get to {place2}, can you call me a taxi?",
             ),
             _a(
-                "Where should the taxi pick you up, and when?",
-                "What is your pickup location, and at what time do you want to leave?",
-                "Sure. From where does the ride start, and at what time?",
-                "Where are you now, and when should the taxi leave?",
+                "Where should the taxi pick you up?",
+                "What is your location for the pickup?",
+                "Sure. From where does the ride start?",
+                "Where do you want to set off from?",
             ),
             _u(
-                "From {place}, at {time}.",
-                "Pick me up at {place} at {time}.",
-                "I am at {place} and want to leave at {time}.",
-                "At {time} from {place}, please.",
+                "Please pick me up at {place}.",
+                "I am leaving from {place}.",
+                "My location is {place}.",
+                "I will be at {place}.",
+            ),
+            _a(
+                "And at what time do you want to set off?",
+                "And when should the taxi come?",
+                "At which time?",
+                "For what time is the taxi?",
+            ),
+            _u(
+                "At {time}, please.",
+                "I would like to leave at {time}.",
+                "It should come at {time}.",
+                "Make that {time}.",
             ),
             _a(
                 "Please confirm: a taxi from {place} to {place2} at {time}.",
@@ -368,7 +380,7 @@ SCENARIOS: Final = (
             Said("yes", ()),
             Called(
                 "book_taxi",
-                {"from_location": "{place}", "destination": "{place2}", "time": "{time}"},
+                {"departure": "{place}", "destination": "{place2}", "time": "{time}"},
                 {"status": "ordered", "car": "{car}"},
             ),
             _a(
@@ -418,7 +430,7 @@ SCENARIOS: Final = (
             Called(
                 "book_taxi",
                 {
-                    "from_location": "{place}",
+                    "departure": "{place}",
                     "destination": "{place2}",
                     "time": "{time2}",
                     "passengers": "{people}",
@@ -613,14 +625,8 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "sky": ("sunny", "cloudy", "rainy", "windy"),
     "degrees": ("12", "17", "21", "24", "9", "28"),
     "place": (
-        *(
-            "the railway station",
-            "Mill Lane 14",
-            "the City Museum",
-            "Harbour Square",
-            "the airport",
-        ),
-        *("Elm Walk 3", "the Grand Theatre", "Riverside Park", "the university", "Hotel Aurora"),
+        *("Hotel Aurora", "Riverside Park", "Harbour Square", "City Museum", "Grand Theatre"),
+        *("Central Station", "Elm Walk", "Mill Lane", "North Airport", "Castle Hill"),
     ),
     "car": ("white Skoda", "black Toyota", "grey Volvo", "blue Ford", "red Kia"),
     "author": ("Mira Holloway", "Tomas Lindqvist", "Ada Pereira", "Joan Whitlock"),
