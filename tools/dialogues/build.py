@@ -15,17 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 from pytest_dstfuzz.seeding import derive
+from tools.dialogues.errands import ERRANDS
+from tools.dialogues.going_out import GOING_OUT
 from tools.dialogues.sample_tools import TOOLS
-from tools.dialogues.scenarios import (
-    SCENARIOS,
-    THANKS,
-    VALUES,
-    WELCOME,
-    YES,
-    Called,
-    Said,
-    Scenario,
-)
+from tools.dialogues.steps import Called, Said, Scenario
+from tools.dialogues.wordings import THANKS, VALUES, WELCOME, YES
 
 SEED: Final = 1
 #: Dialogues of each kind: as many as there are wordings of each step.
@@ -48,7 +42,7 @@ def dialogues() -> Iterator[dict[str, Any]]:
     rng = np.random.Generator(np.random.PCG64(derive(SEED, "sample dialogues with tools")))
     pools = {"yes": _Pool(YES, rng), "thanks": _Pool(THANKS, rng)}
     number = 0
-    for scenario in SCENARIOS:
+    for scenario in (*GOING_OUT, *ERRANDS):
         for variant in range(_EACH):
             number += 1
             tools = [tool for domain in scenario.domains for tool in TOOLS[domain]]
