@@ -49,7 +49,9 @@ _VARIABLES = re.compile(r"DSTFUZZ_.*|PYTEST_.*|PYTHON(DONTWRITEBYTECODE|PATH|HAS
 _SHIPPED = (
     "agents/simpletod.safetensors",
     "agents/trade.safetensors",
+    "assistant/assistant.npz",
     "dialogues/sample/test.json",
+    "dialogues/sample-tools/test.jsonl",
     "lexicon/lexicon.json.gz",
     "noise/casual.json",
     "noise/speech.json",
