@@ -18,7 +18,7 @@ from pytest_dstfuzz.errors import DataError
 
 #: Layouts, the preferred first where a source holds several of one split.
 LAYOUTS: Final = (
-    *("original", "sharded", "trade", "sgd", "canard", "messages", "jsonl", "csv", "users"),
+    *("original", "sharded", "trade", "sgd", "canard", "jsonl", "messages", "csv", "users"),
 )
 #: Those of a team's own file: whatever it is called, it is of the split that is asked for.
 _OWN: Final = ("messages", "jsonl", "csv", "users")
@@ -28,8 +28,10 @@ _HEAD: Final = 1 << 16
 _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_ALIASES)})(?:[^a-z]|$)")
 #: Services of SGD are numbered, those of MultiWOZ 2.2 are its domains.
 _SGD_SERVICE: Final = re.compile(r'"services?"\s*:\s*\[?\s*"[A-Za-z]+_\d+"')
-#: The keys of a recorded conversation, and of a line of utterances.
-_MESSAGES: Final = re.compile(r'"(messages"\s*:\s*\[|role"\s*:\s*")')
+#: The keys of a recorded conversation, a list of messages alone, and a line of utterances.
+_MESSAGES: Final = re.compile(r'"messages"\s*:\s*\[')
+_TOOLS: Final = re.compile(r'"(tools|functions)"\s*:\s*\[')
+_BARE: Final = re.compile(r'\[\s*\[?\s*\{[^{}]*"role"\s*:\s*"')
 _TURNS: Final = re.compile(r'\{\s*"(dialogue_id|turns|utterances|users)"\s*:')
 _LIST_NAME = re.compile(r"(train|val|test)_?list_?file", re.IGNORECASE)
 
@@ -89,7 +91,7 @@ def _of_array(head: str) -> str | None:
         dialogues = "sgd" if _SGD_SERVICE.search(head) else "sharded"
         if '"turns"' in head:
             return dialogues
-    if _MESSAGES.search(head):
+    if _is_recorded(head) or _BARE.match(head):
         return "messages"
     return "schema" if '"service_name"' in head else None
 
@@ -97,9 +99,15 @@ def _of_array(head: str) -> str | None:
 def _of_object(head: str) -> str | None:
     if found := _of_line(head.partition("\n")[0]):
         return found
-    if _MESSAGES.search(head):
+    if _is_recorded(head):
         return "messages"
     return "original" if re.search(r'"log"\s*:\s*\[', head) else None
+
+
+def _is_recorded(head: str) -> bool:
+    """Whether a text begins a recorded conversation, of which tools may be all that is seen."""
+    cut_off = len(head) > _HEAD // 5  # A character has up to four bytes.
+    return bool(_MESSAGES.search(head) or (cut_off and _TOOLS.search(head)))
 
 
 def _of_line(line: str) -> str | None:

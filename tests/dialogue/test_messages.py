@@ -163,6 +163,29 @@ def test_pictures_stand_before_the_text_that_is_varied(write: Write):
     assert parsed(turn.recorded) == [user([picture])]
 
 
+def test_an_id_that_is_given_is_not_that_of_another_call(write: Write):
+    mixed = calls(("book", {}), ("book", {}))
+    mixed["tool_calls"][0]["id"] = "call_1"
+    del mixed["tool_calls"][1]["id"]
+    talk = [user("a"), mixed, {**result("b"), "tool_call_id": "call_1"}, user("c")]
+    _, second = read(write, {"messages": talk}).dialogues[0].turns
+    assert [call["id"] for call in parsed(second.recorded)[0]["tool_calls"]] == ["call_1", "call_2"]
+
+
+def test_a_conversation_with_more_tools_than_are_looked_at_is_recognised(write: Write):
+    tools = [{"name": f"t{n}", "description": "x" * 100} for n in range(900)]
+    lines = [json.dumps({"tools": tools, "messages": TALK})] * 2
+    for text in ("\n".join(lines), f"[{','.join(lines)}]", lines[0].replace("{", "{\n", 1)):
+        assert load(write("own.json", text)).layout == "messages"
+
+
+def test_a_list_of_tools_beside_them_is_no_conversation(write: Write):
+    write("d/tools.json", {"tools": [BOOK]})
+    path = write("d/own.jsonl", {"messages": TALK})
+    found = load(path.parent)
+    assert [dialogue.id for dialogue in found.dialogues] == ["own-1"]
+
+
 def test_states_are_labels_of_their_own(write: Write):
     (dialogue,) = read(write, {"messages": TALK, "states": [{"people": "2"}, None]}).dialogues
     assert [turn.state for turn in dialogue.turns] == [{"people": "2"}, None]

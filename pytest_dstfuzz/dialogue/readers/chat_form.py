@@ -152,14 +152,13 @@ class _Calls:
         return found
 
     def _uniform(self, raw: Message, call: _RecordedCall, where: str) -> Message:
-        self._count += 1
         name, arguments = call.function.name, call.function.arguments
         if not name.strip():
             raise DataError(f"{where} calls a tool without a name; expected {CALL_FORM}")
         if call.id is None and "id" not in raw and "function_call" not in where:
             self._odd.add("Calls have no id, and got one", where)
         # Ids are of one message alone for some servers, so they need not be new.
-        known = call.id or f"call_{self._count}"
+        known = call.id or self._free_id()
         if known in self._open:
             raise DataError(
                 f"{where}: the id {shown_value(known)} is that of a call before it, which has no "
@@ -176,6 +175,13 @@ class _Calls:
             )
         function = {**raw["function"], "name": name, "arguments": arguments}
         return {**raw, "id": known, "type": "function", "function": function}
+
+    def _free_id(self) -> str:
+        """Return an id for a call that has none."""
+        self._count += 1
+        while f"call_{self._count}" in self._open:
+            self._count += 1
+        return f"call_{self._count}"
 
     def answered(self, typed: _RecordedMessage, where: str) -> str:
         """Return the id of the call that a result is of."""
