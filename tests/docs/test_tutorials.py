@@ -18,6 +18,7 @@ from tools.docs.pages import blocks
 TUTORIALS = {
     "tutorials/first-bot.md": [1, 1, 0],
     "tutorials/first-reply.md": [1, 0, 0, 0],
+    "tutorials/first-tool-calls.md": [0, 1, 0, 0],
     "tutorials/own-conversations.md": [0, 1, 1],
     "tutorials/into-ci.md": [0, 8],
 }

@@ -18,6 +18,11 @@ _LONGEST: Final = 100_000
 #: Calls in one message; more is a model that repeats itself.
 _MOST: Final = 100
 
+#: How the arguments of a call are called: by OpenAI, LangChain and Anthropic.
+_ARGUMENTS: Final = ("arguments", "args", "input")
+#: What else a call may have, so that arguments by another name are not lost unseen.
+_BESIDE: Final = ("name", "id", "type", "index", "function", "caller")
+
 #: A message, or a tool, as JSON.
 Json = dict[str, Any]
 
@@ -55,13 +60,18 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
     """Return the tool calls that a message of an assistant makes, in their order.
 
     Args:
-        message: in the form of OpenAI's API, a dictionary or an object with the same attributes;
-            a message without calls has none, whatever it says.
+        message: in the form of OpenAI's API, a dictionary or an object with the same attributes,
+            such as a message of LangChain; or one of Anthropic's API, whose content has calls
+            among its blocks. A message without calls has none, whatever it says.
 
     Raises:
         TrackerError: it is no message, or a call in it cannot be read; the message says which.
     """
     given = _part(message, "tool_calls")
+    if broken := _part(message, "invalid_tool_calls"):  # LangChain keeps them apart.
+        given = [*_listed(given or []), *_listed(broken)]
+    if given is None:
+        given = _blocks(message)
     if given is None:
         if (old := _part(message, "function_call")) is not None:
             return (_call(old, "the call"),)
@@ -71,11 +81,24 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
                 'dictionary with "content", "tool_calls" or both'
             )
         return ()
-    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise TrackerError(f"the assistant's tool_calls are {_shown(given)}, which is no list")
+    given = _listed(given)
     if len(given) > _MOST:
         raise TrackerError(f"the assistant made {len(given):,} calls in one message; {_MOST} count")
     return tuple(_calls(given))
+
+
+def _listed(given: object) -> Sequence[object]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
+        raise TrackerError(f"the assistant's tool_calls are {_shown(given)}, which is no list")
+    return given
+
+
+def _blocks(message: object) -> list[object] | None:
+    """Return the calls among the blocks of a message of Anthropic's API, or ``None``."""
+    content = _part(message, "content")
+    if isinstance(content, str) or not isinstance(content, Sequence):
+        return None
+    return [block for block in content if _part(block, "type") == "tool_use"] or None
 
 
 def _calls(given: Sequence[object]) -> Iterator[ToolCall]:
@@ -89,10 +112,19 @@ def _calls(given: Sequence[object]) -> Iterator[ToolCall]:
 
 
 def _call(function: object, where: str) -> ToolCall:
-    name, arguments = _part(function, "name"), _part(function, "arguments")
+    name = _part(function, "name")
     if not isinstance(name, str) or not name:
         raise TrackerError(f"{where} of the assistant names no tool: {_shown(function)}")
-    return ToolCall(name, _arguments(arguments, f"{where} of {shortened(name, _SHOWN)!r}"))
+    where = f"{where} of {shortened(name, _SHOWN)!r}"
+    parts = (_part(function, key) for key in _ARGUMENTS)
+    arguments = next((part for part in parts if part is not None), None)
+    if arguments is None and isinstance(function, Mapping):
+        for key in function:
+            if key not in (*_ARGUMENTS, *_BESIDE):
+                raise TrackerError(
+                    f"{where} has a key {shortened(str(key), _SHOWN)!r} and no 'arguments'"
+                )
+    return ToolCall(name, _arguments(arguments, where))
 
 
 def _arguments(given: object, where: str) -> Mapping[str, Any]:

@@ -96,3 +96,28 @@ def test_what_cannot_be_read_is_told(message: object, told: str) -> None:
     with pytest.raises(TrackerError) as error:
         calls_of(message)
     assert told in str(error.value)
+
+
+def test_messages_of_other_libraries_are_read() -> None:
+    expected = (ToolCall("taxi", {"people": 2}),)
+    flat = {"name": "taxi", "args": {"people": 2}, "id": "1", "type": "tool_call"}
+    assert calls_of(SimpleNamespace(content="", tool_calls=[flat])) == expected
+    block = SimpleNamespace(type="tool_use", id="1", name="taxi", input={"people": 2})
+    said = SimpleNamespace(type="text", text="Sure.")
+    assert calls_of(SimpleNamespace(role="assistant", content=[said, block])) == expected
+    assert calls_of(SimpleNamespace(role="assistant", content=[said])) == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "problem"),
+    [
+        ({"tool_calls": [{"name": "taxi", "parameters": {}}]}, "has a key 'parameters' and no"),
+        (
+            SimpleNamespace(tool_calls=[], invalid_tool_calls=[{"name": "taxi", "args": "{"}]),
+            "arguments that are no JSON",
+        ),
+    ],
+)
+def test_no_argument_is_lost_unseen(message: object, problem: str) -> None:
+    with pytest.raises(TrackerError, match=problem):
+        calls_of(message)
