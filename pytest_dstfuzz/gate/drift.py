@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pytest_dstfuzz.config.rates import over, percent
+from pytest_dstfuzz.dialogue.calls import call_path, part_of
 from pytest_dstfuzz.dialogue.dialogues import diff_states
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.gate.baseline import State
@@ -119,20 +120,19 @@ def judge_drift(
     ``compared``, where anything is to be said of it.
     """
     share, allowed = drift.share, f"{percent(limit)} are allowed"
-    # Of replies, all that changed has this one path.
-    replies = all({*pair.before, *pair.after} == {REPLY} for pair in drift.moved)
+    words = _words(drift)
     if not drift.turns:
         reason = "no turn was answered in both builds"
     elif not drift.changed:
         reason = f"the clean answers to all {drift.turns:,} turns are those of the baseline"
     else:
         reason = f"clean answers changed at {len(drift.changed):,} of {drift.turns:,} turns"
-        reason += "" if replies else f": {_slots_text(drift.slots)}"
+        reason += f": {_slots_text(drift.slots, words.slots)}" if words.slots else ""
     if drift.changed and drift.labelled:
         before, after = (
             percent(right / drift.labelled) for right in (drift.right_before, drift.right_after)
         )
-        right, labels = ("right replies", "recorded answers") if replies else ("accuracy", "labels")
+        right, labels = words.right, words.labels
         reason += (
             f"; {right} on the {drift.labelled:,} turns with {labels}: {before} in the baseline, "
             f"{after} now"
@@ -141,7 +141,7 @@ def judge_drift(
             reason += f", and where answers changed the {labels} speak for the new ones"
     drifted = over(share, limit)
     if drift.silenced:
-        reason += f"; at {drift.silenced:,} that the baseline answers the tracker failed"
+        reason += f"; at {drift.silenced:,} that the baseline answers {words.who} failed"
     if drift.silenced or (drift.changed and (drifted or not drift.excused or drift.unlabelled)):
         without = ", without a label" if drift.excused and drift.labelled else ""
         reason += f"; {percent(share)} of the turns{without}, {allowed}"
@@ -157,6 +157,24 @@ def judge_drift(
     return LimitFinding(
         None, "max-clean-drift", limit, "drift" if drifted else "pass", reason, share
     )
+
+
+class _DriftWords(NamedTuple):
+    who: str
+    right: str
+    labels: str
+    #: ``""`` = answers have no parts.
+    slots: str
+
+
+def _words(drift: Drift) -> _DriftWords:
+    """Return the words for the answers that changed, told by their paths."""
+    paths = {path for pair in drift.moved for path in (*pair.before, *pair.after)}
+    if paths <= {REPLY} and drift.moved:
+        return _DriftWords("the tracker", "right replies", "recorded answers", "")
+    if any(map(call_path, paths)):
+        return _DriftWords("the assistant", "right calls", "recorded calls", "arguments")
+    return _DriftWords("the tracker", "accuracy", "labels", "slots")
 
 
 def _excused(pairs: Sequence[tuple[CleanPair, State]]) -> bool:
@@ -201,14 +219,15 @@ def _slots(moved: Iterable[CleanPair]) -> dict[str, dict[str, int]]:
     found: dict[str, Counter[str]] = {kind: Counter() for kind in _KINDS}
     for pair in moved:
         for slot, before, after in diff_states(pair.before, pair.after):
-            found[_KINDS[0 if after is None else 1 if before is None else 2]][slot] += 1
+            kind = _KINDS[0 if after is None else 1 if before is None else 2]
+            found[kind][part_of(slot)[1]] += 1
     return {
         kind: dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
         for kind, counts in found.items()
     }
 
 
-def _slots_text(slots: Mapping[str, Mapping[str, int]]) -> str:
+def _slots_text(slots: Mapping[str, Mapping[str, int]], what: str) -> str:
     """Say what happened to the slots: ``slots lost origin (31), date (2); gained ...``."""
     parts = []
     for kind, counts in slots.items():
@@ -216,4 +235,4 @@ def _slots_text(slots: Mapping[str, Mapping[str, int]]) -> str:
             named = [f"{slot} ({count:,})" for slot, count in counts.items()][:_MOST_SLOTS]
             more = len(counts) - len(named)
             parts.append(f"{kind} {', '.join(named)}" + (f" and {more} more" if more else ""))
-    return f"slots {'; '.join(parts)}"
+    return f"{what} {'; '.join(parts)}"

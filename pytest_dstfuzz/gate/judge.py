@@ -13,7 +13,7 @@ from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.dialogue.outcome import REPLY, who_answers
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, who_answers
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
 from pytest_dstfuzz.gate.limits import Gates, Kind
 from pytest_dstfuzz.gate.tested import Tested, idle, main_of, tested, unjudged, unnamed
@@ -31,6 +31,8 @@ MOST_ERRORS: Final = 0.05
 LEAST_TESTED: Final = 0.5
 #: So many turns at which a tracker gives one and the same answer are no accident.
 LEAST_TELLING: Final = 20
+#: At so many turns with recorded calls and no call it is no accident that nothing is called.
+LEAST_CALLS: Final = 3
 #: Outcomes of turns at which the tracker was really put to the test.
 _TESTED: tuple[TurnOutcome, ...] = ("held", "violation", "error")
 
@@ -188,12 +190,38 @@ def one_answer(results: Sequence[TurnResult]) -> str:
     """
     found = {result.id: result.clean_state for result in results if result.outcome != "skipped"}
     states = [state for state in found.values() if state is not None]
+    if text := _no_calls(results):
+        return text
     if len(found) < LEAST_TELLING or not states or any(state != states[0] for state in states):
         return ""
     what = f"the same: {', '.join(states[0])}" if states[0] else "empty"
     if any(result.outcome_kind == REPLY for result in results):
         what = "one and the same reply"
+    who = who_answers(results[0].outcome_kind) if results else "the tracker"
+    one = who.replace("the bot", "the tracker").removeprefix("the ")
     return (
-        f"the clean answers to all {len(states):,} turns are {what}; a tracker that understands "
+        f"the clean answers to all {len(states):,} turns are {what}; {_an(one)} that understands "
         "nothing cannot be broken, so nothing was tested"
+    )
+
+
+def _an(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def _no_calls(results: Sequence[TurnResult]) -> str:
+    """Say that an assistant never calls anything where calls were recorded, or return ``""``.
+
+    Of fewer turns than `LEAST_CALLS` that may be chance.
+    """
+    called = {
+        result.id: bool(result.clean_state)
+        for result in results
+        if result.outcome_kind == TOOL_CALLS and result.label and result.clean_state is not None
+    }
+    if len(called) < LEAST_CALLS or any(called.values()):
+        return ""
+    return (
+        f"at none of the {len(called):,} turns with recorded calls does the assistant call "
+        "anything, so nothing was tested: does it get the tools?"
     )

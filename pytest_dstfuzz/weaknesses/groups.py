@@ -71,12 +71,12 @@ class Weakness:
     @property
     def description(self) -> str:
         """What the violations have in common, in words."""
-        return description(self.key)
+        return description(self.key, self.members[0].turn.outcome_kind)
 
     @property
     def to_try(self) -> str:
         """What may help."""
-        return to_try(self.key)
+        return to_try(self.key, self.members[0].turn.outcome_kind)
 
     @property
     def turns(self) -> int:

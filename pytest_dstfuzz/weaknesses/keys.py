@@ -10,7 +10,8 @@ import hashlib
 from typing import Final, NamedTuple
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.outcome import REPLY
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS
+from pytest_dstfuzz.weaknesses.calls import CALLS, call_failure
 from pytest_dstfuzz.weaknesses.changed import BrokenScene, traits_of
 from pytest_dstfuzz.weaknesses.edited import blamed
 from pytest_dstfuzz.weaknesses.failures import FAILURES, failure_of
@@ -18,7 +19,7 @@ from pytest_dstfuzz.weaknesses.mechanisms import MECHANISMS, OTHER, mechanism_of
 from pytest_dstfuzz.weaknesses.replies import REPLIES, reply_failure
 
 #: The names of all mechanisms.
-ALL: Final = (*MECHANISMS, *FAILURES, *REPLIES, OTHER)
+ALL: Final = (*MECHANISMS, *FAILURES, *REPLIES, *CALLS, OTHER)
 _DIGITS: Final = 6
 
 
@@ -43,13 +44,16 @@ class Reading(NamedTuple):
 
     key: Key
     words: tuple[str, ...]  #: Clean words that were edited, in lower case.
-    slot: str  #: The slot whose change says most.
+    slot: str  #: The slot whose change says most; of a tool call the tool or its argument.
 
 
 def read(turn: TurnResult, variant: VariantResult) -> Reading:
     """Return key, words and slot of a violation; they depend on it alone."""
     if turn.outcome_kind == REPLY:
         return Reading(Key(reply_failure(turn, variant)), blamed(turn, variant).reached, REPLY)
+    if turn.outcome_kind == TOOL_CALLS:
+        mechanism, at = call_failure(turn, variant)
+        return Reading(Key(mechanism), blamed(turn, variant).words, at)
     changes = variant.plain.changed_slots
     name, number = failure_of(turn, variant, changes)
     if name:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
 from pytest_dstfuzz.weaknesses.failures import IGNORED
 from pytest_dstfuzz.weaknesses.keys import Key
 from pytest_dstfuzz.weaknesses.mechanisms import OTHER
+
+_SLOT: Final = re.compile(r"\bslot(s?)\b")
 
 
 class _Words(NamedTuple):
@@ -189,19 +193,92 @@ _WORDS: Final = {
         "the reply says something else",
         "see whether it answers another question: which words decide what is asked for",
     ),
+    "unknown-tool": _Words(
+        "a tool is called that there is not",
+        "refuse a call whose name is not in the list, and ask the model again",
+    ),
+    "other-tool": _Words(
+        "another tool is called",
+        "see which words the choice hangs on; say in the descriptions of both tools when to call "
+        "which",
+    ),
+    "no-call": _Words(
+        "nothing is called: the answer is a text",
+        "see what it says instead; say in the prompt when a tool is to be called at once, or set "
+        "tool_choice",
+    ),
+    "call-left-out": _Words(
+        "of several calls one is not made",
+        "see whether parallel calls are allowed, and whether each part of the request is read",
+    ),
+    "needless-call": _Words(
+        "a tool is called that was not to be called",
+        "say in its description what it takes before it may be called",
+    ),
+    "calls-reordered": _Words(
+        "the same calls are made in another order",
+        "where their order does not matter, leave it out of the comparison: --dst-call-order=any",
+    ),
+    "slip-in-argument": _Words(
+        "a slip of the user is copied into an argument",
+        "let only known values be passed: an enum in the schema, or a look-up before the call; "
+        "correct spelling in what comes in",
+    ),
+    "arguments-mixed-up": _Words(
+        "an argument gets the value of another one",
+        "describe each argument by the words that people use for it",
+    ),
+    "number-in-argument": _Words(
+        "a number, a time or a date in an argument becomes another",
+        "give its format in the schema, and read such values from the words rather than generate "
+        "them",
+    ),
+    "number-left-out": _Words(
+        "a number, a time or a date is not passed on",
+        "make the argument required where the call means little without it; see which word beside "
+        "it was read",
+    ),
+    "argument-left-out": _Words(
+        "a value is not passed on",
+        "make the argument required where the call means little without it, or give an enum",
+    ),
+    "argument-cut": _Words(
+        "an argument has some words more, or fewer",
+        "where that does not matter, compare it so: --dst-arguments 'TOOL.ARGUMENT=text'; else "
+        "say in its description where it ends",
+    ),
+    "argument-retyped": _Words(
+        "an argument is of another JSON type, with the same text",
+        "give its type in the schema and check it before the call",
+    ),
+    "argument-changed": _Words(
+        "an argument gets another value",
+        "give an enum, or examples, in the schema; see which words of the user decide",
+    ),
+    "argument-added": _Words(
+        "an argument is passed that nobody asked for",
+        "say in its description that it is left out where the user does not say it",
+    ),
     OTHER: _Words("the tracker answers otherwise", "see what the relation asks for"),
 }
 
 
-def description(key: Key) -> str:
-    """Say what violations of a key have in common.
+def description(key: Key, kind: OutcomeKind = "state") -> str:
+    """Say what violations of a key have in common, in the words for a kind of outcome.
 
     >>> description(Key("number-changed"))
     'a time or a number becomes another'
     """
-    return _WORDS[key.mechanism].does
+    return _told(_WORDS[key.mechanism].does, kind)
 
 
-def to_try(key: Key) -> str:
+def to_try(key: Key, kind: OutcomeKind = "state") -> str:
     """Return what may help: a guess from the pattern, never a finding about the cause."""
-    return _WORDS[key.mechanism].to_try
+    return _told(_WORDS[key.mechanism].to_try, kind)
+
+
+def _told(text: str, kind: OutcomeKind) -> str:
+    if kind != TOOL_CALLS:
+        return text
+    text = text.replace("the state stays as it was", "the calls stay as they were")
+    return _SLOT.sub(r"argument\1", text).replace("tracker", "assistant")

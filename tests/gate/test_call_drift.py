@@ -1,0 +1,99 @@
+"""Gates of assistants: clean calls of two builds, rates by tool, and those who call nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gate_cases import Contents, build, saved
+
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
+from pytest_dstfuzz.config import ReplySettings
+from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
+from pytest_dstfuzz.dialogue.dialogues import DialogueSet
+from pytest_dstfuzz.gate.baseline import digest_of, make_baseline
+from pytest_dstfuzz.gate.drift import clean_drift, judge_drift
+from pytest_dstfuzz.gate.judge import judge_answers, one_answer
+from pytest_dstfuzz.gate.pairing import pair_up
+from pytest_dstfuzz.gate.verdict import judge_accuracy
+
+ANY = comparison_of_calls(DialogueSet("talks", "test", ()), ReplySettings())
+Calls = list[ToolCall]
+
+
+def table(people: object, **more: object) -> ToolCall:
+    return ToolCall("book_table", {"people": people, **more})
+
+
+TAXI = ToolCall("call_taxi", {"start": "here"})
+
+
+def called(*messages: Calls, right: Calls | None = None) -> dict[str, list[TurnResult]]:
+    groups = build(*("h" for _ in messages))
+    return {
+        "only": [
+            replace(
+                turn,
+                clean_state=calls_outcome(calls),
+                label=None if right is None else calls_outcome(right),
+                outcome_kind="tool-calls",
+            )
+            for turn, calls in zip(groups["only"], messages, strict=True)
+        ]
+    }
+
+
+def test_the_same_calls_in_another_order_or_spelling_are_no_drift() -> None:
+    old = called([table(2), TAXI], [table(2, area="north")], [table(3)])
+    new = called([TAXI, table(2)], [table("2", area="North")], [table(4)])
+    drift = clean_drift(pair_up(saved(old), new, Contents(new), ANY).clean)
+    assert len(drift.changed) == 1
+    reason = judge_drift(drift, 0.0).reason
+    assert "arguments with another value book_table.people (1)" in reason
+    assert "slot" not in reason
+
+
+def test_labels_speak_of_recorded_calls() -> None:
+    old, new = called([table(2)], right=[table(3)]), called([table(3)], right=[table(3)])
+    drift = clean_drift(pair_up(saved(old), new, Contents(new), ANY).clean)
+    reason = judge_drift(drift, 1.0).reason
+    assert "right calls on the 1 turns with recorded calls" in reason
+    assert judge_accuracy(0.5, 1, 4, "tool-calls").reason.startswith(
+        "the share of right messages of the unchanged turns 25.00 % (1 of 4 turns with recorded"
+    )
+
+
+def test_what_is_kept_back_is_no_argument() -> None:
+    old = called([table("a secret")])
+    assert "secret" not in repr(make_baseline(old, {}, "bot", Contents(old), hidden=True))
+
+
+def test_who_never_calls_anything_is_never_green() -> None:
+    silent = called(*[[]] * 4, right=[table(2)])
+    (finding,) = judge_answers(silent)
+    assert finding.verdict == "regression"
+    assert finding.reason == (
+        "at none of the 4 turns with recorded calls does the assistant call anything, so nothing "
+        "was tested: does it get the tools?"
+    )
+    assert one_answer(called([], [], [], [TAXI], right=[table(2)])["only"]) == ""
+    assert one_answer(called(*[[]] * 4, right=[])["only"]) == ""
+    # Without anything recorded it takes more turns to tell.
+    assert one_answer(called(*[[]] * 19)["only"]) == ""
+    assert one_answer(called(*[[]] * 20)["only"]) == (
+        "the clean answers to all 20 turns are empty; an assistant that understands nothing cannot "
+        "be broken, so nothing was tested"
+    )
+
+
+def test_variants_that_differ_in_the_tools_alone_are_told_apart() -> None:
+    (turn,) = build("v")["only"]
+    variant = replace(turn.variants[0], edits=())
+    one, other = (replace(variant, about=text) for text in ("one more tool", "another order"))
+    assert len({digest_of(one), digest_of(other), digest_of(variant)}) == 3
+
+
+def test_summaries_count_arguments_by_tool() -> None:
+    found = summarise(called([table(2)], [table(2)], right=[table(2)])["only"])
+    assert (found.clean_right, found.clean_labelled) == (2, 2)

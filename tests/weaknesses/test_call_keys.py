@@ -1,0 +1,91 @@
+"""Weaknesses of assistants: by what became of a call, or of an argument."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from violations import edit, turn, violation
+
+from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
+from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
+from pytest_dstfuzz.dialogue.dialogues import diff_states
+from pytest_dstfuzz.relations.rewrite import Admissible
+from pytest_dstfuzz.weaknesses.calls import CALLS
+from pytest_dstfuzz.weaknesses.groups import find_weaknesses
+from pytest_dstfuzz.weaknesses.keys import ALL, Key, key_of_id, read
+from pytest_dstfuzz.weaknesses.triage import description, to_try
+
+ASKED = "a table at the old mill for two people at seven"
+KNOWN = {"people": 2, "place": "old mill", "time": "19:00", "area": "north"}
+TABLE = ToolCall("book_table", KNOWN)
+TAXI = ToolCall("call_taxi", {"start": "old mill"})
+TOOLS = ("book_table", "call_taxi", "cancel")
+
+
+def broken(
+    clean: Sequence[ToolCall], found: Sequence[ToolCall]
+) -> tuple[TurnResult, VariantResult]:
+    slip = edit(ASKED, "char_replace/swap", "people", "poeple")
+    was, now = calls_outcome(clean), calls_outcome(found)
+    changes = tuple(ChangedSlot(*one) for one in diff_states(was, now))
+    variant = replace(violation(ASKED, [slip], {}), changed_slots=changes)
+    result = replace(turn(ASKED, was, variant), outcome_kind="tool-calls", tools=TOOLS)
+    return result, variant
+
+
+def table(**other: Any) -> ToolCall:
+    return ToolCall("book_table", {k: v for k, v in {**KNOWN, **other}.items() if v is not None})
+
+
+@pytest.mark.parametrize(
+    ("clean", "found", "name", "slot"),
+    [
+        ([TABLE], [], "no-call", "book_table"),
+        ([TABLE, TAXI], [TABLE], "call-left-out", "call_taxi"),
+        ([TABLE], [ToolCall("cancel")], "other-tool", "book_table"),
+        ([TABLE], [ToolCall("book_tabel")], "unknown-tool", "book_tabel"),
+        ([], [TAXI], "needless-call", "call_taxi"),
+        ([TABLE, TAXI], [TAXI, TABLE], "calls-reordered", "book_table"),
+        ([TABLE], [table(people=None)], "number-left-out", "book_table.people"),
+        ([TABLE], [table(area=None)], "argument-left-out", "book_table.area"),
+        ([TABLE], [table(place="old mill poeple")], "slip-in-argument", "book_table.place"),
+        ([TABLE], [table(note="poeple")], "slip-in-argument", "book_table.note"),
+        ([TABLE], [table(people=4)], "number-in-argument", "book_table.people"),
+        ([TABLE], [table(people="2")], "argument-retyped", "book_table.people"),
+        ([TABLE], [table(area="old mill")], "arguments-mixed-up", "book_table.area"),
+        ([TABLE], [table(place="the old mill")], "argument-cut", "book_table.place"),
+        ([TABLE], [table(area="south")], "argument-changed", "book_table.area"),
+        ([TABLE], [table(pets=False)], "argument-added", "book_table.pets"),
+        # The more telling one names it.
+        ([TABLE], [table(area="south", people=None)], "number-left-out", "book_table.people"),
+    ],
+)
+def test_what_became_of_a_call_names_it(
+    clean: list[ToolCall], found: list[ToolCall], name: str, slot: str
+) -> None:
+    reading = read(*broken(clean, found))
+    assert (reading.key.mechanism, reading.slot) == (name, slot)
+    assert reading.words == ("people",)
+    assert key_of_id(reading.key.id) == reading.key
+
+
+def test_a_change_that_did_not_follow_is_told_in_words_of_calls() -> None:
+    result, variant = broken([TABLE], [TABLE])
+    stuck = ChangedSlot("book_table[0].people", "2", "2", expected=Admissible(("4",)))
+    variant = replace(variant, changed_slots=(stuck,), failure="stuck")
+    result = replace(result, variants=(variant,), relation="value-swap", side="should-change")
+    (weakness,) = find_weaknesses([result])
+    assert weakness.key.mechanism == "new-value-ignored"
+    assert weakness.description == "the user says another value, and the argument stays as it was"
+    assert weakness.slots == ("book_table.people",)
+
+
+def test_every_mechanism_has_words_for_calls() -> None:
+    assert {*CALLS} <= {*ALL}
+    for name in ALL:
+        for text in (description(Key(name), "tool-calls"), to_try(Key(name), "tool-calls")):
+            assert "slot" not in text.split()
+            assert "tracker" not in text
