@@ -51,7 +51,7 @@ def _check(given: Namespace) -> None:
     _dialogues(page, data)
     _speakers(page, data)
     _tools(page, data)
-    _labels(page, data)
+    _labels(page, data, kind)
     _locks(page, data, kind, settings.variant.lock)
     for note in data.notes:
         page.field(f"  {'note':<{_HEAD}}", note, "warning")
@@ -126,8 +126,16 @@ def _tools(page: TerminalPage, data: DialogueSet) -> None:
         _field(page, "", f"and {len(names) - _LISTED} more")
 
 
-def _labels(page: TerminalPage, data: DialogueSet) -> None:
+def _labels(page: TerminalPage, data: DialogueSet, kind: OutcomeKind) -> None:
+    # Imported late, as above.
+    from pytest_dstfuzz.dialogue.dialogues import label_of  # noqa: PLC0415
+
     turns = [turn for dialogue in data.dialogues for turn in dialogue.turns]
+    if kind == "reply":
+        places = ((one, turn.index) for one in data.dialogues for turn in one.turns)
+        count = sum(label_of(*place, kind) is not None for place in places)
+        _field(page, "replies", f"recorded at {count:,} of {_several(len(turns), 'turn')}")
+        return
     known = [turn.calls for turn in turns if turn.calls is not None]
     if known:
         calling = sum(1 for calls in known if calls)

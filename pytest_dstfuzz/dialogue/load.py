@@ -169,7 +169,7 @@ def load_dialogues(
         ontology=complete_ontology(known, dialogues, rules),
         normalisation=rules,
         layout=choice.layout,
-        notes=(*choice.notes, *notes, *told),
+        notes=(*choice.notes, *notes, *told, *_untested_calls(dialogues, outcome)),
         slot_phrases=_phrases(files, choice, wanted, rules),
     )
     return _with_words(replace(found, notes=(*found.notes, *labels_note(found))), outcome)
@@ -186,6 +186,18 @@ def _with_tools(
     if all(dialogue.tools for dialogue in dialogues):
         tell(f"All dialogues bring tools of their own: those of {path} are not taken.")
     return tuple(one if one.tools else replace(one, tools=tools) for one in dialogues)
+
+
+def _untested_calls(dialogues: tuple[Dialogue, ...], outcome: OutcomeKind) -> tuple[str, ...]:
+    """Return the note that data without states has calls, where states are tested."""
+    turns = [turn for dialogue in dialogues for turn in dialogue.turns]
+    if outcome != "state" or any(turn.state is not None for turn in turns):
+        return ()
+    count = sum(1 for turn in turns if turn.calls)
+    if not count:
+        return ()
+    calling = f"{count:,} of {len(turns):,} turns have recorded tool calls"
+    return (f"{calling}: --dst-outcome=tool-calls tests those, and this run tests belief states.",)
 
 
 def _with_words(data: DialogueSet, outcome: OutcomeKind) -> DialogueSet:

@@ -80,6 +80,13 @@ def test_plain_dialogues_and_users_alone_are_described_too(check: Any) -> None:
     assert "labels none" in check({"dialogue_id": "a", "users": ["a pizza"]})
 
 
+def test_another_outcome_is_described_by_its_own_labels(check: Any) -> None:
+    entry = {"messages": MESSAGES, "tools": [TOOL]}
+    assert "replies recorded at 2 of 3 turns" in check(entry, "--outcome", "reply")
+    shown = check(entry, "--outcome", "state")
+    assert "1 of 3 turns have recorded tool calls: --dst-outcome=tool-calls tests those" in shown
+
+
 def test_a_file_that_cannot_be_read_is_one_message(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
