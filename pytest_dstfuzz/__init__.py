@@ -37,6 +37,18 @@ _HOMES = {
     # What the plugin gives a test.
     "DstTurn": "plugin.turn",
     "DstReport": "plugin.turn",
+    "DstGame": "plugin.games",
+    # Agents with a goal, and what is at stake.
+    "GoalAgent": "games.game",
+    "Game": "games.game",
+    "Scenario": "games.game",
+    "TalkLine": "games.game",
+    "GoalSelection": "games.game",
+    "GameScores": "games.game",
+    "GameReport": "games.report",
+    "ChatGoalAgent": "games.chat",
+    "DealGame": "games.deal",
+    "RefundGame": "games.refund",
     # Extending: who chooses, what must hold, what words there are.
     "Search": "search.protocol",
     "SearchTask": "search.protocol",

@@ -26,28 +26,15 @@ import pytest
 
 if TYPE_CHECKING:
     from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon
+    from pytest_dstfuzz.plugin.games import DstGame, GameHooks
     from pytest_dstfuzz.plugin.hooks import SessionHooks
     from pytest_dstfuzz.plugin.turn import DstAgent, DstConformance, DstReport, DstTurn
 
-__all__ = [
-    "dst_agent",
-    "dst_compare",
-    "dst_conformance",
-    "dst_lexicon",
-    "dst_model",
-    "dst_outcome",
-    "dst_relation",
-    "dst_report",
-    "dst_search",
-    "dst_turn",
-    "pytest_addoption",
-    "pytest_collection_modifyitems",
-    "pytest_configure",
-    "pytest_generate_tests",
-    "pytest_load_initial_conftests",
-    "pytest_sessionstart",
-    "pytest_terminal_summary",
-]
+__all__ = ["dst_agent", "dst_compare", "dst_conformance", "dst_game", "dst_lexicon", "dst_model"]
+__all__ += ["dst_outcome", "dst_relation", "dst_report", "dst_search", "dst_turn"]
+__all__ += ["pytest_addoption", "pytest_collection_modifyitems", "pytest_configure"]
+__all__ += ["pytest_generate_tests", "pytest_load_initial_conftests", "pytest_sessionstart"]
+__all__ += ["pytest_terminal_summary"]
 
 _OURS = f"{__name__.partition('.')[0]}."
 _TABLE = Path(__file__).with_name("options.json")
@@ -326,6 +313,15 @@ def dst_conformance(request: pytest.FixtureRequest, dst_model: object) -> DstCon
     return _started(request.config).conformance(request, dst_model)
 
 
+@pytest.fixture
+def dst_game(request: pytest.FixtureRequest) -> DstGame:
+    """Plays against an agent with a goal: ``dst_game.play(agent, game)`` gives a report.
+
+    ``report.assert_advantage_below(0)`` fails a test. It needs neither a tracker nor dialogues.
+    """
+    return _game_hooks(request.config).fixture(request.node)
+
+
 class _WorkerResults:
     """Takes in what the tests of other processes found out."""
 
@@ -339,6 +335,9 @@ class _WorkerResults:
         # robustness tests are run.
         if payload is not None:
             _started(self._config).collector.add(payload)
+        told = getattr(report, "dstfuzz_games", None)
+        if told is not None:
+            _game_hooks(self._config).add(report.nodeid, told)
 
 
 class PlainImports(MetaPathFinder):
@@ -391,3 +390,10 @@ def _started(config: pytest.Config) -> SessionHooks:
         config.pluginmanager.register(started, "dstfuzz-session")
         config.pluginmanager.register(started.end, "dstfuzz-end")
     return started
+
+
+def _game_hooks(config: pytest.Config) -> GameHooks:
+    _use(config)
+    from pytest_dstfuzz.plugin.games import game_hooks  # noqa: PLC0415
+
+    return game_hooks(config)

@@ -67,6 +67,8 @@ ALLOWED: dict[str, set[str]] = {
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
     "testing": BASE | {"dialogue", "trackers", "perturb", "comparisons", "relations"},
     "strategies": BASE | {"dialogue", "perturb", "relations", "trackers.tracker", "campaign"},
+    # A chat model as an agent takes the transport of services.
+    "games": BASE | {"trackers.chat.client", "trackers.schemes"},
     "training": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign"},
     "research": BASE
@@ -85,7 +87,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"weaknesses", "gate", "regressions", "testing", "comparisons"},
+    | {"weaknesses", "gate", "regressions", "testing", "comparisons", "games"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
     | {"research", "training", "audit", "regressions", "noise", "weaknesses", "comparisons"},
@@ -120,7 +122,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "uvicorn": ("trackers/web/server",),
     "numpy": (
         *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "research", "training"),
-        *("trackers", "gate", "noise", "relations", "comparisons", "assistant"),
+        *("trackers", "gate", "noise", "relations", "comparisons", "assistant", "games"),
     ),
     "scipy": ("gate/statistics",),
     "jinja2": ("report/html", "trackers/chat"),

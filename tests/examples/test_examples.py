@@ -107,3 +107,10 @@ def test_violations_that_hang_on_unlikely_edits_are_counted(tmp_path: Path) -> N
     path.write_text(json.dumps({"turns": []}), encoding="utf-8")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "the report has no violations\n")
+
+
+def test_the_tired_refund_bot_is_talked_into_refunds(run: Run) -> None:
+    done = run("refund_bot")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "1 failed, 1 passed" in done.stdout
+    assert "turned by 'all of my', said 3 times: the advantage is 10" in done.stdout

@@ -1,0 +1,1 @@
+"""Internal: agents that talk towards a goal, and adversaries that talk them out of it."""

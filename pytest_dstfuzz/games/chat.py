@@ -1,0 +1,105 @@
+"""A chat model behind an OpenAI-compatible address, as an agent with a goal (extra ``http``)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from pytest_dstfuzz.config import Address, TrackerSettings
+from pytest_dstfuzz.errors import UserError, needs_extra
+from pytest_dstfuzz.games.game import Goal, GoalSelection, TalkLine
+
+if TYPE_CHECKING:
+    from pytest_dstfuzz.trackers.chat.client import ChatClient
+
+_SELECT: Final = re.compile(r"SELECT\s*(\{[^{}]*\})")
+_RULE: Final = (
+    "What you know, and the other side does not: {goal}\n"
+    "As soon as you have decided, answer with one line: SELECT and a JSON object of whole "
+    "numbers, such as SELECT {example}. That ends the talk. Until then, answer with what you say."
+)
+_OVER: Final = "The talk is over. Answer with your SELECT line alone."
+_FIRST: Final = "You speak first."
+
+
+class ChatGoalAgent:
+    """A chat model that is told its task and its goal, and selects by a line ``SELECT {...}``.
+
+    Args:
+        address: of the API, such as ``http://localhost:8000/v1``.
+        task: what the model is told before its goal.
+        otherwise: what counts as selected where the talk is over and the model does not select;
+            it is also what the model is shown as an example of a selection.
+        model: the name of the model; without one, the only one of the service.
+        name: what reports call it.
+
+    The token of the service is read from the environment variable ``DSTFUZZ_TOKEN``. It is asked at
+    temperature 0, which does not make every service repeat itself: reports say where it did not.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        task: str,
+        *,
+        otherwise: GoalSelection,
+        model: str | None = None,
+        name: str = "chat model",
+    ) -> None:
+        if not address.startswith(("http://", "https://")):
+            raise UserError(
+                f"{Address(address)!r} is no address of a chat model: it would begin with http:// "
+                "or https://, such as http://localhost:8000/v1"
+            )
+        self.name, self._address, self._model = name, Address(address), model
+        self._task, self._otherwise = task, otherwise
+        self._told = ""
+
+    @cached_property
+    def _client(self) -> ChatClient:
+        with needs_extra("a chat model as an agent", "http", "httpx", "httpcore"):
+            from pytest_dstfuzz.trackers.chat.client import client_at  # noqa: PLC0415 - httpx
+        from pytest_dstfuzz.trackers.schemes import ServiceSettings  # noqa: PLC0415 - with it
+
+        how = TrackerSettings(service_model=self._model)
+        return client_at(self._address, ServiceSettings(), how, "ChatGoalAgent(model=NAME)")
+
+    def start(self, goal: Goal) -> None:
+        """Tell the model its task and this goal at the next reply."""
+        example = json.dumps(dict(self._otherwise.amounts))
+        told = _RULE.format(goal=json.dumps(dict(goal)), example=example)
+        self._told = f"{self._task}\n{told}"
+
+    def reply(self, history: Sequence[TalkLine]) -> str | GoalSelection:
+        """Ask the model what it says.
+
+        Raises:
+            TrackerError: the service does not answer, or with no text.
+        """
+        messages = [{"role": "system", "content": self._told}]
+        for line in history:
+            role = "assistant" if line.mine else "user"
+            messages.append({"role": role, "content": _OVER if line.closes else line.text})
+        if not history or history[0].mine:
+            # Models of many services want the user to speak first.
+            messages.insert(1, {"role": "user", "content": _FIRST})
+        text = self._client.text_of(self._client.complete(messages)).strip()
+        found = _selection(text)
+        if found is None and history and history[-1].closes:
+            return self._otherwise
+        return text if found is None else found
+
+
+def _selection(text: str) -> GoalSelection | None:
+    """Return what the last SELECT line of an answer says, if it says whole numbers."""
+    for body in reversed(_SELECT.findall(text)):
+        try:
+            amounts = json.loads(body)
+        except ValueError:
+            continue
+        if amounts and all(type(amount) is int for amount in amounts.values()):
+            return GoalSelection(amounts)
+    return None

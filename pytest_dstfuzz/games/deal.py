@@ -1,0 +1,101 @@
+"""Deal or no deal: books, hats and balls to be shared by two who value them differently."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from pytest_dstfuzz.games.game import GameScores, GoalSelection, Scenario
+from pytest_dstfuzz.seeding import stream
+
+ITEMS: Final = ("book", "hat", "ball")
+#: What all items together are worth to either side.
+TOTAL: Final = 10
+_LEAST, _MOST = 5, 7
+
+
+def _bundles() -> tuple[tuple[str, ...], ...]:
+    every = product((False, True), repeat=len(ITEMS))
+    return tuple(
+        tuple(item for item, taken in zip(ITEMS, one, strict=True) if taken)
+        for one in every
+        if any(one)
+    )
+
+
+class DealGame:
+    """The negotiation of Lewis et al. (2017), with scenarios drawn by chance: it needs no data.
+
+    A goal is ``{"book": [count, value], "hat": ..., "ball": ...}``; counts add up to 5 to 7, and
+    what a side values is worth 10 to it. A selection is what the target takes of each item; the
+    adversary takes the rest.
+    """
+
+    name: ClassVar[str] = "deal-or-no-deal"
+    most_turns: ClassVar[int] = 10
+    most_score: ClassVar[float] = TOTAL
+
+    def scenarios(self, count: int, seed: int) -> list[Scenario]:
+        """Return scenarios in which each item is worth something to one side, and one to both."""
+        return [self._scenario(number, stream(seed, self.name, number)) for number in range(count)]
+
+    def selections(self, scenario: Scenario) -> list[GoalSelection]:
+        """Return all ways to take a part of the items."""
+        counts = [range(scenario.target[item][0] + 1) for item in ITEMS]
+        amounts = product(*counts)
+        return [GoalSelection(dict(zip(ITEMS, one, strict=True))) for one in amounts]
+
+    def scores(self, scenario: Scenario, selection: GoalSelection) -> GameScores:
+        """Return what the target's part, and the rest, are worth to each side."""
+        own = sum(selection[item] * scenario.target[item][1] for item in ITEMS)
+        rest = sum(
+            (scenario.target[item][0] - selection[item]) * scenario.adversary[item][1]
+            for item in ITEMS
+        )
+        return GameScores(rest, own)
+
+    def lines(self, scenario: Scenario) -> list[str]:  # noqa: ARG002 - they are the same in all
+        """Return demands, offers and what ends a talk."""
+        every = [" and the ".join(bundle) for bundle in _bundles()]
+        demands = [f"i would like the {one}" for one in every]
+        offers = [f"you can have the {one} and i take the rest" for one in every]
+        return [*demands, *offers, "deal", "i need all of them", "no deal then"]
+
+    def _scenario(self, number: int, rng: np.random.Generator) -> Scenario:
+        counts = self._counts(rng)
+        ways = valuations(counts)
+        while True:
+            one, other = (ways[int(place)] for place in rng.integers(0, len(ways), 2))
+            pairs = list(zip(one, other, strict=True))
+            if all(a or b for a, b in pairs) and any(a and b for a, b in pairs):
+                break
+        return Scenario(
+            f"deal-{number:05d}",
+            goal_of(counts, one),
+            goal_of(counts, other),
+            target_first=bool(rng.integers(2)),
+        )
+
+    def _counts(self, rng: np.random.Generator) -> tuple[int, ...]:
+        while True:
+            counts = tuple(int(count) for count in rng.integers(1, 5, len(ITEMS)))
+            if _LEAST <= sum(counts) <= _MOST:
+                return counts
+
+
+def valuations(counts: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return all values of one of each item with which all items are worth `TOTAL`."""
+    every = product(*(range(TOTAL // count + 1) for count in counts))
+    return [
+        values
+        for values in every
+        if sum(count * value for count, value in zip(counts, values, strict=True)) == TOTAL
+    ]
+
+
+def goal_of(counts: Sequence[int], values: Sequence[int]) -> Mapping[str, Any]:
+    """Return the goal of one side."""
+    return {item: [count, value] for item, count, value in zip(ITEMS, counts, values, strict=True)}

@@ -1,0 +1,129 @@
+"""One game from the first line to the selection, and the games that a search may play."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.games.game import (
+    Game,
+    GameScores,
+    GoalAgent,
+    GoalSelection,
+    Scenario,
+    TalkLine,
+    check_game,
+    check_utterance,
+    name_of,
+    scored,
+)
+from pytest_dstfuzz.printable import shortened
+
+#: What an adversary says, one line after the other; then it closes the talk.
+Script = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlayedGame:
+    """A game that was played to its end."""
+
+    scenario: Scenario
+    lines: tuple[tuple[bool, str], ...]  #: Whether the target said it, and what was said.
+    selection: GoalSelection  #: The target's; the adversary takes the rest.
+    scores: GameScores
+
+    @property
+    def script(self) -> Script:
+        """What the adversary said."""
+        return tuple(text for target, text in self.lines if not target)
+
+    @property
+    def advantage(self) -> float:
+        """How much more the adversary has than the target."""
+        return self.scores.advantage
+
+
+def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) -> PlayedGame:
+    """Let an agent play against lines that are said in turn.
+
+    Raises:
+        UserError: the agent says what is no utterance, selects what is not legal, or never does.
+    """
+    who = f"the agent {name_of(agent)!r}, in scenario {scenario.id!r},"
+    said: list[tuple[bool, str]] = []
+    left = list(script)
+
+    def selected(answer: GoalSelection) -> PlayedGame:
+        scores = scored(game, scenario, answer, who)
+        return PlayedGame(scenario, tuple(said), answer, scores)
+
+    def seen() -> list[TalkLine]:
+        return [TalkLine(target, text) for target, text in said]
+
+    agent.start(scenario.target)
+    targets_turn = scenario.target_first
+    while len(said) < game.most_turns and (targets_turn or left):
+        if targets_turn:
+            answer = agent.reply(seen())
+            if isinstance(answer, GoalSelection):
+                return selected(answer)
+            said.append((True, check_utterance(answer, who)))
+        else:
+            said.append((False, check_utterance(left.pop(0), "the adversary")))
+        targets_turn = not targets_turn
+    answer = agent.reply([*seen(), TalkLine(mine=False, text="", closes=True)])
+    if not isinstance(answer, GoalSelection):
+        raise UserError(
+            f"{who} never selects: after {len(said)} lines the talk was closed, and it said "
+            f"{shortened(str(answer), 60)!r}; where the last line closes the talk, reply() is to "
+            "return a GoalSelection"
+        )
+    return selected(answer)
+
+
+class Arena:
+    """Where an agent is played against: it counts the games, and plays none of them twice.
+
+    An agent that answers now so and now so is remembered by its first game; what is reported is
+    always played anew (`fresh`).
+    """
+
+    def __init__(self, game: Game, agent: GoalAgent, seed: int) -> None:
+        if not isinstance(agent, GoalAgent):
+            raise UserError(f"{agent!r} is no agent: it would have start(goal) and reply(history)")
+        self.game, self.agent, self.seed = game, agent, seed
+        self.games = 0  #: That were played.
+        self._known: dict[tuple[str, Script], PlayedGame] = {}
+        self._checked: dict[str, tuple[str, ...]] = {}
+
+    def lines(self, scenario: Scenario) -> tuple[str, ...]:
+        """Return what may be said in a scenario, checked; always as many lines."""
+        if scenario.id not in self._checked:
+            check_game(self.game, scenario)
+            lines = tuple(self.game.lines(scenario))
+            other, known = next(iter(self._checked.items()), (scenario.id, lines))
+            if len(known) != len(lines):
+                raise UserError(
+                    f"the game {self.game.name!r} has {len(known)} lines in scenario {other!r} and "
+                    f"{len(lines)} in {scenario.id!r}: the n-th is to mean the same in all of them"
+                )
+            self._checked[scenario.id] = lines
+        return self._checked[scenario.id]
+
+    @property
+    def most_lines(self) -> int:
+        """How often an adversary can speak who speaks first."""
+        return (self.game.most_turns + 1) // 2
+
+    def play(self, scenario: Scenario, script: Script) -> PlayedGame:
+        """Play a game, or return what came of it before."""
+        key = (scenario.id, script)
+        if key not in self._known:
+            self._known[key] = self.fresh(scenario, script)
+        return self._known[key]
+
+    def fresh(self, scenario: Scenario, script: Script) -> PlayedGame:
+        """Play a game."""
+        self.lines(scenario)
+        self.games += 1
+        return play_game(self.game, scenario, self.agent, script)
