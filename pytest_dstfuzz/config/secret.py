@@ -29,7 +29,7 @@ _FLAGS = {f"--{dst}{name}": name for dst in ("dst-", "") for name in ("header", 
 #: Keys of a tracker whose value is no credential: those of the option table but for headers.
 _HARMLESS = frozenset(
     {"timeout", "retries", "dead_after", "concurrency", "rate_limit"}
-    | {"slot_map", "service_model", "prompt", "prices"}
+    | {"slot_map", "service_model", "prompt", "prices", "stream", "tool_choice"}
 )
 #: The value is in the environment: nothing of it is in the text.
 _IN_ENVIRONMENT = re.compile(r"(?:[A-Za-z]+ )?\$(?:\w+|\{\w+\})")
