@@ -21,15 +21,18 @@ from pytest_dstfuzz.campaign.answers import (
     TrackerFailure,
     all_answers,
     all_asked,
-    clean_wanted,
     count_asked,
-    count_votes,
     kinds_of_answers,
-    settled_clean,
-    unstable,
-    variant_wanted,
 )
 from pytest_dstfuzz.campaign.attempts import TurnAttempts, attempt_turn, begin_turn
+from pytest_dstfuzz.campaign.deciding import (
+    clean_outcome,
+    doubts_of_clean,
+    doubts_of_part,
+    doubts_of_variant,
+    is_unstable,
+    votes_on,
+)
 from pytest_dstfuzz.campaign.judge import (
     JudgedVariant,
     breaks,
@@ -131,7 +134,7 @@ class _DialogueSteps:
                 if rules.own_edits
                 else begin_turn(rules, dialogue, index, answer)
             )
-            if unstable(begun.clean_context, self._answers, rules.votes, rules.folding):
+            if is_unstable(rules, begun.clean_context, self._answers):
                 begun.begun = Inapplicable(UNSTABLE)
             self._turns.append(begun)
             self._judged.append({})
@@ -159,7 +162,7 @@ class _DialogueSteps:
         first = self._answers[context]
         if isinstance(first, TrackerFailure):
             return first
-        return replace(first, state=settled_clean(context, self._answers, self._rules.folding))
+        return replace(first, state=clean_outcome(self._rules, context, self._answers))
 
     def _prepare(self, asked: Iterable[tuple[Context, Context]]) -> None:
         """Let the comparison get ready for the answers to clean contexts and to others."""
@@ -172,9 +175,7 @@ class _DialogueSteps:
     def _doubtful_clean(self, done: int) -> _Wanted:
         self._prepare((context, context) for context in self._contexts[:done])
         for place, context in enumerate(self._contexts[:done]):
-            for again in clean_wanted(
-                context, self._answers, self._rules.votes, self._rules.folding
-            ):
+            for again in doubts_of_clean(self._rules, context, self._answers):
                 yield place, again
 
     def _attempt(self, numbers: Sequence[int], done: int) -> _Wanted:
@@ -216,44 +217,26 @@ class _DialogueSteps:
                 turn.seen[number] = seen(turn, attempt, result, self._answers)
 
     def _doubtful(self, numbers: Sequence[int], done: int) -> _Wanted:
-        """Yield what to ask again: of all that ever broke the relation, or carried."""
-        self._judge(numbers, done)
-        votes = self._rules.votes
+        """Yield what to ask again: of all that ever broke the relation, carried, or is open."""
+        if self._rules.test is None:  # Which looks at the answers themselves.
+            self._judge(numbers, done)
         for place, number in product(range(done), numbers):
             known, turn = self._judged[place].get(number), self._turns[place]
-            if known is None or known.result.outcome in ("error", "improved"):
+            if known is None:
                 continue
             attempt = turn.attempts[number]
-            context = attempt.context
-            carried = known.result.outcome == "carried"
-            broken = carried or known.result.outcome == "violation"
-            if broken or len(all_asked([context], self._answers)) > 1:
-                for again in variant_wanted(
-                    turn.reference(attempt),
-                    context,
-                    self._answers,
-                    votes=votes,
-                    lead=votes if carried else 2 * votes - 1,
-                    expected=turn.expected(attempt),
-                    folding=self._rules.folding,
-                ):
-                    yield place, again
+            outcome = known.result.outcome
+            for again in doubts_of_variant(turn, attempt, attempt.context, self._answers, outcome):
+                yield place, again
 
     def _doubtful_probes(self, wanted: Sequence[Sequence[JudgedVariant]], done: int) -> _Wanted:
-        answers, votes = self._answers, self._rules.votes
+        answers = self._answers
         for place, turn in enumerate(self._turns[:done]):
-            clean = turn.clean_context
             for item in wanted[place]:
                 for context in _probes([item]):
                     if context in answers and breaks(turn, item, context, answers):
-                        for again in variant_wanted(
-                            clean,
-                            context,
-                            answers,
-                            votes=votes,
-                            lead=votes,
-                            folding=self._rules.folding,
-                        ):
+                        attempt = turn.attempts[item.result.index]
+                        for again in doubts_of_part(turn, attempt, context, answers):
                             yield place, again
 
     def _requested(self, place: int) -> list[JudgedVariant]:
@@ -280,14 +263,7 @@ class _DialogueSteps:
             variant = with_cause(attempts, item, answers)
             attempt, votes = attempts.attempts[variant.index], None
             if attempts.asks(attempt):
-                votes = count_votes(
-                    attempts.reference(attempt),
-                    attempt.context,
-                    answers,
-                    variant.changed_slots,
-                    attempts.expected(attempt),
-                    folding,
-                )
+                votes = votes_on(attempts, attempt, answers, variant.changed_slots)
             minimal, repeated = smaller.minimal.get(variant.index), same.get(variant.index)
             variants.append(replace(variant, minimal=minimal, votes=votes, repeated=repeated))
         outcome = turn_outcome(attempts, variants)
@@ -297,7 +273,7 @@ class _DialogueSteps:
         found = _skipped(self._rules, self._dialogue, turn.index, calls=self._count(asked))
         context, clean_state, right = attempts.clean_context, None, None
         if not isinstance(attempts.clean, TrackerFailure):
-            clean_state = settled_clean(context, answers, folding)
+            clean_state = clean_outcome(self._rules, context, answers)
             if found.label is not None and not folding.exact:
                 right = folding.agree(found.label, clean_state, context)
         return replace(

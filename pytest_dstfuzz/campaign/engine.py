@@ -19,6 +19,7 @@ from pytest_dstfuzz.campaign.events import (
 )
 from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.sequential import sequential_test
 from pytest_dstfuzz.campaign.shrink import OptionalRequest
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.comparisons.comparison import Comparison
@@ -114,6 +115,7 @@ class CampaignEngine:
             search,
             relation=relation,
             votes=self._predictor.votes,
+            test=sequential_test(settings.tracker),
             repeats=self._predictor.repeats,
             reply=settings.reply,
             comparison=comparison,
@@ -234,7 +236,8 @@ class CampaignEngine:
         settings = self._rules.settings
         probed = settings.attack != "non-cumulative" and not self._rules.own_edits
         passes = 3 if most and probed else 1
-        answers = self._rules.votes if most else 1
+        test = self._rules.test
+        answers = (self._rules.votes if test is None else test.floor) if most else 1
         if self._rules.relation.unit == "dialogue":
             return answers * (last + 1 + settings.variants)
         return (last + 1) * answers * (1 + passes * settings.variants)

@@ -35,6 +35,7 @@ class Folding:
         self.comparison = comparison
         self.exact = comparison.exact
         self._compare = lru_cache(_REMEMBERED)(comparison.compare)
+        self._align = lru_cache(_REMEMBERED)(comparison.align)
 
     def compare(self, path: str, before: str, found: str, asked: Context) -> Compared:
         """Compare two texts; what is equal is the same, whatever the comparison."""
@@ -48,9 +49,9 @@ class Folding:
 
     def agree(self, before: Outcome, found: Outcome, asked: Context) -> bool:
         """Whether two answers say the same, path by path."""
-        if self.exact:
+        if self.exact or before == found:
             return before == found
-        aligned = self.comparison.align(before, found)
+        aligned = self._align(before, found)
         return set(before) == set(aligned) and all(
             self.compare(path, text, aligned[path], asked).same for path, text in before.items()
         )
@@ -69,7 +70,7 @@ class Folding:
             for context, clean, given in asked
             for one in _predictions(clean)
             for other in _predictions(given)
-            if (found := self.comparison.align(one.state, other.state))
+            if (found := self._align(one.state, other.state))
             for path, text in one.state.items()
             if found.get(path, text) != text
         }
@@ -94,7 +95,7 @@ class Folding:
             for kind in kinds:
                 if self.agree(kind, state, asked):
                     return kind
-            aligned = self.comparison.align(kinds[0], state) if kinds else state
+            aligned = self._align(kinds[0], state) if kinds else state
             kinds.append(Outcome({path: led(path, text) for path, text in aligned.items()}))
             return kinds[-1]
 
@@ -130,7 +131,7 @@ class Folding:
         }
         known: dict[str, list[str]] = {path: [text] for path, text in settled.items()}
         for one in clean:
-            state = self.comparison.align(settled, one.state) if isinstance(one, Prediction) else {}
+            state = self._align(settled, one.state) if isinstance(one, Prediction) else {}
             for path, text in state.items():
                 known.setdefault(path, []).append(text)
         others: dict[str, str] = {}
@@ -145,7 +146,7 @@ class Folding:
             return others.setdefault(path, text)
 
         def counted(state: Outcome) -> Outcome:
-            aligned = self.comparison.align(settled, state)
+            aligned = self._align(settled, state)
             return Outcome({path: told(path, text) for path, text in aligned.items()})
 
         return [_with_state(one, counted) for one in given]
@@ -156,7 +157,7 @@ class Folding:
             return counted
         found = (one.state for one in _predictions(given))
         first = next((one for one in found if self.agree(counted, one, asked)), counted)
-        return self.comparison.align(counted, first)
+        return self._align(counted, first)
 
     def unsure(
         self, paths: Iterable[str], clean: Sequence[object], given: Sequence[object], asked: Context
@@ -166,7 +167,7 @@ class Folding:
             self.compare(path, one.state[path], found[path], asked).unsure
             for one in _predictions(clean)
             for other in _predictions(given)
-            if (found := self.comparison.align(one.state, other.state))
+            if (found := self._align(one.state, other.state))
             for path in paths
             if path in one.state and path in found
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
-from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, all_answers, settled
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, all_answers
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
+from pytest_dstfuzz.campaign.deciding import sides_of
 from pytest_dstfuzz.campaign.folding import Folding
 from pytest_dstfuzz.campaign.results import (
     Cause,
@@ -22,6 +23,9 @@ from pytest_dstfuzz.dialogue.outcome import who_answers
 from pytest_dstfuzz.relations.rewrite import Expected
 from pytest_dstfuzz.search.protocol import Feedback, impurity_difference
 from pytest_dstfuzz.trackers.tracker import Prediction
+
+#: Why nothing is said of a variant that is answered now so and now so.
+UNDECIDED: Final = "unstable: its answers decide neither for a change nor against one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +66,14 @@ def judge_attempt(
             outcome, reason = variant.status, variant.reason or "equal to the clean utterance"
         return JudgedVariant(_result(attempt, outcome, reason))
     reference, folding = turn.reference(attempt), turn.rules.folding
-    clean, answer = settled(reference, attempt.context, answers, turn.expected(attempt), folding)
-    if isinstance(answer, TrackerFailure):
-        return JudgedVariant(_result(attempt, "error", answer.reason))
+    expected = turn.expected(attempt)
+    clean, answer, undecided = sides_of(
+        turn, attempt, reference, attempt.context, answers, expected=expected
+    )
+    if undecided or isinstance(answer, TrackerFailure):
+        return JudgedVariant(_without_verdict(attempt, answer))
     verdict = turn.verdict(attempt, clean, answer.state)
-    expected = turn.expected(attempt).against(clean)
+    expected = expected.against(clean)
     changes = tuple(
         _changed_slot(change, before, expected, folding, reference) for change in verdict.changes
     )
@@ -100,6 +107,13 @@ def judge_attempt(
         around=turn.dialogue.context(index, attempt.users),
     )
     return JudgedVariant(result, probe)
+
+
+def _without_verdict(attempt: Attempt, answer: Answer) -> VariantResult:
+    """Return the result of a variant on which the tracker failed, or cannot make up its mind."""
+    if isinstance(answer, TrackerFailure):
+        return _result(attempt, "error", answer.reason)
+    return replace(_result(attempt, "unstable", UNDECIDED), state=answer.state)
 
 
 def _changed_slot(
@@ -182,7 +196,8 @@ def breaks(
     answers: Mapping[Context, Answer],
 ) -> bool:
     """Whether a half of a violation breaks the relation in a slot that was not carried here."""
-    clean, answer = settled(turn.clean_context, context, answers, folding=turn.rules.folding)
+    attempt = turn.attempts[judged.result.index]
+    clean, answer, _ = sides_of(turn, attempt, turn.clean_context, context, answers)
     if isinstance(answer, TrackerFailure):
         return False
     carried = {
@@ -190,7 +205,7 @@ def breaks(
         for change in judged.result.changed_slots
         if change.carried
     }
-    verdict = turn.verdict(turn.attempts[judged.result.index], clean, answer.state)
+    verdict = turn.verdict(attempt, clean, answer.state)
     return verdict.kind == "violation" and not carried.issuperset(verdict.changes)
 
 

@@ -14,7 +14,7 @@ from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 class Counts:
     """Variants by what became of them.
 
-    ``generated == vacuous + duplicate + vetoed + over_rate + valid`` and
+    ``generated == vacuous + duplicate + vetoed + over_rate + unstable + valid`` and
     ``valid == held + violations + uncredited + carried + improved + errors``, always.
     """
 
@@ -31,10 +31,12 @@ class Counts:
     carried: int = 0
     improved: int = 0
     errors: int = 0
+    #: Run, and answered now so and now so: a sequential test decided nothing.
+    unstable: int = 0
 
     @property
     def valid(self) -> int:
-        """Variants that were run."""
+        """Variants that were run, and are not unstable."""
         broken = self.violations + self.uncredited + self.carried
         return self.held + broken + self.improved + self.errors
 
@@ -46,7 +48,8 @@ class Counts:
     @property
     def generated(self) -> int:
         """All variants."""
-        return self.vacuous + self.duplicate + self.vetoed + self.over_rate + self.valid
+        not_run = self.vacuous + self.duplicate + self.vetoed + self.over_rate
+        return not_run + self.unstable + self.valid
 
     @property
     def valid_rate(self) -> float | None:

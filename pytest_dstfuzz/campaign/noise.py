@@ -100,7 +100,7 @@ def noise_of(results: Iterable[TurnResult]) -> Noise | None:
         disagreement_interval=ratio_interval(found),
         wobble=model.wobble,
         outvoted=sum(
-            item.votes is not None and item.outcome == "held"
+            item.votes is not None and item.votes.changed > 0 and item.outcome == "held"
             for turn in asked
             for item in turn.variants
         ),

@@ -27,6 +27,7 @@ VariantOutcome = Literal[
     "carried",
     "improved",
     "error",
+    "unstable",
 ]
 #: What became of a turn: its worst variant (error > violation > held); ``untested`` = no
 #: variant could be run, ``inapplicable`` = the relation says nothing about this turn

@@ -18,14 +18,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, TypeVar
 
-from pytest_dstfuzz.campaign.answers import (
-    Answer,
-    TrackerFailure,
-    count_asked,
-    settled,
-    variant_wanted,
-)
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure, count_asked
 from pytest_dstfuzz.campaign.attempts import Attempt, TurnAttempts
+from pytest_dstfuzz.campaign.deciding import doubts_of_part, sides_of
 from pytest_dstfuzz.campaign.judge import JudgedVariant
 from pytest_dstfuzz.campaign.results import ChangedSlot, ContextEdits, Minimal, VariantResult
 from pytest_dstfuzz.dialogue.dialogues import Context, SlotChange
@@ -264,15 +259,7 @@ class _ShrinkCase:
             return []
         needed = [rebuilt.context]
         if self._rules.votes > 1 and rebuilt.context in answers and self._changes(edits, answers):
-            clean, votes = self._turn.clean_context, self._rules.votes
-            needed += variant_wanted(
-                clean,
-                rebuilt.context,
-                answers,
-                votes=votes,
-                lead=votes,
-                folding=self._rules.folding,
-            )
+            needed += doubts_of_part(self._turn, self._attempt, rebuilt.context, answers)
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
 
@@ -285,8 +272,8 @@ class _ShrinkCase:
         rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
             return ()
-        folding = self._rules.folding
-        clean, answer = settled(turn.clean_context, rebuilt.context, answers, folding=folding)
+        clean_context = turn.clean_context
+        clean, answer, _ = sides_of(turn, self._attempt, clean_context, rebuilt.context, answers)
         if isinstance(answer, TrackerFailure):
             return ()
         verdict = turn.verdict(self._attempt, clean, answer.state)

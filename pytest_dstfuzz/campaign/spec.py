@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from pytest_dstfuzz.campaign.folding import AS_GIVEN, Folding
+from pytest_dstfuzz.campaign.sequential import SequentialTest
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.config import PROFILES, STATE, TOOL_CALLS, ReplySettings, VariantSettings
@@ -39,6 +40,8 @@ class CampaignSpec:
     reply: ReplySettings = field(default_factory=ReplySettings)
     #: When two answers count as one.
     folding: Folding = AS_GIVEN
+    #: What decides in the place of the vote; ``None`` = the vote does.
+    test: SequentialTest | None = None
 
     @property
     def by_density(self) -> bool:
@@ -83,6 +86,7 @@ class CampaignSpec:
         *,
         relation: Relation | None = None,
         votes: int = 1,
+        test: SequentialTest | None = None,
         repeats: bool = False,
         reply: ReplySettings | None = None,
         comparison: Comparison = EXACT,
@@ -121,4 +125,5 @@ class CampaignSpec:
             repeats,
             reply,
             folding,
+            test if votes > 1 else None,
         )

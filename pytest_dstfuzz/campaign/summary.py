@@ -27,7 +27,7 @@ _KEYS: Final = (
     "errors valid_rate failure_rate failure_rate_interval yield calls minimiser_calls "
     "turns_broken turns_tested dialogues_tested turn_failure_rate turn_failure_rate_interval "
     "clean_answered clean_empty clean_empty_share failure_rate_not_empty clean_labelled "
-    "clean_right clean_accuracy noise repeats expected_failures failing_mass"
+    "clean_right clean_accuracy noise repeats expected_failures failing_mass unstable"
 )
 
 

@@ -50,6 +50,19 @@ _TRACKER = (
         "answers of a vote, where the tracker need not repeat itself: an odd number, 1 for no "
         "vote (default: 3)",
     ),
+    Option(
+        "noise_floor",
+        parsers.count(2, 32),
+        "ask each clean turn so often before it is perturbed; a sequential test then takes the "
+        "place of the vote (default: a vote; 5 with error-rate)",
+    ),
+    Option(
+        "error_rate",
+        Value(rates.parse_error_rates, "RATE[,RATE]", float, separator=","),
+        "a sequential test in the place of the vote: of unchanged variants so many at most may be "
+        "taken for changed, such as 5%; of changed ones as many missed, or as the second rate "
+        "says (default: a vote; 5% with noise-floor)",
+    ),
     _place(
         "tracker",
         Value(parsers.tracker_keys, "KEY=VALUE", separator="\n"),

@@ -38,6 +38,10 @@ class TrackerSettings:
     batch_size: int = 64
     repeatable: bool | None = None
     votes: int = 3
+    #: Answers to each clean turn before its variants, under a sequential test.
+    noise_floor: int | None = None
+    #: Rates of its errors: unchanged variants taken for changed, changed ones missed.
+    error_rate: tuple[float, float] | None = None
     timeout: float = 30.0
     retries: int = 4
     dead_after: int = 20
@@ -232,6 +236,8 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")
     if "variant" in given and "variants" in given:
         check_variant(settings.variant)
+    if given.get("votes") is not None:
+        _refuse_vote_and_test(settings.tracker)
     refuse_without_replies(settings.reply)
     refuse_without_judge(settings.reply, given)
     most = len({*TRANSFORMATIONS, *settings.variant.selection.names})
@@ -241,6 +247,16 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
             f"there are to associate, not {settings.variant.transformations}"
         )
     return settings
+
+
+def _refuse_vote_and_test(tracker: TrackerSettings) -> None:
+    """Refuse a vote of so many answers where a sequential test decides how many it takes."""
+    for name in ("noise_floor", "error_rate"):
+        if getattr(tracker, name) is not None:
+            raise UserError(
+                f"--dst-votes is a vote of so many answers, and --dst-{name.replace('_', '-')} has "
+                "a sequential test in its place, which asks as often as it takes: give one of them"
+            )
 
 
 def split_keys(keys: Iterable[OwnKey], shown_as: str) -> dict[str, Any]:

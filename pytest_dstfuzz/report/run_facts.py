@@ -46,9 +46,7 @@ def show_run(
         for number, (text, style) in enumerate(judge_texts(*info.judge)):
             page.field(label("" if number else "judge"), text, style)
     if info.disagreement is not None and words.values:
-        page.field(
-            label("answers vary"), disagreement_text(info.disagreement, settings.tracker.votes)
-        )
+        page.field(label("answers vary"), disagreement_text(info.disagreement, settings.tracker))
     if info.recalled:
         text = f"{info.recalled:,} answers; {words.who} was asked for {info.asked:,} contexts"
         page.field(label("from cache"), text)

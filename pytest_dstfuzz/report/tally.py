@@ -9,6 +9,8 @@ from typing import Any, Final, Literal
 from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.sequential import sequential_test
+from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.rates import per_1000, percent, rise_per_1000
 from pytest_dstfuzz.printable import counted
 from pytest_dstfuzz.report.explain import simplicity
@@ -200,14 +202,21 @@ def usage_text(usage: Usage) -> str:
     return text if usage.cost is None else f"{text}; {usage.cost:,.4f} by the prices"
 
 
-def disagreement_text(measured: Disagreement, votes: int) -> str:
+def disagreement_text(measured: Disagreement, settings: TrackerSettings) -> str:
     """Return how often a tracker disagreed with itself, and what is done about it."""
+    votes, test = settings.votes, sequential_test(settings)
     text = (
         f"{measured.differed} of {measured.contexts} contexts, asked {measured.answers} times "
         "each before the run, got different answers"
     )
     if votes == 1:
         return f"{text}: nothing is asked again (--dst-votes=1), and violations may be noise"
+    if test is not None:
+        return (
+            f"{text}: each clean turn is asked {test.floor} times at least, and a sequential test "
+            f"decides, with errors of {percent(test.false_rate)} (false violations) and "
+            f"{percent(test.missed_rate)} (missed)"
+        )
     return f"{text}: a violation has to win a vote of {votes} answers or more on both sides"
 
 

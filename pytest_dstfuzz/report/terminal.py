@@ -185,7 +185,7 @@ def show_figures(
         label("generated"),
         f"{summary.generated:,} = {summary.vacuous:,} vacuous + {summary.duplicate:,} duplicate "
         f"+ {summary.vetoed:,} vetoed + {summary.over_rate:,} over the rate + "
-        f"{summary.valid:,} valid",
+        f"{f'{summary.unstable:,} unstable + ' if summary.unstable else ''}{summary.valid:,} valid",
     )
     page.field(
         label("valid"),

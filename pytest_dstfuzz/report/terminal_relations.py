@@ -165,6 +165,8 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     unrun = (("vacuous", summary.vacuous), ("duplicate", summary.duplicate))
     if left := ", ".join(f"{count:,} {name}" for name, count in unrun if count):
         page.field(label(""), f"not run: {left}")
+    if summary.unstable:
+        page.field(label(""), f"not counted: {summary.unstable:,} unstable")
     if not summary.valid:
         return
     if one.unjudged:

@@ -12,7 +12,7 @@ from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.repeats import Repeats
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
-from pytest_dstfuzz.config import Settings
+from pytest_dstfuzz.config import Settings, TrackerSettings
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_text
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.tally import (
@@ -38,13 +38,15 @@ def test_the_summary_has_a_line_each() -> None:
     assert usage_text(Usage(3, 1, 20, 10)) == (
         "30 for 3 answers: 20 of prompts, 10 of answers (1 answers came without counts)"
     )
-    assert disagreement_text(Disagreement(8, 3, 2), votes=5) == (
+    assert disagreement_text(Disagreement(8, 3, 2), TrackerSettings(votes=5)) == (
         "2 of 8 contexts, asked 3 times each before the run, got different answers: a violation "
         "has to win a vote of 5 answers or more on both sides"
     )
     # Eight contexts that agree do not show that all do: it is put to the vote all the same.
-    assert "vote of 3" in disagreement_text(Disagreement(8, 3, 0), votes=3)
-    assert "nothing is asked again" in disagreement_text(Disagreement(8, 3, 0), votes=1)
+    assert "vote of 3" in disagreement_text(Disagreement(8, 3, 0), TrackerSettings())
+    assert "nothing is asked again" in disagreement_text(
+        Disagreement(8, 3, 0), TrackerSettings(votes=1)
+    )
 
 
 NOISE = Noise(40, 3, 9, 0.123, (0.08, 0.17), 0.07, 12, 4.25, 0.4, (15, 24))

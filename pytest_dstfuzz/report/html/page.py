@@ -240,7 +240,8 @@ def _shown_as(what: str) -> str:
 
 def _outcomes(view: View) -> list[tuple[str, str]]:
     summary = view.summary
-    names = ("generated", "vacuous", "duplicate", "vetoed", "over_rate", "valid")
+    unstable = ("unstable",) if summary.unstable else ()
+    names = ("generated", "vacuous", "duplicate", "vetoed", "over_rate", *unstable, "valid")
     run = ("held", "violations", "carried", "improved", "errors")
     rows = [(name.replace("_", " "), _number(getattr(summary, name))) for name in (*names, *run)]
     who = words_of_results(view.turns).who
