@@ -23,6 +23,8 @@ VALUES = {
     "split": "val",
     "turns": "3",
     "domains": "hotel",
+    "noise_floor": "4",
+    "error_rate": "1%,10%",
     "slots": "hotel-area",
     "frozen": "f.jsonl",
     "variants": "2",
