@@ -70,6 +70,7 @@ def test_the_core_keys_are_those_that_were_promised(results: list[TurnResult]) -
         "duplicate",
         "vetoed",
         "over_rate",
+        "unstable",
         "valid",
         "held",
         "violations",
