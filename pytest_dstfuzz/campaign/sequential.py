@@ -50,7 +50,7 @@ ERROR_RATE: Final = 0.05
 _AHEAD: Final = 2
 
 
-class Tally(NamedTuple):
+class AnswerTally(NamedTuple):
     """The answers to a clean turn and to a variant of it, as they count."""
 
     #: Of the clean turn: those with the usual outcome, and the others.
@@ -76,7 +76,7 @@ class Ruling(NamedTuple):
     answer: Answer
     #: Whether the variant is answered otherwise; ``None`` = that cannot be told.
     changed: bool | None
-    tally: Tally
+    tally: AnswerTally
     #: How often the variant was asked.
     asked: int
 
@@ -91,7 +91,7 @@ class SequentialTest:
     false_rate: float = ERROR_RATE
     missed_rate: float = ERROR_RATE
 
-    def decided(self, tally: Tally) -> bool | None:
+    def decided(self, tally: AnswerTally) -> bool | None:
         """Whether some answers show a change (``True``) or none (``False``); ``None`` = neither."""
         upper, lower = _bounds(self.false_rate, self.missed_rate)
         if not tally.changed + tally.kept:
@@ -126,7 +126,7 @@ class SequentialTest:
         for one in given:
             if isinstance(one, Prediction):
                 (broken if breaks(before, one.state) else kept).append(one)
-        tally = Tally(counted, len(usual) - counted, len(broken), len(kept))
+        tally = AnswerTally(counted, len(usual) - counted, len(broken), len(kept))
         if isinstance(given[0], TrackerFailure):
             return Ruling(before, given[0], None, tally, len(given))
         changed = self.decided(tally)
@@ -145,7 +145,7 @@ class SequentialTest:
         asked = ruling.asked
         # So many are needed at least, whichever way they go.
         for more in range(1, MOST - asked + 1):
-            both = (Tally(r, q, c + more, s), Tally(r, q, c, s + more))
+            both = (AnswerTally(r, q, c + more, s), AnswerTally(r, q, c, s + more))
             if any(self.decided(one) is not None for one in both):
                 return [context.again(number) for number in range(asked, asked + more)]
         return []

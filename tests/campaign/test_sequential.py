@@ -10,7 +10,13 @@ from call_wobble_table import ASKED, BookingEndpoint, row, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dstfuzz.campaign.sequential import MOST, Ruling, SequentialTest, Tally, sequential_test
+from pytest_dstfuzz.campaign.sequential import (
+    MOST,
+    AnswerTally,
+    Ruling,
+    SequentialTest,
+    sequential_test,
+)
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
@@ -30,13 +36,15 @@ def test_the_ratio_is_that_of_the_likelihoods_with_any_wobble(
     w = (np.arange(4000) + 0.5) / 4000
     two = np.sum((1 - w) ** (usual + changed) * w ** (others + kept))
     one = np.sum((1 - w) ** (usual + kept) * w ** (others + changed))
-    assert float(Tally(usual, others, changed, kept).ratio) == pytest.approx(two / one, rel=1e-3)
+    assert float(AnswerTally(usual, others, changed, kept).ratio) == pytest.approx(
+        two / one, rel=1e-3
+    )
 
 
 @given(counts, counts, counts, counts)
 def test_who_keeps_and_who_changes_are_each_others_mirror(r: int, q: int, c: int, s: int) -> None:
-    assert Tally(r, q, c, s).ratio == 1 / Tally(r, q, s, c).ratio
-    assert Tally(r, q, 0, 0).ratio == Fraction(1)
+    assert AnswerTally(r, q, c, s).ratio == 1 / AnswerTally(r, q, s, c).ratio
+    assert AnswerTally(r, q, 0, 0).ratio == Fraction(1)
 
 
 def end_of(test: SequentialTest, rng: np.random.Generator, wobble: float, *, changed: bool) -> str:
@@ -46,7 +54,7 @@ def end_of(test: SequentialTest, rng: np.random.Generator, wobble: float, *, cha
     while True:
         usual = 2 * sum(clean) > len(clean)
         r, c = clean.count(usual), len(variant) - variant.count(usual)
-        tally = Tally(r, len(clean) - r, c, len(variant) - c)
+        tally = AnswerTally(r, len(clean) - r, c, len(variant) - c)
         decided = test.decided(tally)
         ruling = Ruling(Outcome(), Prediction(Outcome()), decided, tally, len(variant))
         wanted = test.wanted(CLEAN, VARIANT, ruling)
@@ -76,12 +84,12 @@ def test_errors_are_at_most_as_stated(test: SequentialTest) -> None:
 def test_a_sure_system_is_decided_by_two_answers_and_a_longer_floor_by_one() -> None:
     rng = np.random.default_rng(1)
     assert end_of(SequentialTest(), rng, 0.0, changed=True) == "changed"
-    assert SequentialTest().decided(Tally(5, 0, 1, 0)) is None
-    assert SequentialTest().decided(Tally(5, 0, 2, 0)) is True
-    assert SequentialTest().decided(Tally(5, 0, 0, 2)) is False
-    assert SequentialTest().decided(Tally(19, 0, 0, 1)) is False
+    assert SequentialTest().decided(AnswerTally(5, 0, 1, 0)) is None
+    assert SequentialTest().decided(AnswerTally(5, 0, 2, 0)) is True
+    assert SequentialTest().decided(AnswerTally(5, 0, 0, 2)) is False
+    assert SequentialTest().decided(AnswerTally(19, 0, 0, 1)) is False
     # With half of the answers changed nothing is decided, however many there are.
-    assert SequentialTest().decided(Tally(MOST, 0, 16, 16)) is None
+    assert SequentialTest().decided(AnswerTally(MOST, 0, 16, 16)) is None
 
 
 @pytest.mark.parametrize("wobble", [0.0, 0.2])
