@@ -56,15 +56,7 @@ def judge_attempt(
     """Give a variant its outcome; for ``before`` see `changes_before`."""
     outcome: VariantOutcome
     if not attempt.to_run or not turn.applicable:
-        variant = attempt.variant
-        if isinstance(turn.clean, TrackerFailure) and attempt.to_run:
-            who = who_answers(turn.rules.outcome)
-            outcome, reason = "error", f"{who} failed on the clean turn: {turn.clean.reason}"
-        elif variant.status == "valid":
-            outcome, reason = "duplicate", f"same text as variant {attempt.duplicate_of}"
-        else:
-            outcome, reason = variant.status, variant.reason or "equal to the clean utterance"
-        return JudgedVariant(_result(attempt, outcome, reason))
+        return JudgedVariant(_not_run(turn, attempt))
     reference, folding = turn.reference(attempt), turn.rules.folding
     expected = turn.expected(attempt)
     clean, answer, undecided = sides_of(
@@ -107,6 +99,18 @@ def judge_attempt(
         around=turn.dialogue.context(index, attempt.users),
     )
     return JudgedVariant(result, probe)
+
+
+def _not_run(turn: TurnAttempts, attempt: Attempt) -> VariantResult:
+    """Return the result of a variant that the tracker was not asked about, with the reason."""
+    variant = attempt.variant
+    if isinstance(turn.clean, TrackerFailure) and attempt.to_run:
+        who = who_answers(turn.rules.outcome)
+        reason = f"{who} failed on the clean turn: {turn.clean.reason}"
+        return _result(attempt, "error", reason)
+    if variant.status == "valid":
+        return _result(attempt, "duplicate", f"same text as variant {attempt.duplicate_of}")
+    return _result(attempt, variant.status, variant.reason or "equal to the clean utterance")
 
 
 def _without_verdict(attempt: Attempt, answer: Answer) -> VariantResult:

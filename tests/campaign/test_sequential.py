@@ -36,9 +36,8 @@ def test_the_ratio_is_that_of_the_likelihoods_with_any_wobble(
     w = (np.arange(4000) + 0.5) / 4000
     two = np.sum((1 - w) ** (usual + changed) * w ** (others + kept))
     one = np.sum((1 - w) ** (usual + kept) * w ** (others + changed))
-    assert float(AnswerTally(usual, others, changed, kept).ratio) == pytest.approx(
-        two / one, rel=1e-3
-    )
+    ratio = float(AnswerTally(usual, others, changed, kept).ratio)
+    assert ratio == pytest.approx(two / one, rel=1e-3)
 
 
 @given(counts, counts, counts, counts)
