@@ -22,8 +22,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Literal
 
+from pytest_dstfuzz.comparisons.alike import as_before
 from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
-from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import ReplySettings, Settings
@@ -73,13 +73,14 @@ def check_tracker(
             those that ship by default.
         batch_size: contexts that a run would ask for at once.
         repeatable: whether it must give the same answer each time; ``None`` = what it says.
-        outcome: what is tested; of a system that replies, "reply".
+        outcome: what is tested; of a system that replies, "reply", of one that calls tools,
+            "tool-calls".
 
     Raises:
         UserError: there are no turns, or ``tracker`` is no tracker.
         DataError: the dialogues cannot be read.
     """
-    data = _data(dialogues)
+    data = _data(dialogues, outcome)
     made = as_tracker(tracker, normalisation=data.normalisation, outcome=outcome)
     return _check(made, data, batch_size, repeatable=repeatable, outcome=outcome)
 
@@ -189,7 +190,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are given by thei
         settings = ReplySettings(outcome=outcome, threshold=threshold)
         chosen = DEFAULT if compare is None else compare
         comparison = as_comparison(chosen, "assert_follows(compare=...)", settings)
-        found = _alike(before.state, found, clean, comparison)
+        found = as_before(comparison, clean, before.state, found)
     elif outcome == TOOL_CALLS:
         how = Settings.of(outcome=outcome, arguments=arguments, call_order=call_order).reply
         known = Outcome(dict.fromkeys(counted or (), ""))
@@ -213,27 +214,15 @@ def _calls_alike(
     tools = () if clean.transcript is None else clean.transcript.tools
     turn = Turn(0, clean.system, clean.user, calls=Outcome({**known, **before, **found}))
     data = DialogueSet("clean", "test", (Dialogue("clean", (turn,), tools),))
-    return _alike(before, found, clean, comparison_of_calls(data, settings))
+    return as_before(comparison_of_calls(data, settings), clean, before, found)
 
 
-def _alike(before: Outcome, found: Outcome, clean: Context, comparison: Comparison) -> Outcome:
-    """Return an answer with the paths and texts of the one before, where they say the same."""
-    aligned = comparison.align(before, found)
-    return Outcome(
-        {
-            path: before[path]
-            if path in before
-            and (before[path] == text or comparison.compare(path, before[path], text, clean).same)
-            else text
-            for path, text in aligned.items()
-        }
-    )
-
-
-def _data(dialogues: DialogueSet | Iterable[Dialogue] | str | Path) -> DialogueSet:
+def _data(
+    dialogues: DialogueSet | Iterable[Dialogue] | str | Path, outcome: OutcomeKind = "state"
+) -> DialogueSet:
     """Return the data that are given, or those of a name or path."""
     if isinstance(dialogues, str | Path):
-        return load_dialogues(dialogues)
+        return load_dialogues(dialogues, outcome=outcome)
     if isinstance(dialogues, DialogueSet):
         return dialogues
     own = tuple(dialogues)

@@ -17,7 +17,7 @@ from pytest_dstfuzz.cli.command import (
     print_page,
     terminal_page,
 )
-from pytest_dstfuzz.config import ADAPTER, STATE, Settings, parse_option
+from pytest_dstfuzz.config import ADAPTER, STATE, TOOL_CALLS, Settings, parse_option
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.config.parsers import choice, integer
 from pytest_dstfuzz.dialogue.choose import LAYOUTS
@@ -28,6 +28,7 @@ from pytest_dstfuzz.printable import printable
 if TYPE_CHECKING:
     from pytest_dstfuzz.dialogue.dialogues import DialogueSet
     from pytest_dstfuzz.report.page import Style
+    from pytest_dstfuzz.trackers.calls.evaluate import CallEvaluation, CallJudge
     from pytest_dstfuzz.trackers.conformance import Conformance
     from pytest_dstfuzz.trackers.evaluate import Evaluation
     from pytest_dstfuzz.trackers.replies.evaluate import RepliedTurn, ReplyEvaluation, ReplyJudge
@@ -37,8 +38,9 @@ EXIT_FAILED = 1
 _READ = ("data", "tools", "split", "domains", "slots")
 _ASKED = ("model", "checkpoint", *_READ, "device", "batch_size")
 _REPLIES = ("outcome", "compare", "threshold", "cited", "fallback", "history")
-_EVALUATED = (*_ASKED, "preflight_seconds", *_REPLIES, *ADAPTER)
-_CHECKED = (*_ASKED, "repeatable", *_REPLIES, *ADAPTER)
+_CALLS = ("call_order", "arguments")
+_EVALUATED = (*_ASKED, "preflight_seconds", *_REPLIES, *_CALLS, *ADAPTER)
+_CHECKED = (*_ASKED, "repeatable", *_REPLIES, *_CALLS, *ADAPTER)
 _SERVED = ("model", "checkpoint", "device", "batch_size", "outcome")
 #: Status of a finding -> how the table shows it.
 _SHOWN: dict[str, tuple[str, Style]] = {
@@ -80,10 +82,17 @@ def _dialogues(
     return sample_set(data, turns, settings.variant.seed, how.domains)
 
 
-def _judge(settings: Settings) -> ReplyJudge | None:
-    """Return who says which replies are right; ``None`` where none are tested."""
+def _judge(settings: Settings, data: DialogueSet) -> ReplyJudge | CallJudge | None:
+    """Return who says which replies or calls are right; ``None`` where states are tested."""
     if settings.reply.outcome == STATE:
         return None
+    if settings.reply.outcome == TOOL_CALLS:
+        from pytest_dstfuzz.comparisons.alike import call_judge  # noqa: PLC0415 - as above
+        from pytest_dstfuzz.comparisons.call_rules import (  # noqa: PLC0415 - as above
+            comparison_of_calls,
+        )
+
+        return call_judge(comparison_of_calls(data, settings.reply))
     # Imported late, as above.
     from pytest_dstfuzz.comparisons.comparison import TextPair  # noqa: PLC0415
     from pytest_dstfuzz.comparisons.registry import comparison_by_name  # noqa: PLC0415
@@ -121,6 +130,10 @@ def _evaluate_options(parser: Parser) -> None:
 
 def _evaluate(given: Namespace) -> None:
     # Imported late, as above.
+    from pytest_dstfuzz.trackers.calls.evaluate import (  # noqa: PLC0415
+        CallJudge,
+        evaluate_calls,
+    )
     from pytest_dstfuzz.trackers.deadline import Deadline  # noqa: PLC0415
     from pytest_dstfuzz.trackers.evaluate import evaluate  # noqa: PLC0415
     from pytest_dstfuzz.trackers.preflight import bounded, preflight  # noqa: PLC0415
@@ -140,11 +153,13 @@ def _evaluate(given: Namespace) -> None:
             deadline=deadline,
             outcome=settings.reply.outcome,
         )
-    judge, batch_size = _judge(settings), settings.tracker.batch_size
-    evaluation: Evaluation | ReplyEvaluation
+    judge, batch_size = _judge(settings, data), settings.tracker.batch_size
+    evaluation: Evaluation | ReplyEvaluation | CallEvaluation
     with closing(ProgressLine("turns predicted")) as progress:
         if judge is None:
             evaluation = evaluate(tracker, data, batch_size, progress)
+        elif isinstance(judge, CallJudge):
+            evaluation = evaluate_calls(tracker, data, judge, batch_size, progress)
         else:
             evaluation = evaluate_replies(tracker, data, judge, batch_size, progress)
     lines = [f"tracker               {settings.tracker.model}", *evaluation.lines()]
@@ -180,7 +195,7 @@ def _check(given: Namespace) -> int:
             lambda asked: progress(asked, None),
             repeatable=how.repeatable,
             outcome=settings.reply.outcome,
-            judge=_judge(settings),
+            judge=_judge(settings, data),
         )
     about = {
         "tracker": str(how.model),

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, overload
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.dialogue.calls import call_path, place_of
+from pytest_dstfuzz.dialogue.calls import Transcript, call_path, place_of
 from pytest_dstfuzz.dialogue.outcome import Outcome
 from pytest_dstfuzz.relations.rewrite import Admissible
 
@@ -52,16 +52,16 @@ def redacted(result: TurnResult) -> TurnResult:
 def _with_its_reason(variant: VariantResult) -> VariantResult:
     # The name of a lock stays; what it found in the utterance comes after a colon.
     kept = KEPT_BACK if variant.outcome == "error" else variant.reason.partition(":")[0]
-    # Of a transcript nothing that was said may stay, and there is no other part to it.
-    return replace(variant, reason=kept, transcript=None)
+    return replace(variant, reason=kept)
 
 
 def _masked(part: Any) -> Any:
     """Return a part of a result with the fields masked that hold what was said."""
     if isinstance(part, tuple):
         return tuple(map(_masked, part))
-    if isinstance(part, Admissible):
-        return _masked_values(part)
+    if isinstance(part, Admissible | Transcript):
+        # Of a transcript there is no part that is not said, or tells of the tools.
+        return _masked_values(part) if isinstance(part, Admissible) else None
     if not is_dataclass(part) or isinstance(part, type):
         return part
     values = {item.name: getattr(part, item.name) for item in fields(part)}

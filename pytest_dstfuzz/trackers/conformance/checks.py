@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, who_answers
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome, who_answers
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.trackers.conformance.findings import (
     CheckOutcome,
@@ -39,18 +39,22 @@ UTTERANCES = {
     "capitals": "I NEED A CHEAP HOTEL IN THE NORTH",
     "punctuation alone": "?!... --",
 }
-#: What to do, where states are tested, and where replies are.
-_NOTHING_SAID = (
-    "Users send these. Answer with the state so far where there is nothing to understand.",
-    "Users send these. Where there is nothing to understand, reply with a text that says so.",
-)
-_RETURNED = (
-    (
+#: What to do, by what is tested.
+_NOTHING_SAID = {
+    "state": "Users send these. Answer with the state so far where there is nothing to understand.",
+    REPLY: (
+        "Users send these. Where there is nothing to understand, reply with a text that says so."
+    ),
+    TOOL_CALLS: "Users send these. Where there is nothing to understand, call nothing and say so.",
+}
+_RETURNED = {
+    "state": (
         "predict(contexts) returns one Prediction, or one mapping slot -> value, for each context; "
         "slots and values are strings."
     ),
-    "A reply is a text that is not empty.",
-)
+    REPLY: "A reply is a text that is not empty.",
+    TOOL_CALLS: 'A message has "content", "tool_calls" or both, as in OpenAI\'s API.',
+}
 
 
 def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
@@ -67,7 +71,7 @@ def odd_utterances(probe: TrackerProbe) -> CheckOutcome:
         shown = first_few([*refused.values()], ", ")
         return failed(
             f"no answer to {len(refused)} of {kinds} odd utterances: {shown}",
-            _NOTHING_SAID[probe.outcome == REPLY],
+            _NOTHING_SAID[probe.outcome],
         )
     try:
         probe.ask([*turns, *probe.few])
@@ -110,7 +114,7 @@ def clean_turns(probe: TrackerProbe) -> CheckOutcome:
     which = f"all {total}" if len(errors) == total else f"{len(errors)} of {total}"
     return failed(
         f"no answer to {which} clean turns; to {probe.turns[place].name}: {error}",
-        f"A run counts such a turn as an error. {_RETURNED[probe.outcome == REPLY]}",
+        f"A run counts such a turn as an error. {_RETURNED[probe.outcome]}",
     )
 
 

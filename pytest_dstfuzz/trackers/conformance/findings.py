@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, Literal, NamedTuple
 
 from pytest_dstfuzz.json_data import to_json
+from pytest_dstfuzz.trackers.calls.evaluate import CallEvaluation
 from pytest_dstfuzz.trackers.evaluate import Evaluation
 from pytest_dstfuzz.trackers.replies.evaluate import ReplyEvaluation
 
@@ -67,7 +68,7 @@ class Conformance:
     #: Batch size -> contexts answered in a second, as the clock had it on that machine.
     throughput: Mapping[int, float]
     #: Accuracy by the labels; ``None`` where the data has none, or a turn has no answer.
-    evaluation: Evaluation | ReplyEvaluation | None
+    evaluation: Evaluation | ReplyEvaluation | CallEvaluation | None
     #: Contexts that the tracker was asked for, repetitions included.
     asked: int
 
@@ -106,6 +107,8 @@ class Conformance:
         figures: dict[str, Any] = {"turns": accuracy and accuracy.turns}
         if isinstance(accuracy, ReplyEvaluation):
             figures["right_replies"] = round(accuracy.right_replies, 4)
+        elif isinstance(accuracy, CallEvaluation):
+            figures["right_messages"] = round(accuracy.right_messages, 4)
         else:
             figures["joint_goal_accuracy"] = accuracy and round(accuracy.joint_goal_accuracy, 4)
             figures["slot_accuracy"] = accuracy and round(accuracy.slot_accuracy, 4)

@@ -7,8 +7,14 @@ from dataclasses import dataclass, replace
 from itertools import compress
 
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, label_of
-from pytest_dstfuzz.dialogue.outcome import REPLY, Outcome, OutcomeKind, who_answers
+from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome, OutcomeKind, who_answers
 from pytest_dstfuzz.errors import DstFuzzError, UserError
+from pytest_dstfuzz.trackers.calls.evaluate import (
+    EQUAL_CALLS,
+    CallEvaluation,
+    CallJudge,
+    score_calls,
+)
 from pytest_dstfuzz.trackers.conformance import checks, values
 from pytest_dstfuzz.trackers.conformance.findings import (
     CheckOutcome,
@@ -36,27 +42,32 @@ _READS = (
 )
 
 
-def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | None:
+def evaluation(probe: TrackerProbe) -> Evaluation | ReplyEvaluation | CallEvaluation | None:
     """Return the accuracy on the turns with labels, where every turn has an answer."""
     if not _has_labels(probe) or len(probe.answers) < len(probe.turns):
         return None
     answers = [answer.prediction for answer in probe.answers.values()]
+    labelled = [_label(probe, turn) is not None for turn in _turns(probe)]
+    own = [*compress(answers, labelled)]
+    if probe.outcome == TOOL_CALLS:
+        judge = probe.judge if isinstance(probe.judge, CallJudge) else EQUAL_CALLS
+        return score_calls(probe.data, own, judge)
     if probe.outcome != REPLY:
         return score(probe.data, answers)
-    if probe.judge is None:
-        return None
-    labelled = [_label(probe, turn) is not None for turn in _turns(probe)]
-    return score_replies(probe.data, [*compress(answers, labelled)], probe.judge)
+    return (
+        score_replies(probe.data, own, probe.judge) if isinstance(probe.judge, ReplyJudge) else None
+    )
 
 
 def accuracy(probe: TrackerProbe) -> CheckOutcome:
     """The tracker predicts something, not always the same, and is right now and then."""
     states = {answer.prediction.state for answer in probe.answers.values()}
     turns = f"{len(probe.answers)} turns"
-    reads = _READS[probe.outcome == REPLY]
-    labels = "recorded answers" if probe.outcome == REPLY else "labels"
+    reads = _READS[probe.outcome != "state"]
+    labels = {REPLY: "recorded answers", TOOL_CALLS: "recorded calls"}.get(probe.outcome, "labels")
     if not any(states):
-        return warned(f"the tracker predicts no slot at any of {turns}", reads)
+        what = "calls nothing" if probe.outcome == TOOL_CALLS else "predicts no slot"
+        return warned(f"{who_answers(probe.outcome)} {what} at any of {turns}", reads)
     if len(states) == 1 and len(probe.answers) > 1:
         return warned(f"{who_answers(probe.outcome)} says the same to all of {turns}", reads)
     found = evaluation(probe)
@@ -127,7 +138,7 @@ def check_tracker(
     *,
     repeatable: bool | None = None,
     outcome: OutcomeKind = "state",
-    judge: ReplyJudge | None = None,
+    judge: ReplyJudge | CallJudge | None = None,
 ) -> Conformance:
     """Put every check to a tracker.
 
@@ -136,7 +147,7 @@ def check_tracker(
 
     ``progress`` is told how many contexts were asked for so far; ``repeatable`` is what the user
     says of the tracker, see `is_repeatable`. Where the ``outcome`` is a reply, ``judge`` says which
-    are right; ``None`` = that is not looked at.
+    are right; ``None`` = that is not looked at, or of tool calls, those that are equal.
     """
     probe = TrackerProbe(
         tracker, data, batch_size, progress, repeatable=repeatable, outcome=outcome, judge=judge
@@ -145,7 +156,7 @@ def check_tracker(
         raise UserError(f"{data.name!r} has no turns in its split {data.split!r}")
     findings: list[Finding] = []
     for check in CHECKS:
-        if check.of_slots and outcome == REPLY:
+        if check.of_slots and outcome != "state":
             continue
         findings.append(_judged(check, probe, findings))
     rates = probe.throughput() if probe.answers else {}

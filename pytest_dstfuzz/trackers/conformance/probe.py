@@ -11,6 +11,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.errors import DstFuzzError
 from pytest_dstfuzz.seeding import stream
+from pytest_dstfuzz.trackers.calls.evaluate import CallJudge
 from pytest_dstfuzz.trackers.evaluate import similar_lengths
 from pytest_dstfuzz.trackers.replies.evaluate import ReplyJudge
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, is_repeatable
@@ -63,7 +64,7 @@ class TrackerProbe:
         *,
         repeatable: bool | None = None,
         outcome: OutcomeKind = "state",
-        judge: ReplyJudge | None = None,
+        judge: ReplyJudge | CallJudge | None = None,
     ) -> None:
         self.tracker = tracker
         self.judge = judge

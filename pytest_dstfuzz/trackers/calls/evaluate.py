@@ -1,0 +1,232 @@
+"""How often an assistant makes the recorded calls: messages, and arguments by tool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pytest_dstfuzz.config.rates import percent
+from pytest_dstfuzz.dialogue.calls import call_path
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, label_of
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
+from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.trackers.evaluate import Progress, predict_all
+from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
+from pytest_dstfuzz.trackers.validation import describe_error
+
+
+class CallJudge(NamedTuple):
+    """Who says which calls are the recorded ones."""
+
+    #: As figures show it.
+    name: str
+    #: Of a context, what was recorded and what was found: what was found, with the paths and the
+    #: values of what was recorded where it says the same.
+    aligned: Callable[[Context, Outcome, Outcome], Outcome]
+
+
+#: Calls are the recorded ones where they are equal.
+EQUAL_CALLS = CallJudge("equality", lambda _context, _recorded, found: found)
+
+
+class ToolFigures(NamedTuple):
+    """The recorded calls of one tool: those that are made as recorded, and their arguments."""
+
+    tool: str
+    calls: int
+    right: int
+    arguments: int
+    right_arguments: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallEvaluation:
+    """At which of the turns that are recorded an assistant made the recorded calls."""
+
+    data: str
+    split: str
+    dialogues: int
+    #: Those whose next message is recorded.
+    turns: int
+    right: int
+    #: Those of them with calls in it.
+    turns_with_calls: int
+    right_with_calls: int
+    tools: tuple[ToolFigures, ...]
+    #: What said so.
+    comparison: str
+    layout: str
+    notes: tuple[str, ...]
+    #: Why there was no message, for each turn at which there was none; those count as wrong.
+    unanswered: tuple[str, ...] = ()
+    unlabelled: int = 0
+
+    @property
+    def right_messages(self) -> float:
+        """Share of the turns whose message makes the recorded calls, and no others."""
+        return self.right / self.turns
+
+    def figures(self) -> list[tuple[str, str]]:
+        """Return what the figures are called, with their values as text."""
+        found = [("right messages", f"{percent(self.right_messages)} of {self.turns} turns")]
+        if self.turns_with_calls:
+            share = percent(self.right_with_calls / self.turns_with_calls)
+            found.append(("right where calls were recorded", f"{share} of {self.turns_with_calls}"))
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a plain dictionary, rates rounded to 4 decimals."""
+        return {
+            "data": self.data,
+            "split": self.split,
+            "layout": self.layout,
+            "notes": list(self.notes),
+            "dialogues": self.dialogues,
+            "turns": self.turns,
+            "unlabelled": self.unlabelled,
+            "unanswered": len(self.unanswered),
+            "comparison": self.comparison,
+            "right": self.right,
+            "right_messages": round(self.right_messages, 4),
+            "turns_with_calls": self.turns_with_calls,
+            "right_with_calls": self.right_with_calls,
+            "tools": {one.tool: dict(list(one._asdict().items())[1:]) for one in self.tools},
+        }
+
+    def lines(self) -> list[str]:
+        """Return the figures as lines of text."""
+        where = f"{self.data}, split {self.split}"
+        rows = [
+            f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
+            f"layout                {self.layout}",
+            f"compared by           {self.comparison}",
+        ]
+        if self.unlabelled:
+            rows.append(
+                f"recorded messages     after {self.turns} of "
+                f"{self.turns + self.unlabelled} turns; the figures are of those"
+            )
+        rows += [f"note                  {note}" for note in self.notes]
+        if self.unanswered:
+            rows.append(
+                f"no message            {len(self.unanswered)} of {self.turns} turns, counted as "
+                f"wrong, such as: {self.unanswered[0]}"
+            )
+        share = percent(self.right_messages)
+        rows.append(f"right messages        {share:>9}  ({self.right} of {self.turns} turns)")
+        if self.turns_with_calls:
+            right, of = self.right_with_calls, self.turns_with_calls
+            rows.append(f"  with calls          {percent(right / of):>9}  ({right} of {of} turns)")
+        if self.tools:
+            rows.append("recorded calls by tool, and their arguments:")
+            rows += [f"  {one.tool:<19} {_tool_text(one)}" for one in self.tools]
+        return rows
+
+
+def _tool_text(one: ToolFigures) -> str:
+    text = f"{percent(one.right / one.calls):>9}  ({one.right} of {one.calls} calls"
+    if one.arguments:
+        share = percent(one.right_arguments / one.arguments)
+        text += f"; {share} of {one.arguments} arguments"
+    return f"{text})"
+
+
+def evaluate_calls(
+    tracker: Tracker,
+    data: DialogueSet,
+    judge: CallJudge,
+    batch_size: int,
+    progress: Progress | None = None,
+) -> CallEvaluation:
+    """Ask for the next message at each turn that has a recorded one, and compare their calls.
+
+    Raises:
+        UserError: no turn has a recorded message after it.
+        TrackerError: the assistant answers nothing.
+    """
+    contexts = [
+        dialogue.context(turn.index)
+        for dialogue in data.dialogues
+        for turn in dialogue.turns
+        if turn.calls is not None
+    ]
+    _refuse_unrecorded(data, contexts)
+    answers = predict_all(tracker, contexts, batch_size, progress, outcome=TOOL_CALLS)
+    failures = [answer for answer in answers if isinstance(answer, TrackerError)]
+    if len(failures) == len(answers):
+        raise failures[0]
+    return score_calls(data, answers, judge)
+
+
+def score_calls(
+    data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: CallJudge
+) -> CallEvaluation:
+    """Compare answers, one for each turn of ``data`` with a recorded message, with its calls."""
+    labelled = [
+        (dialogue.id, dialogue.context(turn.index), label)
+        for dialogue in data.dialogues
+        for turn in dialogue.turns
+        if (label := label_of(dialogue, turn.index, TOOL_CALLS)) is not None
+    ]
+    _refuse_unrecorded(data, labelled)
+    counts: dict[str, Counter[str]] = {}
+    right: list[bool] = []
+    for (_, context, label), answer in zip(labelled, answers, strict=True):
+        made = answer.state if isinstance(answer, Prediction) else None
+        found = Outcome() if made is None else judge.aligned(context, label, made)
+        right.append(made is not None and found == label)
+        _count(label, found, counts)
+    with_calls = [one for one, (_, _, label) in zip(right, labelled, strict=True) if label]
+    names = ("calls", "right", "arguments", "right_arguments")
+    return CallEvaluation(
+        data=data.name,
+        split=data.split,
+        dialogues=len({name for name, _, _ in labelled}),
+        turns=len(labelled),
+        right=sum(right),
+        turns_with_calls=len(with_calls),
+        right_with_calls=sum(with_calls),
+        tools=tuple(
+            ToolFigures(tool, *(row[name] for name in names))
+            for tool, row in sorted(counts.items())
+        ),
+        comparison=judge.name,
+        layout=data.layout,
+        notes=data.notes,
+        unanswered=tuple(
+            describe_error(answer) for answer in answers if isinstance(answer, TrackerError)
+        ),
+        unlabelled=data.turn_count() - len(labelled),
+    )
+
+
+def _count(label: Outcome, found: Outcome, counts: dict[str, Counter[str]]) -> None:
+    """Count the recorded calls and arguments of one message by tool, and those that are right."""
+    wrong = set()
+    for path in {**label, **found}:
+        taken = call_path(path)
+        if taken is None:
+            continue
+        same = label.get(path) == found.get(path)
+        if not same:
+            wrong.add(taken.call)
+        if path in label and taken.argument:
+            row = counts.setdefault(taken.tool, Counter())
+            row["arguments"] += 1
+            row["right_arguments"] += same
+    for path in label:
+        taken = call_path(path)
+        if taken is not None and not taken.argument:
+            row = counts.setdefault(taken.tool, Counter())
+            row["calls"] += 1
+            row["right"] += taken.call not in wrong
+
+
+def _refuse_unrecorded(data: DialogueSet, labelled: Sequence[object]) -> None:
+    if not labelled:
+        raise UserError(
+            f"no turn of {data.name!r} has a recorded message after it: right calls need what the "
+            "assistant did then, after some turns at least"
+        )
