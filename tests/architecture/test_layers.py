@@ -67,8 +67,10 @@ ALLOWED: dict[str, set[str]] = {
     "audit": BASE | {"dialogue", "perturb.types", "perturb.edits", "campaign", "report"},
     "testing": BASE | {"dialogue", "trackers", "perturb", "comparisons", "relations"},
     "strategies": BASE | {"dialogue", "perturb", "relations", "trackers.tracker", "campaign"},
-    # A chat model as an agent takes the transport of services.
-    "games": BASE | {"trackers.chat.client", "trackers.schemes"},
+    # A chat model as an agent takes the transport of services, the negotiator what networks share.
+    "games": BASE
+    | {"agents.weights", "trackers.chat.client", "trackers.schemes"}
+    | {"trackers.neural", "trackers.runs"},
     "training": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign"},
     "research": BASE
@@ -106,6 +108,7 @@ FENCES: dict[str, tuple[str, ...]] = {
     "xdist": (),
     "torch": (
         *(*NEURAL, "perturb/lexicon/word_sources", "training", "relations/sources/generative"),
+        "games/negotiation",
     ),
     "safetensors": (*NEURAL, "agents/weights"),
     "transformers": (

@@ -1,0 +1,1 @@
+"""Internal: deal or no deal: its data, agents trained on it, and attacks by gradient."""

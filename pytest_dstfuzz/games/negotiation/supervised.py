@@ -1,0 +1,208 @@
+"""Training of the supervised negotiator: it learns to talk and select as people did."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pytest_dstfuzz.games.negotiation.corpus import (
+    NegotiationRow,
+    load_negotiations,
+    vocabulary_of,
+)
+from pytest_dstfuzz.games.negotiation.network import (
+    PAD,
+    RESERVED,
+    UNKNOWN,
+    NegotiatorNetwork,
+    NegotiatorShape,
+    of_counts,
+    save_network,
+)
+from pytest_dstfuzz.seeding import derive, stream
+from pytest_dstfuzz.trackers.neural import by_length, learning_rate, pad
+from pytest_dstfuzz.trackers.runs import Progress, SavedRun, check_output, moments, write_run
+
+MODEL_FILE: Final = "negotiator.safetensors"
+_RUN: Final = "dstfuzz.negotiator"
+#: What a resumed run may change; the learning rate follows the epochs that it is given.
+_CHANGEABLE: Final = ("resume", "output", "epochs")
+#: Share of the loss that is the selection's, as in the published training.
+_SELECTION: Final = 0.5
+
+
+@dataclass(frozen=True)
+class SupervisedConfig:
+    """How to train the supervised negotiator."""
+
+    data: Path
+    output: Path
+    epochs: int = 12
+    batch_size: int = 24  #: Rows of one step.
+    learning_rate: float = 3e-3
+    gradient_clip: float = 1.0
+    dropout: float = 0.2
+    least: int = 20  #: How often a word must stand in the training rows to be known.
+    seed: int = 0
+    resume: bool = False  #: Go on from the last epoch in the output folder.
+
+
+@dataclass(frozen=True)
+class NegotiatorEpoch:
+    """What came of one epoch, on the rows to choose by."""
+
+    epoch: int
+    loss: float  #: Mean of the steps.
+    perplexity: float
+    selected: float  #: Share of agreed rows in which all amounts are those of the person.
+
+
+class NegotiationBatch:
+    """Rows as tensors, of one batch."""
+
+    def __init__(self, rows: Sequence[NegotiationRow], numbers: Mapping[str, int]) -> None:
+        coded = [np.array([numbers.get(word, UNKNOWN) for word in row.words]) for row in rows]
+        self.words = torch.from_numpy(pad(coded, PAD))
+        self.lengths = torch.tensor([len(row.words) for row in rows])
+        self.goal = torch.tensor([(*row.counts, *row.values) for row in rows])
+        self.counts = self.goal[:, :3]
+        self.agreed = torch.tensor([row.chosen is not None for row in rows])
+        self.chosen = torch.tensor([row.chosen or (0, 0, 0) for row in rows])
+
+
+def _losses(network: NegotiatorNetwork, rows: NegotiationBatch) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the summed loss of the words, that of the selections, and the amounts' logits."""
+    embedded, goal = network.embedding(rows.words), network.encode_goal(rows.goal)
+    outputs = network.read(embedded, goal).outputs
+    said = nn.functional.cross_entropy(
+        network.next_words(outputs[:, :-1]).flatten(0, 1),
+        rows.words[:, 1:].flatten(),
+        ignore_index=PAD,
+        reduction="sum",
+    )
+    amounts = network.amounts_of(embedded, outputs, goal, rows.lengths)
+    logits = of_counts(amounts, rows.counts)
+    chosen = nn.functional.cross_entropy(
+        logits[rows.agreed].flatten(0, 1), rows.chosen[rows.agreed].flatten(), reduction="sum"
+    )
+    return said, chosen, logits
+
+
+def measure(network: NegotiatorNetwork, rows: Sequence[NegotiationRow]) -> tuple[float, float]:
+    """Return the perplexity of all words but a row's first, and how often selections are right.
+
+    Words that are not known count as one, as in the published figures.
+    """
+    network.eval()
+    total, words, right, agreed = 0.0, 0, 0, 0
+    with torch.no_grad():
+        for start in range(0, len(rows), 64):
+            batch = NegotiationBatch(rows[start : start + 64], network.numbers)
+            said, _, logits = _losses(network, batch)
+            total += float(said)
+            words += int((batch.lengths - 1).sum())
+            same = (logits.argmax(-1) == batch.chosen).all(-1)
+            right += int((same & batch.agreed).sum())
+            agreed += int(batch.agreed.sum())
+    return math.exp(total / words), right / max(agreed, 1)
+
+
+def _tensors(network: NegotiatorNetwork, adam: torch.optim.Adam) -> Iterator[tuple[str, Tensor]]:
+    for name, parameter in network.named_parameters():
+        state = moments(adam, parameter)
+        yield f"weight.{name}", parameter
+        yield f"first.{name}", state["exp_avg"]
+        yield f"second.{name}", state["exp_avg_sq"]
+        yield f"step.{name}", state["step"]
+
+
+def train_supervised(config: SupervisedConfig, progress: Progress) -> tuple[NegotiatorEpoch, ...]:
+    """Train on ``data.txt`` less what is in the others, and keep the epoch best on ``val.txt``.
+
+    After each epoch all that a resumed run needs is written; resumed, it does what it would have
+    done without the interruption.
+    """
+    check_output(config.output, resume=config.resume)
+    splits = load_negotiations(config.data)
+    words = (*RESERVED, *vocabulary_of(splits.train, config.least))
+    progress(f"{len(splits.train):,} rows, {splits.left_out:,} left out, {len(words)} words")
+    generator = torch.Generator().manual_seed(derive(config.seed, "weights") % 2**63)
+    network = NegotiatorNetwork(words, NegotiatorShape(), config.dropout)
+    _start(network, generator)
+    adam = torch.optim.Adam(network.parameters(), lr=config.learning_rate, fused=True)
+    history: list[NegotiatorEpoch] = []
+    identity = {k: str(v) for k, v in asdict(config).items() if k not in _CHANGEABLE}
+    if config.resume:
+        saved = SavedRun.read(config.output, _RUN)
+        saved.check(saved.about.get("identity", {}), identity)
+        saved.fill(_tensors(network, adam))
+        history = [saved.built(NegotiatorEpoch, item) for item in saved.about["history"]]
+        progress(f"resumed after epoch {len(history)}")
+    while len(history) < config.epochs:
+        loss = _epoch(network, adam, splits.train, config, len(history))
+        figures = NegotiatorEpoch(len(history) + 1, loss, *measure(network, splits.val))
+        history.append(figures)
+        progress(
+            f"epoch {figures.epoch}/{config.epochs}: loss {loss:.3f}, perplexity "
+            f"{figures.perplexity:.3f}, selections right {figures.selected:.3f} (val)"
+        )
+        about = {"identity": identity, "history": [asdict(item) for item in history]}
+        if min(history, key=lambda item: item.perplexity) is figures:
+            save_network(config.output / MODEL_FILE, network, about)
+        write_run(config.output, _RUN, about, _tensors(network, adam))
+    return tuple(history)
+
+
+def _start(network: NegotiatorNetwork, generator: torch.Generator) -> None:
+    """Draw the first weights from a generator of their own."""
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if parameter.dim() == 1:
+                parameter.zero_()
+            elif "embedding" in name or name.startswith(("counts", "values")):
+                parameter.normal_(0.0, 0.1, generator=generator)
+            else:
+                bound = 1 / math.sqrt(parameter.shape[1])
+                parameter.uniform_(-bound, bound, generator=generator)
+        network.embedding.weight[PAD].zero_()
+
+
+def _epoch(
+    network: NegotiatorNetwork,
+    adam: torch.optim.Adam,
+    rows: Sequence[NegotiationRow],
+    config: SupervisedConfig,
+    number: int,
+) -> float:
+    """Train one epoch; returns the mean loss of a word."""
+    network.train()
+    rng = stream(config.seed, "epoch", number)
+    order = by_length([len(row.words) for row in rows], rng)
+    batches = [order[at : at + config.batch_size] for at in range(0, len(order), config.batch_size)]
+    rng.shuffle(batches)
+    losses = []
+    with torch.random.fork_rng():
+        # Seeded anew each epoch, a resumed run repeats what an uninterrupted one does.
+        torch.manual_seed(derive(config.seed, "noise", number) % 2**63)
+        for done, chosen in enumerate(batches):
+            batch = NegotiationBatch([rows[place] for place in chosen.tolist()], network.numbers)
+            said, selected, _ = _losses(network, batch)
+            count = max(int(batch.agreed.sum()), 1)
+            words = int((batch.lengths - 1).sum())
+            loss = said / words + _SELECTION * selected / count
+            adam.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]  # theirs has no types
+            nn.utils.clip_grad_norm_(network.parameters(), config.gradient_clip)
+            step, total = number * len(batches) + done, config.epochs * len(batches)
+            for group in adam.param_groups:
+                group["lr"] = learning_rate(step, total, config.learning_rate, 100)
+            adam.step()
+            losses.append(float(said.detach()) / words)
+    return sum(losses) / len(losses)
