@@ -12,6 +12,7 @@ from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.dialogue.rollout import end_state, rolled_out
+from pytest_dstfuzz.dialogue.transcripts import transcript_json, transcript_of_json
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.calls.rolling import MOST_STEPS, NOT_RECORDED
@@ -96,6 +97,12 @@ def test_the_end_state_is_that_of_all_steps_and_reading_has_no_effect() -> None:
     assert result["content"] == '{"room": "A1"}'
     assert result["tool_call_id"] == calls["tool_calls"][0]["id"]
     assert clerk.asked[-1][3]["content"] == 'I got {"room": "A1"}'
+
+
+def test_what_a_rollout_needs_is_kept_with_a_violation() -> None:
+    kept = rolled_out(DATA).dialogues[0].context(1).transcript
+    assert kept is not None
+    assert transcript_of_json(transcript_json(kept)) == kept
 
 
 def test_labels_are_the_end_states_of_the_recording() -> None:
