@@ -9,8 +9,8 @@ that changes something, but asks whether it should.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 from pytest_dstfuzz import Campaign, Settings, TurnResult
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -31,7 +31,8 @@ class Hesitant:
     repeatable = True
 
     def __init__(self, wrapped: Tracker, changing: frozenset[str]) -> None:
-        self._answer = getattr(wrapped, "wrapped", wrapped)
+        answer = getattr(wrapped, "wrapped", wrapped)
+        self._answer = cast("Callable[[Messages, Messages], object]", answer)
         self._changing = changing
 
     def __call__(self, messages: Messages, tools: Messages) -> object:
