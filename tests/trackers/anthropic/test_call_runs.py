@@ -14,7 +14,11 @@ from loopback import Asked, Service
 
 KEY = "sk-0123456789abcdef0123"
 TOOLS = [{"name": "book_table", "parameters": {"type": "object"}}, {"name": "find_menu"}]
-USERS = ("Please book a table for 2", "A table and the menu please", "What about the menu today")
+USERS = (
+    "The two of us need a table tonight",
+    "A table and the menu please",
+    "What about the menu today",
+)
 
 
 def said(asked: Asked) -> str:
