@@ -17,10 +17,11 @@ from typing import Any
 from pytest_dstfuzz.audit.decoy_draw import Pair, draw_decoys
 from pytest_dstfuzz.audit.decoys import Decoy
 from pytest_dstfuzz.audit.question import KEEPING, STATED, Question
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.perturb.types import Edit
+from pytest_dstfuzz.report.calls import call_lines
 from pytest_dstfuzz.report.rounds import move_texts
 from pytest_dstfuzz.seeding import stream
 
@@ -225,7 +226,7 @@ def _row(
         clean=clean,
         perturbed=variant.text if decoy is None else decoy.text,
         edits=edits,
-        changes=() if blind else tuple(str(change) for change in variant.changed_slots),
+        changes=() if blind else _changes(turn, variant),
         kind=VIOLATION if decoy is None else decoy.kind,
         turn=turn.id,
         dialogue=turn.dialogue_id,
@@ -244,3 +245,9 @@ def _difference(before: str, after: str) -> Edit:
     tail = next((i for i in range(rest) if before[-1 - i] != after[-1 - i]), rest)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     return Edit("decoy", "decoy", head, head + len(old), old, new)
+
+
+def _changes(turn: TurnResult, variant: VariantResult) -> tuple[str, ...]:
+    """Return what changed, a slot a text; of tool calls each call as code."""
+    calls = call_lines(turn, variant.changed_slots)
+    return tuple(calls) or tuple(str(change) for change in variant.changed_slots)

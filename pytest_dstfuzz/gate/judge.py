@@ -159,8 +159,15 @@ def unstable_text(results: Sequence[TurnResult]) -> str:
     unstable = sum(found.values())
     if unstable <= MOST_ERRORS * len(found):
         return ""
+    untested = f"{unstable} of {len(found)} turns could not be tested"
+    if any(result.outcome_kind == TOOL_CALLS for result in results):
+        return (
+            f"{untested}, more than {percent(MOST_ERRORS, 0)}: there, the assistant's calls to the "
+            "very same messages differ each time. Say with --dst-arguments when two values of an "
+            "argument say the same, or lower the temperature of its model"
+        )
     return (
-        f"{unstable} of {len(found)} turns could not be tested, more than {percent(MOST_ERRORS, 0)}"
+        f"{untested}, more than {percent(MOST_ERRORS, 0)}"
         ": there, the bot's replies to the very same messages differ each time. Say with "
         "--dst-compare when two replies say the same, or with --dst-threshold how far apart they "
         "may lie; dstfuzz calibrate finds a threshold"

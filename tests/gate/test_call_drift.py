@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gate_cases import Contents, build, saved
 
+from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
@@ -14,7 +15,7 @@ from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.gate.baseline import digest_of, make_baseline
 from pytest_dstfuzz.gate.drift import clean_drift, judge_drift
-from pytest_dstfuzz.gate.judge import judge_answers, one_answer
+from pytest_dstfuzz.gate.judge import judge_answers, one_answer, unstable_text
 from pytest_dstfuzz.gate.pairing import pair_up
 from pytest_dstfuzz.gate.verdict import judge_accuracy
 
@@ -85,6 +86,14 @@ def test_who_never_calls_anything_is_never_green() -> None:
         "the clean answers to all 20 turns are empty; an assistant that understands nothing cannot "
         "be broken, so nothing was tested"
     )
+
+
+def test_calls_that_differ_each_time_are_told() -> None:
+    turns = [
+        replace(turn, outcome="untested", reason=UNSTABLE, variants=())
+        for turn in called([TAXI], [TAXI])["only"]
+    ]
+    assert "the assistant's calls to the very same messages" in unstable_text(turns)
 
 
 def test_variants_that_differ_in_the_tools_alone_are_told_apart() -> None:
