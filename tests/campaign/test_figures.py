@@ -66,6 +66,7 @@ KEYS = [
     "repeats",
     "expected_failures",
     "failing_mass",
+    "unstable",
 ]
 
 
@@ -116,9 +117,9 @@ turns = st.builds(
 
 
 def adds_up(counts: Counts) -> bool:
+    not_run = counts.vacuous + counts.duplicate + counts.vetoed + counts.over_rate
     return (
-        counts.generated
-        == counts.vacuous + counts.duplicate + counts.vetoed + counts.over_rate + counts.valid
+        counts.generated == not_run + counts.unstable + counts.valid
         and counts.valid
         == counts.held
         + counts.violations
