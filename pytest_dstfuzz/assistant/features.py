@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,9 +30,9 @@ VALUE: Final = 15
 CANDIDATE: Final = 18
 TOOL: Final = 10
 CALL: Final = 14
-#: Numbers that are thought of where they are not said, and digits of the longest.
+#: Numbers below this are thought of where they are not said.
 _FEW: Final = 7
-_LONGEST_NUMBER: Final = 7
+_FIGURE: Final = re.compile(r"[0-9]{1,9}(?:,[0-9]{3})*(?:\.[0-9]{1,9})?")
 #: What comes after a number that is an hour.
 _HOURS: Final = (("am",), ("pm",), ("a.m.",), ("p.m.",), ("a.m",), ("p.m",), ("o'clock",))
 _KINDS: Final = ("result", "argument", "other")
@@ -191,9 +192,10 @@ def _listed(turn: TurnText, slot: Slot) -> Slot:
     """Return a slot for a number without a list with the numbers that one may mean."""
     if not slot.number or slot.values:
         return slot
-    said = {word for word in turn.plain if word.isdigit() and len(word) < _LONGEST_NUMBER}
-    found = sorted(said | {str(number) for number in range(1, _FEW)}, key=int)
-    return replace(slot, values=tuple(found))
+    said = {word for word in turn.plain if _FIGURE.fullmatch(word)}
+    found = said | {str(number) for number in range(1, _FEW)}
+    ordered = sorted(found, key=lambda word: (float(word.replace(",", "")), word))
+    return replace(slot, values=tuple(ordered))
 
 
 _NOTHING: Final = np.zeros((0, WIDTH), np.float32)

@@ -70,10 +70,12 @@ def take_turn(weights: Weights, memory: Memory, tools: tuple[ToolView, ...], use
 def _answers(
     turn: TurnText, tool: ToolView, memory: Memory, asked: SlotsAsked, scores: list[SlotScores]
 ) -> list[tuple[Slot, str]]:
-    """Return the values that a turn gives, each part of a text for one slot alone."""
+    """Return the values that a turn gives."""
     found: list[tuple[Slot, str]] = []
     spans: list[tuple[float, int, int, Slot]] = []
     for number, slot in enumerate(tool.slots):
+        if slot.kind == "object":
+            continue  # Nobody says one: it is asked for, and nothing is called.
         score = scores[number].answers.copy()
         values = asked.slots[number].values
         if values:
@@ -88,6 +90,15 @@ def _answers(
             found.append((slot, asked.candidates[number][0][best - FIXED - len(values)].text))
         elif best >= FIXED:
             found.append((slot, values[best - FIXED]))
+    found += _of_spans(turn, tool, memory, spans)
+    return [(slot, value) for slot, value in found if not _repeated(turn, memory, slot, value)]
+
+
+def _of_spans(
+    turn: TurnText, tool: ToolView, memory: Memory, spans: list[tuple[float, int, int, Slot]]
+) -> list[tuple[Slot, str]]:
+    """Return the values of parts of the texts, the surest first; no word is of two."""
+    found: list[tuple[Slot, str]] = []
     taken: set[int] = set()
     for _, start, end, slot in sorted(spans, key=lambda one: -one[0]):
         if taken.isdisjoint(range(start, end + 1)):
@@ -96,7 +107,7 @@ def _answers(
             if {*turn.plain[start : end + 1]} <= {*slot.label, *slot.about, *tool.label}:
                 continue  # A tool or an argument by its name, such as "parcel": no value.
             found.append((slot, _whole(value, slot, memory) if start < turn.heard else value))
-    return [(slot, value) for slot, value in found if not _repeated(turn, memory, slot, value)]
+    return found
 
 
 def _whole(value: str, slot: Slot, memory: Memory) -> str:

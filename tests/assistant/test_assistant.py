@@ -96,7 +96,7 @@ def test_whatever_comes_is_answered(messages: list[Any], tools: list[Any]) -> No
     assert answer["content"] or answer["tool_calls"]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=4))
 def test_any_text_is_answered(said: list[str]) -> None:
     answer = ASSISTANT([user(one) for one in said], [WEATHER, MUSIC])
@@ -124,6 +124,25 @@ def test_types_of_the_schema_are_kept() -> None:
     ]
     for _, arguments in calls(ASSISTANT(party, [TABLE])):
         assert isinstance(arguments["party_size"], int)
+
+
+def test_numbers_are_found_as_they_are_written() -> None:
+    transfer = tool(
+        "transfer_money",
+        "Transfer money to somebody",
+        {"amount": {"type": "number", "description": "Amount of money to transfer"}},
+        "amount",
+    )
+    messages = [user("Please transfer money to my sister"), assistant("What amount?")]
+    for said, amount in (("1,250.50 dollars", 1250.5), ("It is $40", 40), ("Ninety pounds", 90)):
+        answers = [*messages, user(said), assistant("Please confirm."), user("Yes, please.")]
+        assert calls(ASSISTANT(answers, [transfer])) == [("transfer_money", {"amount": amount})]
+
+
+def test_an_object_is_asked_for_and_never_made_up() -> None:
+    seat = tool("book_seat", "Book a seat", {"seat": {"type": "object"}}, "seat")
+    answer = ASSISTANT([user("Book seat 12 at the window")], [seat])
+    assert answer == assistant("What seat would you like?")
 
 
 def test_the_weights_are_small() -> None:
