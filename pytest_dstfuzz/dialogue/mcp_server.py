@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import shlex
 import sys
 from typing import Any, Final
 
 from mcp import Client, StdioServerParameters, stdio_client
 
-from pytest_dstfuzz.config import masked
+from pytest_dstfuzz.config import MASK, masked
 from pytest_dstfuzz.errors import UserError
 
 #: What of a tool is kept: what an assistant is told of it.
 _KEPT: Final = ("name", "description", "inputSchema")
+#: What it says of itself and is kept: whether it changes anything, see `Tool.read_only`.
+_HINT: Final = "readOnlyHint"
+_ADDRESS: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
@@ -31,7 +35,7 @@ def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
     """
     # The library logs what is no message of the protocol with a traceback; the error says it.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
-    shown = masked(server)
+    shown = _shown(server)
     target = _target(server, shown)
     try:
         return asyncio.run(_listed(target, seconds))
@@ -40,7 +44,7 @@ def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
     if isinstance(first, TimeoutError):
         why = f"did not list its tools within {seconds:g} s"
     elif isinstance(first, FileNotFoundError):
-        why = f"cannot be started: there is no program {shlex.split(server)[0]!r}"
+        why = f"cannot be started: there is no program {_program(server)!r}"
     else:
         told = str(first) or type(first).__name__
         why = f"lists no tools: {masked(' '.join(told.split()))}"
@@ -50,8 +54,29 @@ def list_tools(server: str, seconds: float) -> list[dict[str, Any]]:
     )
 
 
+def _shown(server: str) -> str:
+    """Return an address without its credentials, or a command without its arguments.
+
+    Keys stand in arguments in more ways than could be told apart.
+    """
+    if _ADDRESS.match(server):
+        return masked(server)
+    program = _program(server)
+    return program if server.strip() == program else f"{program} ..."
+
+
+def _program(server: str) -> str:
+    try:
+        words = shlex.split(server)
+    except ValueError:
+        words = server.split()
+    # A variable of the environment may have been meant, with its value.
+    name, mark, _ = words[0].partition("=") if words else ("", "", "")
+    return f"{name}={MASK}" if mark else name
+
+
 def _target(server: str, shown: str) -> str | StdioServerParameters:
-    if "://" in server:
+    if _ADDRESS.match(server):
         return server
     try:
         program, *arguments = shlex.split(server)
@@ -70,11 +95,17 @@ async def _listed(target: str | StdioServerParameters, seconds: float) -> list[d
             seen |= {cursor} if cursor else set()
             page = await client.list_tools(cursor=cursor)
             listed = page.model_dump(mode="json", by_alias=True, exclude_none=True)
-            found += [{key: one[key] for key in _KEPT if key in one} for one in listed["tools"]]
+            found += map(_kept, listed["tools"])
             cursor = page.next_cursor
             if not cursor:
                 break
     return found
+
+
+def _kept(tool: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {key: tool[key] for key in _KEPT if key in tool}
+    hints = tool.get("annotations") or {}
+    return {**found, "annotations": {_HINT: hints[_HINT]}} if _HINT in hints else found
 
 
 def _first(error: BaseException) -> BaseException:

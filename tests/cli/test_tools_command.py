@@ -15,6 +15,7 @@ from pytest_dstfuzz.dialogue.readers.tool_lists import read_tools
 SERVER = """
 from typing import Literal
 from mcp.server.mcpserver import MCPServer
+from mcp.types import ToolAnnotations
 
 app = MCPServer("restaurant")
 
@@ -23,7 +24,7 @@ def book_table(people: int, area: Literal["north", "south"] = "north") -> str:
     '''Book a table.'''
     return "booked"
 
-@app.tool()
+@app.tool(annotations=ToolAnnotations(title="Menus", readOnlyHint=True))
 def find_menu(day: str) -> str:
     '''Find the menu of a day.'''
     return "leek soup"
@@ -50,12 +51,16 @@ def test_the_tools_of_a_server_are_those_of_data(
     assert book.schema["properties"]["people"]["type"] == "integer"
     assert book.schema["properties"]["area"]["enum"] == ["north", "south"]
     assert find.schema["required"] == ["day"]
+    assert (book.read_only, find.read_only) == (False, True)
 
 
 @pytest.mark.parametrize(
     ("server", "problem"),
     [
         ("no-such-program --x", "there is no program 'no-such-program'"),
+        ("no-such-program --key sk-secret --token=secret", "server 'no-such-program ...' cannot"),
+        ("KEY=secret python server.py", "there is no program 'KEY=***'"),
+        ("proxy --key=secret 'http://x", "'proxy ...' is no command"),
         (command("-c", "print('Hello')"), "lists no tools: Connection closed"),
         (command("-c", "import time; time.sleep(9)"), "did not list its tools within 0.5 s"),
         ("python 'server.py", "is no command: No closing quotation"),
