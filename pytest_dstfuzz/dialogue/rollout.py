@@ -7,7 +7,8 @@ message calls, but all calls that took effect so far.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from pytest_dstfuzz.config import ReplySettings
@@ -18,7 +19,7 @@ from pytest_dstfuzz.dialogue.readers.chat_form import arguments_of, text_of_cont
 
 
 def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
-    """Return all calls that took effect, as an outcome: identical ones count once.
+    """Return all calls that took effect, as an outcome: of those of one `loose_key` the first.
 
     Those of tools that are said to read only have none.
 
@@ -26,13 +27,59 @@ def end_state(calls: Iterable[ToolCall], tools: Iterable[Tool]) -> Outcome:
     >>> dict(end_state([two, ToolCall("find"), two], [Tool("find", read_only=True)]))
     {'book[0]': 'call 1', 'book[0].people': '2'}
     """
+    tools = tuple(tools)
     reading = {tool.name for tool in tools if tool.read_only}
-    made = {
-        (call.name, canonical(dict(call.arguments))): call
-        for call in calls
-        if call.name not in reading
-    }
+    left_out = defaults_of(tools)
+    made: dict[str, ToolCall] = {}
+    for call in calls:
+        if call.name not in reading:
+            made.setdefault(loose_key(call, left_out), call)
     return calls_outcome(made.values())
+
+
+def loose_key(call: ToolCall, left_out: Mapping[str, object]) -> str:
+    """Return what is the same text for calls that a tool would take for one.
+
+    Their arguments are the same but for capitals, outer blanks, ``"2"`` for 2, null, and what the
+    tool takes where nothing is said (`defaults_of`).
+    """
+    given = {
+        name: told
+        for name, value in call.arguments.items()
+        if (told := _loosely(value)) is not None and left_out.get(f"{call.name}.{name}") != told
+    }
+    return canonical([call.name, given])
+
+
+def defaults_of(tools: Iterable[Tool], names: Mapping[str, str] | None = None) -> dict[str, object]:
+    """Return ``tool.argument`` -> what it is where nobody says, in the form of `loose_key`.
+
+    ``names`` says what tools and arguments are called instead, see `Transcript.names`.
+    """
+    found = {}
+    for tool in tools:
+        properties = tool.schema.get("properties")
+        for name, inner in properties.items() if isinstance(properties, dict) else ():
+            if isinstance(inner, dict) and "default" in inner:
+                own = f"{tool.name}.{name}"
+                found[(names or {}).get(own, own)] = _loosely(inner["default"])
+    return found
+
+
+def _loosely(value: object) -> object:
+    """Return a JSON value in the form in which it is looked up."""
+    if isinstance(value, Mapping):
+        return {name: _loosely(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_loosely(inner) for inner in value]
+    if isinstance(value, bool):
+        return str(value).casefold()
+    if isinstance(value, str | int | float):
+        text = str(value).strip().casefold()
+        with suppress(ValueError):
+            return float(text)
+        return text
+    return value
 
 
 def rolled_out(data: DialogueSet) -> DialogueSet:
@@ -69,16 +116,20 @@ def _rolled_out(dialogue: Dialogue) -> Dialogue:
 
 def _called(block: Iterable[str]) -> Iterator[tuple[ToolCall, str | None]]:
     """Yield the calls of recorded messages with their results; ``None`` = it has none."""
-    messages = [json.loads(text) for text in block]
-    results = {
-        one.get("tool_call_id"): text_of_content(one.get("content"))
-        for one in messages
-        if one.get("role") == "tool"
-    }
-    for message in messages:
+    made: list[ToolCall | None] = []
+    results: dict[int, str] = {}
+    # An id may be that of a later call once its own call has a result.
+    waiting: dict[str, int] = {}
+    for message in map(json.loads, block):
+        if message.get("role") == "tool":
+            place = waiting.pop(message.get("tool_call_id"), None)
+            if place is not None:
+                results[place] = text_of_content(message.get("content"))
         for called in message.get("tool_calls") or ():
             function = called["function"]
             arguments = arguments_of(function.get("arguments") or "")
-            if arguments is not None:
-                call = ToolCall(function["name"], arguments)
-                yield call, results.get(called.get("id"))
+            waiting[called.get("id")] = len(made)
+            made.append(None if arguments is None else ToolCall(function["name"], arguments))
+    for place, call in enumerate(made):
+        if call is not None:
+            yield call, results.get(place)

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from pytest_dstfuzz.dialogue.call_trees import made_calls
-from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, Transcript, calls_outcome, canonical
+from pytest_dstfuzz.dialogue.calls import ToolCall, Transcript, calls_outcome, canonical
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
 from pytest_dstfuzz.dialogue.renaming import in_own_names
-from pytest_dstfuzz.dialogue.rollout import end_state
+from pytest_dstfuzz.dialogue.rollout import defaults_of, end_state, loose_key
 from pytest_dstfuzz.errors import GivenUpError, TrackerError
 from pytest_dstfuzz.trackers.deadline import Overrun
 from pytest_dstfuzz.trackers.replies.rolling import MEMORY, OwnHistory
@@ -224,68 +223,28 @@ def _message(said: str, ids: Iterable[str], calls: Iterable[ToolCall]) -> dict[s
 
 
 class _Stubs:
-    """Tools that return what was recorded.
-
-    Arguments are the same but for capitals, outer blanks, ``"2"`` for 2, and what the schema says
-    anyway, or is null.
-    """
+    """Tools that return what was recorded for a call, or for one with the same `loose_key`."""
 
     def __init__(self, transcript: Transcript) -> None:
         self._names = transcript.names
-        self._left_out = _defaults(transcript.tools, dict(transcript.names))
+        self._left_out = defaults_of(transcript.tools, dict(transcript.names))
         self._results: dict[str, list[str]] = {}
         for call, result in transcript.results:
             name, arguments = json.loads(call)
-            self._results.setdefault(self._key(ToolCall(name, arguments)), []).append(result)
+            key = loose_key(ToolCall(name, arguments), self._left_out)
+            self._results.setdefault(key, []).append(result)
 
     def result(self, call: ToolCall, earlier: Iterable[ToolCall]) -> str:
         """Return what a call returns; made again, what the next such call returned, if one did."""
-        key = self._key(self._own(call))
+        key = self._key(call)
         found = self._results.get(key)
         if found is None:
             return NOT_RECORDED
-        again = Counter(self._key(self._own(one)) for one in earlier)[key]
+        again = Counter(map(self._key, earlier))[key]
         return found[min(again, len(found) - 1)]
 
-    def _own(self, call: ToolCall) -> ToolCall:
-        """Return a call with the names of the recording."""
-        if not self._names:
-            return call
-        return made_calls(in_own_names(calls_outcome([call]), self._names))[0]
-
     def _key(self, call: ToolCall) -> str:
-        given = {
-            name: told
-            for name, value in call.arguments.items()
-            if (told := _loosely(value)) is not None
-            and self._left_out.get(f"{call.name}.{name}") != told
-        }
-        return canonical([call.name, given])
-
-
-def _defaults(tools: Iterable[Tool], names: Mapping[str, str]) -> dict[str, object]:
-    """Return ``tool.argument``, by the names of the recording, -> what it is where nobody says."""
-    found = {}
-    for tool in tools:
-        properties = tool.schema.get("properties")
-        for name, inner in properties.items() if isinstance(properties, dict) else ():
-            if isinstance(inner, dict) and "default" in inner:
-                own = names.get(f"{tool.name}.{name}", f"{tool.name}.{name}")
-                found[own] = _loosely(inner["default"])
-    return found
-
-
-def _loosely(value: object) -> object:
-    """Return a JSON value in the form in which it is looked up."""
-    if isinstance(value, Mapping):
-        return {name: _loosely(inner) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_loosely(inner) for inner in value]
-    if isinstance(value, bool):
-        return str(value).casefold()
-    if isinstance(value, str | int | float):
-        text = str(value).strip().casefold()
-        with suppress(ValueError):
-            return float(text)
-        return text
-    return value
+        """Return what a call is looked up by, under the names of the recording."""
+        if self._names:
+            (call,) = made_calls(in_own_names(calls_outcome([call]), self._names))
+        return loose_key(call, self._left_out)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -110,6 +111,24 @@ def test_labels_are_the_end_states_of_the_recording() -> None:
     booked = calls_outcome([BOOKED])
     assert [turn.calls for turn in turns] == [{}, booked, booked]
     assert rolled_out(rolled_out(DATA)) == rolled_out(DATA)
+
+
+def test_an_id_that_is_used_again_is_that_of_the_call_before_the_result() -> None:
+    told = recorded((FOUND, "ref77"), (BOOKED, "ok"), said="Done.")
+    block = (m.replace("id_find_0", "call_0").replace("id_book_1", "call_0") for m in told)
+    talk = replace(TALK, closing=tuple(block))
+    (dialogue,) = rolled_out(replace(DATA, dialogues=(talk,))).dialogues
+    assert [result for _, result in dialogue.results[-2:]] == ["ref77", "ok"]
+
+
+def test_a_call_that_is_made_again_in_another_spelling_counts_once() -> None:
+    again = ToolCall("book", {"room": " a1", "nights": "2", "late": None})
+    assert end_state([BOOKED, again], (FIND, BOOK)) == calls_outcome([BOOKED])
+    more = ToolCall("book", {"room": "A1", "nights": 3})
+    assert end_state([BOOKED, more, again], (FIND, BOOK)) == calls_outcome([BOOKED, more])
+    look = FIND._replace(read_only=False)
+    anyhow = ToolCall("find", {"city": "oak bay", "view": "any"})
+    assert end_state([FOUND, anyhow], (look,)) == calls_outcome([FOUND])
 
 
 @pytest.mark.parametrize(
