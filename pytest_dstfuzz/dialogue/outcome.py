@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 #: What is tested of a system: the belief state that it keeps, what it replies, what it calls.
 OutcomeKind = Literal["state", "reply", "tool-calls"]
+#: Whose messages stand in the history of a question: those that were recorded, or its own.
+History = Literal["recorded", "own"]
 #: The path of a reply.
 REPLY: Final = "reply"
 TOOL_CALLS: Final = "tool-calls"

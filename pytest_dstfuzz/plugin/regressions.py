@@ -142,15 +142,7 @@ class RegressionCorpus:
     ) -> DstRegression:
         """Ask the tracker again; a relation that no fixture gave goes by its name."""
         entry: Regression = request.param
-        if entry.outcome != outcome:
-            was, now = (
-                "tool calls" if one == TOOL_CALLS else f"a {one}"
-                for one in (entry.outcome, outcome)
-            )
-            told = (
-                f"the regression {entry.id} is of {was}, and this run tests {now}: "
-                f"add --dst-outcome={entry.outcome}"
-            )
+        if told := self._not_of_this_run(entry, outcome):
             if self._settings.output.replay is None:
                 pytest.skip(told)
             pytest.fail(told, pytrace=False)
@@ -167,6 +159,27 @@ class RegressionCorpus:
         replayed, changes = entry.replayed(answers, found, comparison)
         request.node.stash[FOUND] = Found(regression=entry.id, outcome=replayed)
         return DstRegression(self._settings, entry, replayed, changes)
+
+    def _not_of_this_run(self, entry: Regression, outcome: str) -> str:
+        """Say why a run cannot tell what became of a regression, and what to add; else ``""``."""
+        if entry.outcome != outcome:
+            was, now = (
+                "tool calls" if one == TOOL_CALLS else f"a {one}"
+                for one in (entry.outcome, outcome)
+            )
+            return (
+                f"the regression {entry.id} is of {was}, and this run tests {now}: "
+                f"add --dst-outcome={entry.outcome}"
+            )
+        history = self._settings.reply.history
+        # A state is that of what was said, whoever says it.
+        if outcome == STATE or entry.history == history:
+            return ""
+        whose = {"own": "the system's own messages", "recorded": "recorded messages"}
+        return (
+            f"the regression {entry.id} was found with {whose[entry.history]} in the history, and "
+            f"this run has {whose[history]} there: add --dst-history={entry.history}"
+        )
 
     def why_accepted(self, result: TurnResult, relation: str) -> str:
         """Return why all violations of a turn may stay, ``""`` where one of them may not."""
@@ -253,7 +266,8 @@ class RegressionCorpus:
             rules = self._context.data.normalisation
             # A suite's own fixture or marker may have said what replies are compared by.
             compared = "; or ".join(sorted(self._results.comparisons))
-            yield Regression.of(result, variant, dialogue, relation, rules, compared)
+            history = self._settings.reply.history
+            yield Regression.of(result, variant, dialogue, relation, rules, compared, history)
 
     def _comparison(self, outcome: OutcomeKind, given: object) -> Comparison:
         """Return what says whether two answers are one; ``given`` is what the fixture gives."""

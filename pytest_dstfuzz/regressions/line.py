@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, SeenRound
 from pytest_dstfuzz.dialogue.calls import Transcript
-from pytest_dstfuzz.dialogue.outcome import Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import History, Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.transcripts import transcript_json, transcript_of_json
 from pytest_dstfuzz.relations.rewrite import Delta
 
@@ -47,6 +47,7 @@ class CorpusLine:
     #: Of replies and tool calls.
     outcome: OutcomeKind = "state"
     compare: str = ""
+    history: History = "recorded"
     #: Of tool calls.
     answer: Outcome | None = None
     transcript: dict[str, Any] | None = None

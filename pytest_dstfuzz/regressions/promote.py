@@ -50,8 +50,15 @@ def promoted(regression: Regression, existing: str = "") -> str:
 
     The test passes once the slots that changed are let alone. It uses the fixture
     ``dst_model``, so that it is run against whatever tracker a suite is about, and takes what
-    that may answer wherever a campaign does.
+    that may answer wherever a campaign does. A test asks with the recorded messages alone, so one
+    of a violation beside the system's own would pass whatever that answers: a ``UserError``.
     """
+    if regression.history == "own":
+        raise UserError(
+            f"{regression.id} was found with the system's own messages in the history, which a "
+            f"plain test does not have: ask for it with --dst-replay={regression.id} "
+            "--dst-history=own"
+        )
     verb = "follows" if regression.expected else "survives"
     what = _TESTED[regression.outcome]
     name = f"test_{what}_{verb}_{regression.id}"

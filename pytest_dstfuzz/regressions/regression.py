@@ -16,7 +16,7 @@ from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, Exchange, SlotChange
 from pytest_dstfuzz.dialogue.normalise import check_normalisation
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, History, Outcome, OutcomeKind
 from pytest_dstfuzz.dialogue.transcripts import transcript_json
 from pytest_dstfuzz.json_data import from_json, to_json
 from pytest_dstfuzz.regressions.line import CorpusLine, Scope, transcript_of_line, with_sorted_keys
@@ -79,6 +79,8 @@ class Regression:
     #: What of the answers was tested, and of others than states by which comparison, for people.
     outcome: OutcomeKind = "state"
     compare: str = ""
+    #: Whose messages stood in the history, the recorded ones or the system's own.
+    history: History = "recorded"
     #: Of tool calls: those of the clean turn when it was found, and what was recorded beside the
     #: texts, and in the place of that what the assistant was given, where that was something else.
     answer: Outcome | None = None
@@ -94,10 +96,11 @@ class Regression:
         relation: str,
         normalisation: str = "plain",
         compare: str = "",
+        history: History = "recorded",
     ) -> Regression:
         """Remember a violation of a relation, its smallest version where that is known.
 
-        ``compare`` is the name of the comparison of replies.
+        ``compare`` is the name of the comparison of replies. States have no ``history``.
         """
         plain = variant.plain
         rounds = variant.exchanges
@@ -130,6 +133,7 @@ class Regression:
             rounds=rounds,
             outcome=turn.outcome_kind,
             compare="" if turn.outcome_kind == "state" else compare,
+            history="recorded" if turn.outcome_kind == "state" else history,
             answer=turn.clean_state if calls else None,
             transcript=with_sorted_keys(recorded) if calls else None,
             given=with_sorted_keys(variant.transcript),
@@ -140,6 +144,7 @@ class Regression:
         """Name of this violation: of what is said and seen, what is tested, and nothing else."""
         # Of states it is the relation alone.
         tested = [self.relation] if self.outcome == "state" else [self.relation, self.outcome]
+        tested += [] if self.history == "recorded" else [self.history]
         content = json.dumps([*tested, *self.exchanges])
         if self.rounds is not None:
             content = json.dumps([*tested, self.clean.exchanges, self.seen.exchanges])
@@ -291,6 +296,7 @@ class Regression:
             "relation": self.relation,
             **({} if self.outcome == "state" else {"outcome": self.outcome}),
             **({"compare": self.compare} if self.compare else {}),
+            **({} if self.history == "recorded" else {"history": self.history}),
             "normalisation": self.normalisation,
             "changed": [change._asdict() for change in self.changed],
             "edits": list(self.edits),
@@ -344,6 +350,7 @@ class Regression:
             rounds=line.seen,
             outcome=line.outcome,
             compare=line.compare,
+            history=line.history,
             answer=line.answer,
             transcript=transcript_of_line("transcript", line.transcript),
             given=transcript_of_line("given", line.given),

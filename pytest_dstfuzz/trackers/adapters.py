@@ -23,12 +23,11 @@ from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.normalise import normalise_state
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.errors import DataError, TrackerError, UserError
 from pytest_dstfuzz.trackers.adapting import Adapter, made
 from pytest_dstfuzz.trackers.calls.adapters import as_caller
 from pytest_dstfuzz.trackers.replies.adapters import as_replier, first_parameter
-from pytest_dstfuzz.trackers.replies.rolling import History
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 from pytest_dstfuzz.trackers.validation import describe
 

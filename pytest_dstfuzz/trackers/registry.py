@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from pytest_dstfuzz.config import KEYS, Address, Settings, TrackerSettings, revealed
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, History, OutcomeKind
 from pytest_dstfuzz.errors import (
     DstFuzzError,
     GivenUpError,
@@ -27,7 +27,6 @@ from pytest_dstfuzz.trackers.attributes import load_attribute
 from pytest_dstfuzz.trackers.deadline import Deadline
 from pytest_dstfuzz.trackers.factories import call_factory, parameters_of, takes
 from pytest_dstfuzz.trackers.replies.adapters import LEAVE_OUT
-from pytest_dstfuzz.trackers.replies.rolling import History
 from pytest_dstfuzz.trackers.schemes import SCHEMES, HttpScheme, ServiceSettings, option_owners
 from pytest_dstfuzz.trackers.tracker import Tracker
 from pytest_dstfuzz.trackers.validation import as_user_error, cause_of, passes_through

@@ -14,6 +14,8 @@ from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
 from pytest_dstfuzz.config import ReplySettings
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet, Turn, diff_states
+from pytest_dstfuzz.dialogue.outcome import History
+from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.types import Edit
 from pytest_dstfuzz.regressions.promote import promoted
 from pytest_dstfuzz.regressions.regression import Regression
@@ -34,7 +36,12 @@ TALK = Dialogue(
 ANY = comparison_of_calls(DialogueSet("talks", "test", (TALK,)), ReplySettings())
 
 
-def broken(clean: Sequence[ToolCall], found: Sequence[ToolCall], **more: Any) -> Regression:
+def broken(
+    clean: Sequence[ToolCall],
+    found: Sequence[ToolCall],
+    history: History = "recorded",
+    **more: Any,
+) -> Regression:
     before, after = calls_outcome(clean), calls_outcome(found)
     variant = VariantResult(
         index=0,
@@ -62,7 +69,7 @@ def broken(clean: Sequence[ToolCall], found: Sequence[ToolCall], **more: Any) ->
         variants=(variant,),
         outcome_kind="tool-calls",
     )
-    return Regression.of(turn, variant, TALK, "metamorphic", compare=ANY.name)
+    return Regression.of(turn, variant, TALK, "metamorphic", compare=ANY.name, history=history)
 
 
 KEPT = broken([TABLE], [ToolCall("book_table", {"people": 4, "area": "north"})])
@@ -175,3 +182,16 @@ def test_rules_of_a_promoted_test_are_those_of_the_run() -> None:
     assert 'call_order="exact"' in code
     assert "ignore" not in code  # No tool has such an argument.
     assert 'book_table.*=["a, b=", "c"]' in code.replace("\\", "")
+
+
+def test_one_of_a_rollout_says_so_and_is_no_plain_test() -> None:
+    rolled = broken([TABLE], [], history="own")
+    line = json.loads(json.dumps(rolled.to_json()))
+    assert line["history"] == "own"
+    assert Regression.from_json(line) == rolled
+    recorded = broken([TABLE], [])
+    assert "history" not in recorded.to_json()
+    assert recorded.id != rolled.id
+    told = f"{rolled.id} was found with the system's own messages.*--dst-replay={rolled.id} "
+    with pytest.raises(UserError, match=f"{told}--dst-history=own"):
+        promoted(rolled)

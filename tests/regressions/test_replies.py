@@ -159,3 +159,20 @@ def test_fixtures_of_a_suite_say_what_is_asked_again_and_how_it_is_compared(
     found.assert_outcomes(**counts)
     if outcome == "state":
         found.stdout.fnmatch_lines(["*and this run tests a state: add --dst-outcome=reply*"])
+
+
+def test_one_of_another_history_is_skipped_with_what_to_add(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(bot="def answer(messages):\n    return 'Line 1'\n")
+    data = {"dialogue_id": "d1", "users": ["when do you open", "and on sunday"]}
+    pytester.path.joinpath("talks.jsonl").write_text(json.dumps(data))
+    corpus = pytester.path / ".dstfuzz" / "regressions" / "talks.jsonl"
+    corpus.parent.mkdir(parents=True)
+    rolled = replace(KEPT, history="own")
+    lines = [json.dumps(one.to_json()) for one in (KEPT, rolled)]
+    corpus.write_text("\n".join([*lines, ""]))
+    options = ("--dst-model=bot:answer", "--dst-outcome=reply", "--dst-data=talks.jsonl", "-rs")
+    for history, other in (("recorded", rolled), ("own", KEPT)):
+        found = pytester.runpytest(*options, "-k=regression", f"--dst-history={history}", "-v")
+        told = f"*{other.id} was found with*: add --dst-history={other.history}"
+        found.stdout.fnmatch_lines([told])
+        found.assert_outcomes(passed=0, skipped=2, deselected=2)

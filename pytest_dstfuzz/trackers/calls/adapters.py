@@ -21,12 +21,12 @@ from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.calls import ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import Context
+from pytest_dstfuzz.dialogue.outcome import History
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.trackers.adapting import made
 from pytest_dstfuzz.trackers.calls.messages import calls_of, messages_and_tools
 from pytest_dstfuzz.trackers.calls.rolling import RollingCalls
 from pytest_dstfuzz.trackers.replies.adapters import Replier, first_parameter
-from pytest_dstfuzz.trackers.replies.rolling import History
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 from pytest_dstfuzz.trackers.validation import describe
 

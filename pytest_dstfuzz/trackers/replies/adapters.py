@@ -20,10 +20,11 @@ from collections.abc import Mapping
 from typing import Final, cast
 
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
+from pytest_dstfuzz.dialogue.outcome import History
 from pytest_dstfuzz.errors import TrackerError, UserError
 from pytest_dstfuzz.trackers.adapting import Adapter, made
 from pytest_dstfuzz.trackers.replies.messages import messages_of
-from pytest_dstfuzz.trackers.replies.rolling import History, RollingReplies
+from pytest_dstfuzz.trackers.replies.rolling import RollingReplies
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker, declared
 from pytest_dstfuzz.trackers.validation import describe
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from pytest_dstfuzz.dialogue.dialogues import Context, Exchange
 from pytest_dstfuzz.dialogue.outcome import REPLY
@@ -26,9 +26,6 @@ from pytest_dstfuzz.trackers.tracker import (
     usage_of,
 )
 from pytest_dstfuzz.trackers.validation import as_list, check_prediction
-
-#: Whose replies stand in the history of a question: those that were recorded, or its own.
-History = Literal["recorded", "own"]
 
 #: Replies that are kept, the newest ones.
 MEMORY: Final = 50_000
