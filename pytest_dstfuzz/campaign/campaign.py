@@ -15,6 +15,7 @@ from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.sequential import idle_test, sequential_test
 from pytest_dstfuzz.campaign.spec import CampaignSpec
 from pytest_dstfuzz.campaign.summary import Summary, summarise
 from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
@@ -25,7 +26,7 @@ from pytest_dstfuzz.config import REPLY, STATE, ReplySettings, Settings
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
-from pytest_dstfuzz.dialogue.outcome import OutcomeKind
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.rollout import with_history
 from pytest_dstfuzz.dialogue.sampling import sample_turns
@@ -176,6 +177,8 @@ class Campaign:
         repeatable = is_repeatable(
             self.tracker, settings.tracker.repeatable, settings.reply.outcome
         )
+        if repeatable and sequential_test(settings.tracker) is not None:
+            raise UserError(idle_test(settings.tracker, who_answers(settings.reply.outcome)))
         with bounded(budget.deadline, settings.budget.preflight_seconds):
             preflight(
                 self.tracker,

@@ -39,6 +39,8 @@ class Sides(NamedTuple):
     answer: Answer
     #: Whether there are answers for either side, and too few for any: only a test says so.
     undecided: bool = False
+    #: Whether it is undecided with answers for both.
+    split: bool = False
 
 
 def doubts_of_clean(rules: CampaignSpec, context: Context, answers: Answers) -> list[Context]:
@@ -79,7 +81,8 @@ def sides_of(
         clean: what is held against.
         context: of the attempt, or of a part of it.
         answers: to all that was asked.
-        expected: what a vote counts as a change is what is not as expected.
+        expected: what a vote counts as a change is what is not as expected; a test asks the
+            relation.
     """
     rules = turn.rules
     if rules.test is None:
@@ -87,7 +90,9 @@ def sides_of(
     if isinstance(failed := answers[clean], TrackerFailure):
         return Sides(Outcome(), failed)
     ruling = _ruling(turn, attempt, clean, context, answers)
-    return Sides(ruling.clean, ruling.answer, ruling.changed is None)
+    undecided, tally = ruling.changed is None, ruling.tally
+    split = undecided and min(tally.changed, tally.kept) > 0
+    return Sides(ruling.clean, ruling.answer, undecided, split)
 
 
 def doubts_of_variant(
@@ -156,4 +161,5 @@ def _ruling(
     def breaks(before: Outcome, found: Outcome) -> bool:
         return turn.verdict(attempt, before, found).kind == "violation"
 
-    return turn.rules.test.ruling(clean, context, answers, turn.rules.folding, breaks)
+    rules, expected = turn.rules, turn.expected(attempt)
+    return turn.rules.test.ruling(clean, context, answers, rules.folding, breaks, expected=expected)

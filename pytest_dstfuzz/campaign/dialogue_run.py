@@ -234,7 +234,7 @@ class _DialogueSteps:
         for place, turn in enumerate(self._turns[:done]):
             for item in wanted[place]:
                 for context in _probes([item]):
-                    if context in answers and breaks(turn, item, context, answers):
+                    if context in answers and breaks(turn, item, context, answers) is not False:
                         attempt = turn.attempts[item.result.index]
                         for again in doubts_of_part(turn, attempt, context, answers):
                             yield place, again

@@ -59,7 +59,7 @@ def judge_attempt(
         return JudgedVariant(_not_run(turn, attempt))
     reference, folding = turn.reference(attempt), turn.rules.folding
     expected = turn.expected(attempt)
-    clean, answer, undecided = sides_of(
+    clean, answer, undecided, _ = sides_of(
         turn, attempt, reference, attempt.context, answers, expected=expected
     )
     if undecided or isinstance(answer, TrackerFailure):
@@ -182,13 +182,15 @@ def with_cause(
 
     A half is to blame when it alone breaks the relation in a slot that was not carried
     here; when either does, or neither, it takes both. The cause stays open where the
-    budget ended before the second pass.
+    budget ended before the second pass, or a sequential test cannot tell of a half.
     """
     probe = judged.probe
     if probe is None or probe.alone not in answers or probe.around not in answers:
         return judged.result
     alone = breaks(turn, judged, probe.alone, answers)
     around = breaks(turn, judged, probe.around, answers)
+    if alone is None or around is None:
+        return judged.result
     cause: Cause = "both" if alone == around else "turn" if alone else "context"
     return replace(judged.result, cause=cause)
 
@@ -198,10 +200,14 @@ def breaks(
     judged: JudgedVariant,
     context: Context,
     answers: Mapping[Context, Answer],
-) -> bool:
-    """Whether a half of a violation breaks the relation in a slot that was not carried here."""
+) -> bool | None:
+    """Whether a half of a violation breaks the relation in a slot that was not carried here.
+
+    ``None`` where some of its answers do, and a sequential test decides neither way. A half whose
+    only answer keeps the relation is taken to keep it.
+    """
     attempt = turn.attempts[judged.result.index]
-    clean, answer, _ = sides_of(turn, attempt, turn.clean_context, context, answers)
+    clean, answer, undecided, split = sides_of(turn, attempt, turn.clean_context, context, answers)
     if isinstance(answer, TrackerFailure):
         return False
     carried = {
@@ -210,7 +216,8 @@ def breaks(
         if change.carried
     }
     verdict = turn.verdict(attempt, clean, answer.state)
-    return verdict.kind == "violation" and not carried.issuperset(verdict.changes)
+    broken = verdict.kind == "violation" and not carried.issuperset(verdict.changes)
+    return None if split or (broken and undecided) else broken
 
 
 def turn_outcome(turn: TurnAttempts, variants: Iterable[VariantResult]) -> TurnOutcome:

@@ -17,7 +17,8 @@ between the two more is asked. So of variants that are answered as the clean tur
 \alpha / (1 - \beta) are taken for changed ones, whenever one stops to look (Ville's inequality),
 and of changed ones at most \beta / (1 - \alpha) are missed. That holds on average over w, for
 answers that do not depend on each other, and for changes that last: a change that shows in half of
-the answers, or a w near 1/2, is what it leaves undecided.
+the answers, or a w near 1/2, is what it leaves undecided. Where r is not more than q, the usual
+answer is none, and nothing is decided. A failure to answer is neither.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from pytest_dstfuzz.campaign.results import Votes
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome
+from pytest_dstfuzz.relations.rewrite import UNCHANGED, Expected
 from pytest_dstfuzz.trackers.tracker import Prediction
 
 Answers = Mapping[Context, Answer]
@@ -77,8 +79,9 @@ class Ruling(NamedTuple):
     #: Whether the variant is answered otherwise; ``None`` = that cannot be told.
     changed: bool | None
     tally: AnswerTally
-    #: How often the variant was asked.
+    #: How often the variant was asked, and its clean turn: failures are among it.
     asked: int
+    clean_asked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class SequentialTest:
     def decided(self, tally: AnswerTally) -> bool | None:
         """Whether some answers show a change (``True``) or none (``False``); ``None`` = neither."""
         upper, lower = _bounds(self.false_rate, self.missed_rate)
-        if not tally.changed + tally.kept:
+        if not tally.changed + tally.kept or tally.usual <= tally.others:
             return None
         return True if tally.ratio >= upper else False if tally.ratio <= lower else None
 
@@ -114,34 +117,48 @@ class SequentialTest:
         return isinstance(given[0], Prediction) and _without_majority(given)
 
     def ruling(
-        self, clean: Context, context: Context, answers: Answers, folding: Folding, breaks: Breaks
+        self,
+        clean: Context,
+        context: Context,
+        answers: Answers,
+        folding: Folding,
+        breaks: Breaks,
+        *,
+        expected: Expected = UNCHANGED,
     ) -> Ruling:
-        """Return what the answers to a variant come to, beside those to its clean turn."""
+        """Return what the answers to a variant come to, beside those to its clean turn.
+
+        A text that says the same as what is ``expected`` counts as that.
+        """
         usual = folding.alike(all_answers(clean, answers), clean)
         before = usual_outcome(usual)
-        counted = sum(isinstance(one, Prediction) and one.state == before for one in usual)
-        given = folding.to_clean(all_answers(context, answers), (), before, clean)
+        counted, others = _counted(usual, before)
+        # What the clean turn says now and then counts as another answer there. It must not count
+        # as the usual one here, as it does in a vote: the likelihoods are of one and the same w.
+        found = all_answers(context, answers)
+        given = folding.to_clean(found, (), before, clean, expected.against(before))
         broken: list[Prediction] = []
         kept: list[Prediction] = []
         for one in given:
             if isinstance(one, Prediction):
                 (broken if breaks(before, one.state) else kept).append(one)
-        tally = AnswerTally(counted, len(usual) - counted, len(broken), len(kept))
+        tally = AnswerTally(counted, others, len(broken), len(kept))
         if isinstance(given[0], TrackerFailure):
-            return Ruling(before, given[0], None, tally, len(given))
+            return Ruling(before, given[0], None, tally, len(given), len(usual))
         changed = self.decided(tally)
         side = len(broken) > len(kept) if changed is None else changed
         chosen = broken if side else kept
         state = Counter(one.state for one in chosen).most_common(1)[0][0]
-        return Ruling(before, replace(given[0], state=state), changed, tally, len(given))
+        answer = replace(given[0], state=state)
+        return Ruling(before, answer, changed, tally, len(given), len(usual))
 
     def wanted(self, clean: Context, context: Context, ruling: Ruling) -> list[Context]:
         """Return what to ask next about a variant; nothing where it is decided, or cannot be."""
         if ruling.changed is not None or isinstance(ruling.answer, TrackerFailure):
             return []
         r, q, c, s = ruling.tally
-        if r - q < abs(c - s) + _AHEAD and r + q < MOST:
-            return [clean.again(r + q)]
+        if r - q < abs(c - s) + _AHEAD and ruling.clean_asked < MOST:
+            return [clean.again(ruling.clean_asked)]
         asked = ruling.asked
         # So many are needed at least, whichever way they go.
         for more in range(1, MOST - asked + 1):
@@ -157,6 +174,16 @@ def sequential_test(settings: TrackerSettings) -> SequentialTest | None:
         return None
     rates = settings.error_rate or (ERROR_RATE, ERROR_RATE)
     return SequentialTest(settings.noise_floor or FLOOR, *rates)
+
+
+def idle_test(settings: TrackerSettings, who: str) -> str:
+    """Say that a test is asked for in vain: ``who`` answers says that answers do not vary."""
+    asked = {"noise-floor": settings.noise_floor, "error-rate": settings.error_rate}
+    names = [f"--dst-{name}" for name, value in asked.items() if value is not None]
+    return (
+        f"{' and '.join(names)} did nothing: {who} says that it repeats itself, so nothing is put "
+        "to a test; if its answers vary, say --dst-repeatable=no"
+    )
 
 
 def usual_outcome(given: Sequence[Answer]) -> Outcome:
@@ -177,9 +204,14 @@ def votes_of(ruling: Ruling, clean: Context, answers: Answers, folding: Folding)
 
 
 def _without_majority(given: Sequence[Answer]) -> bool:
-    usual = usual_outcome(given)
-    count = sum(isinstance(one, Prediction) and one.state == usual for one in given)
-    return 2 * count <= len(given)
+    usual, others = _counted(given, usual_outcome(given))
+    return usual <= others
+
+
+def _counted(given: Sequence[Answer], usual: Outcome) -> tuple[int, int]:
+    """Return how many answers are the usual one, and how many another; a failure is neither."""
+    same = [one.state == usual for one in given if isinstance(one, Prediction)]
+    return same.count(True), same.count(False)
 
 
 @lru_cache(maxsize=16)

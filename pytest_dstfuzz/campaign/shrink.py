@@ -258,7 +258,7 @@ class _ShrinkCase:
         if not rebuilt.valid:
             return []
         needed = [rebuilt.context]
-        if self._rules.votes > 1 and rebuilt.context in answers and self._changes(edits, answers):
+        if self._rules.votes > 1 and rebuilt.context in answers and self._looks(edits, answers):
             needed += doubts_of_part(self._turn, self._attempt, rebuilt.context, answers)
         self._needed.update(dict.fromkeys(needed))
         return [context for context in needed if context not in answers]
@@ -267,14 +267,23 @@ class _ShrinkCase:
         """Return the slots that change, where one of those that the violation changed anew does.
 
         None otherwise: what then breaks, if anything, is another weakness. An utterance that
-        is no valid variant breaks nothing: one typing error the less may make another word.
+        is no valid variant breaks nothing: one typing error the less may make another word. Nor
+        does what a sequential test leaves undecided.
         """
+        return self._looks(edits, answers, open_too=False)
+
+    def _looks(
+        self, edits: Subset, answers: _Answers, *, open_too: bool = True
+    ) -> tuple[SlotChange, ...]:
+        """Return what seems to change so far, what a test leaves ``open_too`` among it."""
         rebuilt, turn = self._with(edits), self._turn
         if not rebuilt.valid:
             return ()
         clean_context = turn.clean_context
-        clean, answer, _ = sides_of(turn, self._attempt, clean_context, rebuilt.context, answers)
-        if isinstance(answer, TrackerFailure):
+        clean, answer, undecided, _ = sides_of(
+            turn, self._attempt, clean_context, rebuilt.context, answers
+        )
+        if isinstance(answer, TrackerFailure) or (undecided and not open_too):
             return ()
         verdict = turn.verdict(self._attempt, clean, answer.state)
         anew = {change.slot for change in self._result.changed_slots if not change.carried}
@@ -323,7 +332,8 @@ class _ShrinkCase:
                 self._rules.folding.told(
                     ChangedSlot(*change, carried=change.slot in carried), self._turn.clean_context
                 )
-                for change in self._changes(edits, answers)
+                # All edits together are what was found, whatever was asked since.
+                for change in self._looks(edits, answers)
             ),
             calls=count_asked(
                 {one for one in self._needed if one.exchanges not in self._passes}, answers

@@ -238,6 +238,8 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         check_variant(settings.variant)
     if given.get("votes") is not None:
         _refuse_vote_and_test(settings.tracker)
+    if settings.tracker.repeatable:
+        _refuse_test_without_wobble(settings.tracker)
     refuse_without_replies(settings.reply)
     refuse_without_judge(settings.reply, given)
     most = len({*TRANSFORMATIONS, *settings.variant.selection.names})
@@ -256,6 +258,16 @@ def _refuse_vote_and_test(tracker: TrackerSettings) -> None:
             raise UserError(
                 f"--dst-votes is a vote of so many answers, and --dst-{name.replace('_', '-')} has "
                 "a sequential test in its place, which asks as often as it takes: give one of them"
+            )
+
+
+def _refuse_test_without_wobble(tracker: TrackerSettings) -> None:
+    """Refuse a sequential test of answers that are each asked for once."""
+    for name in ("noise_floor", "error_rate"):
+        if getattr(tracker, name) is not None:
+            raise UserError(
+                f"--dst-{name.replace('_', '-')} is for answers that vary, and --dst-repeatable "
+                "says that these do not: leave one of them out, or say --dst-repeatable=no"
             )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from pytest_dstfuzz.campaign.budget import Budget
 from pytest_dstfuzz.campaign.events import Listener
 from pytest_dstfuzz.campaign.predictor import Predictor
+from pytest_dstfuzz.campaign.sequential import idle_test, sequential_test
 from pytest_dstfuzz.comparisons.judge import JudgeFacts
 from pytest_dstfuzz.config import STATE, BudgetSettings
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
@@ -207,6 +208,13 @@ class TrackerPool:
         found = [note for one, _ in self._measured.values() for note in notes_of(one)]
         if math.isfinite(self.budget.deadline.left) and not can_end_calls():
             found.append(_BETWEEN_BATCHES)
+        if sequential_test(self._settings.tracker) is not None:
+            asked = self._predictors.items()
+            found += [
+                idle_test(self._settings.tracker, who_answers(outcome))
+                for (_, outcome), (_, predictor) in asked
+                if predictor.votes == 1
+            ]
         return found
 
     def tell(self, workerinput: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ def vetoes(results: Iterable[TurnResult]) -> dict[str, int]:
 
 
 def causes(results: Iterable[TurnResult]) -> dict[str, int]:
-    """Return the violations by cause; ``unknown`` where the budget ended before it was known."""
+    """Return the violations by cause; ``unknown`` where that was not found out."""
     return _ranked(variant.cause or "unknown" for turn in results for variant in turn.violations)
 
 

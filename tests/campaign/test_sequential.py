@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +12,12 @@ import pytest
 from call_wobble_table import ASKED, BookingEndpoint, row, run
 from hypothesis import given
 from hypothesis import strategies as st
+from toybots import Play, WordBot, data_of, talk
 
+from pytest_dstfuzz.campaign.answers import Answer, TrackerFailure
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import predictor_for
+from pytest_dstfuzz.campaign.folding import AS_GIVEN
 from pytest_dstfuzz.campaign.sequential import (
     MOST,
     AnswerTally,
@@ -55,7 +63,7 @@ def end_of(test: SequentialTest, rng: np.random.Generator, wobble: float, *, cha
         r, c = clean.count(usual), len(variant) - variant.count(usual)
         tally = AnswerTally(r, len(clean) - r, c, len(variant) - c)
         decided = test.decided(tally)
-        ruling = Ruling(Outcome(), Prediction(Outcome()), decided, tally, len(variant))
+        ruling = Ruling(Outcome(), Prediction(Outcome()), decided, tally, len(variant), len(clean))
         wanted = test.wanted(CLEAN, VARIANT, ruling)
         if not wanted:
             return "" if decided is None else "changed" if decided else "kept"
@@ -141,3 +149,86 @@ def test_options_name_the_test_and_not_a_vote_as_well() -> None:
             Settings.of(error_rate=value)
     with pytest.raises(UserError, match="--dst-votes is a vote of so many answers"):
         Settings.of(error_rate=0.05, votes=5)
+
+
+def answers_of(clean: str, variant: str) -> dict[Context, Answer]:
+    """Return answers by their letters; ``!`` = the system failed."""
+    given: dict[Context, Answer] = {}
+    for context, letters in ((CLEAN, clean), (VARIANT, variant)):
+        for number, letter in enumerate(letters):
+            one = context.again(number) if number else context
+            state = Prediction(Outcome({"letter": letter}))
+            given[one] = TrackerFailure("no answer") if letter == "!" else state
+    return given
+
+
+def ruled(clean: str, variant: str) -> Ruling:
+    """Return what answers come to, where the answer is to stay."""
+    given = answers_of(clean, variant)
+    return SequentialTest().ruling(CLEAN, VARIANT, given, AS_GIVEN, lambda one, two: one != two)
+
+
+@pytest.mark.parametrize("variant", ["zzzzzzz", "aaaaaaa", "aaaaaaaaaaz"])
+def test_a_usual_answer_that_lost_its_majority_decides_nothing(variant: str) -> None:
+    # The first five have one, the 32 have none: 14 to 18.
+    ruling = ruled("aaaxy" + 11 * "a" + "bcdefghijklmnopq", variant)
+    assert ruling.tally[:2] == (14, 18)
+    assert ruling.changed is None
+    assert not SequentialTest().wanted(CLEAN, VARIANT, ruling)
+
+
+def test_what_failed_is_neither_the_usual_answer_nor_another_one() -> None:
+    test = SequentialTest()
+    ruling = ruled("a!a!a", "z!zz")
+    assert ruling.tally == (3, 0, 3, 0)
+    assert ruling.changed is True
+    assert (ruling.asked, ruling.clean_asked) == (4, 5)
+    waits = ruled("a!a!a", "zz")
+    assert test.wanted(CLEAN, VARIANT, waits._replace(clean_asked=MOST)) == [VARIANT.again(2)]
+    assert test.wanted(CLEAN, VARIANT, ruled("a!!!!", "z")) == [CLEAN.again(5)]
+    assert not test.unstable(CLEAN, answers_of("a!!!!", ""), AS_GIVEN)
+    assert test.unstable(CLEAN, answers_of("ab!ab", ""), AS_GIVEN)
+
+
+class Torn(WordBot):
+    """Forgets the price where two turns are misspelt; where the newest alone is, now and then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: Counter[tuple[str, ...]] = Counter()
+
+    def state(self, context: Context) -> dict[str, str]:
+        said = context.user_utterances
+        self.times[said] += 1
+        state = super().state(context)
+        misspelt = ["!" in text for text in said]
+        if misspelt == [True, True] or (misspelt == [False, True] and self.times[said] % 2):
+            state.pop("hotel-price", None)
+        return state
+
+
+def test_an_undecided_part_is_neither_the_cause_nor_a_smaller_version(play: Play) -> None:
+    dialogue, bot = talk("d", "cheap", "two nights"), Torn()
+    texts = {"cheap": ["cheap !"], "two nights": ["two nights !"]}
+    settings = Settings.of(error_rate=0.05, validity="strict", variants=1, attack="cumulative")
+    door = predictor_for(settings, data_of(dialogue), bot, wobbles=True)
+    run = play(dialogue, texts, tracker=door, error_rate=0.05)
+    # The script that the fixture plays has rules of its own.
+    run.campaign._rules = replace(run.campaign._rules, votes=3, test=SequentialTest())
+    item = list(run.campaign.run())[1].variants[0]
+    assert bot.times["cheap", "two nights !"] > 5
+    assert (item.outcome, item.cause) == ("violation", None)
+    assert item.minimal is not None
+    assert (item.minimal.context, item.minimal.text) == (("cheap !",), "two nights !")
+
+
+def test_a_test_of_answers_that_do_not_vary_is_refused() -> None:
+    for options in ({"noise_floor": 9}, {"error_rate": "5%"}):
+        with pytest.raises(UserError, match="is for answers that vary, and --dst-repeatable"):
+            Settings.of(repeatable=True, **options)
+    settings = Settings.of(error_rate="5%", noise_floor=9)
+    dialogues: Sequence[object] = [talk("d", "cheap")]
+    with pytest.raises(
+        UserError, match="noise-floor and --dst-error-rate did nothing: the tracker"
+    ):
+        list(Campaign(WordBot(), dialogues, settings))

@@ -73,6 +73,15 @@ def test_one_answer_each_measures_no_noise(pytester: pytest.Pytester, bot: Any) 
     assert "nothing is asked again (--dst-votes=1)" in words(result)
 
 
+def test_a_test_of_a_tracker_that_repeats_itself_is_noted(
+    pytester: pytest.Pytester, bot: Any
+) -> None:
+    bot("False")
+    result, report = run(pytester, "--dst-turns=2", "--dst-error-rate=5%")
+    assert "--dst-error-rate did nothing: the tracker says that it repeats itself" in words(result)
+    assert any("did nothing" in note for note in report["run"]["notes"])
+
+
 def test_rare_randomness_is_found_out_and_said(pytester: pytest.Pytester, bot: Any) -> None:
     # The preflight, some 30 answers, sees nothing of it.
     bot("number > 60 and zlib.crc32(str(number).encode()) % 6 == 0")

@@ -52,6 +52,20 @@ def stuck_caller(_: object, __: object) -> object:
     ]
 
 
+def test_what_is_expected_may_be_put_in_other_words_under_a_test_as_well() -> None:
+    def loud(*asked: object) -> object:
+        return [
+            ToolCall(
+                call.name,
+                {k: v.upper() if isinstance(v, str) else v for k, v in call.arguments.items()},
+            )
+            for call in right(*asked)
+        ]
+
+    found = results(loud, TALKS, "value-swap", repeatable=None, error_rate=0.05)
+    assert {variant.outcome for one in found for variant in one.variants} == {"held"}
+
+
 def test_deltas_are_exact_and_keep_the_type() -> None:
     made = expected(results(right, TALKS, "value-swap"))
     table = "I would like to book a table for {} people on friday in the north please ."
