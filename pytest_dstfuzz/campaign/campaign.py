@@ -22,7 +22,8 @@ from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.exact import EXACT
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
-from pytest_dstfuzz.config import REPLY, STATE, ReplySettings, Settings
+from pytest_dstfuzz.config import REPLY, STATE, TOOL_CALLS, ReplySettings, Settings
+from pytest_dstfuzz.dialogue.call_values import with_call_values
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, DialogueSet
 from pytest_dstfuzz.dialogue.load import load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
@@ -248,6 +249,8 @@ def _dialogues(given: object, settings: Settings) -> DialogueSet:
         return load_dialogues(source, how.split, outcome=outcome, tools=how.tools)
     elif isinstance(given, Sequence) and all(isinstance(one, Dialogue) for one in given):
         found = DialogueSet("dialogues", settings.data.split, tuple(given))
+        if settings.reply.outcome == TOOL_CALLS:
+            found = with_call_values(found)
     else:
         raise UserError(
             "the dialogues of a campaign are a name or a path, as --dst-data takes them, or what "

@@ -48,6 +48,8 @@ _ISO: Final = re.compile(
 #: Numbers that are seconds, and those that are milliseconds, since 1970: from 2001 to 2286.
 _SECONDS: Final = range(10**9, 10**10)
 _MILLISECONDS: Final = range(10**12, 10**13)
+#: The most digits of either.
+_DIGITS: Final = 13
 _NOON: Final = 12
 _DAY: Final = 24
 #: The year of a date that names none; it is a leap year.
@@ -92,8 +94,10 @@ def _seconds(value: float) -> float:
 
 @lru_cache(maxsize=1 << 12)
 def _read(text: str) -> Instant | None:
-    if text.isdecimal() and (int(text) in _SECONDS or int(text) in _MILLISECONDS):
-        return instant_of(int(text))
+    # Of many more digits int() raises.
+    number = int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
+    if number in _SECONDS or number in _MILLISECONDS:
+        return instant_of(number)
     for spelled in _SPELLED:
         if found := spelled.fullmatch(text):
             try:

@@ -148,7 +148,7 @@ def value_of(text: str) -> object:
     """Return the JSON value that a text of an outcome stands for; undoes `text_of`."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # Of brackets in brackets, thousands deep.
         return text
 
 

@@ -10,6 +10,8 @@ from pytest_dstfuzz import Campaign, Settings
 from pytest_dstfuzz.dialogue.calls import Tool, ToolCall, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import TrackerError, UserError
+from pytest_dstfuzz.relations.rewrite import Admissible, Delta
+from pytest_dstfuzz.testing import assert_follows
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from pytest_dstfuzz.trackers.tracker import Prediction
 from pytest_dstfuzz.trackers.validation import ask, check_prediction
@@ -76,3 +78,35 @@ def test_a_call_that_a_misspelling_takes_away_is_found_and_arguments_are_locked(
     }
     assert all("two" in variant.text.split() for variant in first.variants if variant.valid)
     assert (second.outcome, second.clean_state) == ("held", {})
+
+
+@pytest.mark.parametrize("value", ["1" * 5000, "[" * 5000])
+def test_odd_arguments_end_no_campaign(value: str) -> None:
+    def odd(messages: list[dict[str, Any]]) -> list[ToolCall]:
+        return [ToolCall("taxi", {"date": "today" if messages[-1]["content"] == SAID else value})]
+
+    schema = '{"type": "object", "properties": {"date": {"type": "string", "format": "date"}}}'
+    talk = Dialogue("a", TALK.turns[:1], (Tool("taxi", "", schema),))
+    settings = Settings.of(outcome="tool-calls", variants=2, repeatable=True)
+    (turn,) = Campaign(odd, DialogueSet("own", "test", (talk,)), settings)
+    assert turn.violations
+
+
+def test_dialogues_given_to_a_campaign_lock_what_their_schemas_list() -> None:
+    schema = '{"type": "object", "properties": {"kind": {"enum": ["please"]}}}'
+    talk = Dialogue("a", TALK.turns[:1], (Tool("taxi", "", schema),))
+    settings = Settings.of(outcome="tool-calls", variants=40, repeatable=True)
+    (turn,) = Campaign(fragile, [talk], settings)
+    assert all("please" in one.text.split() for one in turn.variants if one.valid)
+
+
+def test_what_is_expected_is_found_in_the_comparison_s_words() -> None:
+    def to_town(messages: list[dict[str, Any]]) -> list[ToolCall]:
+        town = messages[-1]["content"].split()[-1]
+        return [ToolCall("taxi", {"town": town if town == "Boston" else town.lower()})]
+
+    clean = Dialogue("a", (Turn(0, "", "A taxi to Boston"),), (TAXI,)).context(0)
+    to_york = Delta("taxi[0].town", "Boston", Admissible(("York",)))
+    assert_follows(to_town, clean, clean.saying("A taxi to York"), to_york, outcome="tool-calls")
+    with pytest.raises(AssertionError, match="expected York"):
+        assert_follows(to_town, clean, clean.saying("A taxi to Ely"), to_york, outcome="tool-calls")
