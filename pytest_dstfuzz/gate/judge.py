@@ -219,16 +219,23 @@ def _an(noun: str) -> str:
 def _no_calls(results: Sequence[TurnResult]) -> str:
     """Say that an assistant never calls anything where calls were recorded, or return ``""``.
 
-    Of fewer turns than `LEAST_CALLS` that may be chance.
+    At fewer turns than `LEAST_CALLS` with recorded calls that may be chance, but not where it calls
+    nothing at any other of so many turns either.
     """
-    called = {
-        result.id: bool(result.clean_state)
+    answered = {
+        result.id: (bool(result.label), bool(result.clean_state))
         for result in results
-        if result.outcome_kind == TOOL_CALLS and result.label and result.clean_state is not None
+        if result.outcome_kind == TOOL_CALLS and result.clean_state is not None
     }
-    if len(called) < LEAST_CALLS or any(called.values()):
+    recorded = [calls for labelled, calls in answered.values() if labelled]
+    if not recorded or any(recorded):
         return ""
+    if len(recorded) < LEAST_CALLS:
+        others = any(calls for _, calls in answered.values())
+        if others or len(answered) < LEAST_CALLS:
+            return ""
+    turns = "1 turn" if len(recorded) == 1 else f"all {len(recorded):,} turns"
     return (
-        f"at none of the {len(called):,} turns with recorded calls does the assistant call "
-        "anything, so nothing was tested: does it get the tools?"
+        f"at {turns} with recorded calls the assistant calls nothing, so nothing was tested: does "
+        "it get the tools?"
     )

@@ -90,12 +90,13 @@ def show_sides(page: TerminalPage, sections: Sequence[Section]) -> None:
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
     page.gap()
-    short = words_of_results([turn for one in sections for turn in one.results[:1]]).short
-    page.line(f"over-sensitive: the {short} should not change, and does", "heading")
+    words = words_of_results([turn for one in sections for turn in one.results[:1]])
+    short = words.short
+    page.line(f"over-sensitive: the {short} should not change, and {words.do}", "heading")
     _side(page, stay, follows=False)
     page.gap()
     how = "" if short == "reply" else ", or not as it should"
-    page.line(f"over-stable: the {short} should change, and does not{how}", "heading")
+    page.line(f"over-stable: the {short} should change, and {words.do} not{how}", "heading")
     _side(page, follow, follows=True)
 
 
@@ -178,7 +179,8 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     if one.follows:
         bounds = interval_text(one.over_stability_interval, summary.dialogues_tested)
         rate = percent(one.over_stability)
-        text = f"{rate} of the rewrites left the {short} as it was ({bounds})"
+        left = "they were" if words_of_results(one.results).plural else "it was"
+        text = f"{rate} of the rewrites left the {short} as {left} ({bounds})"
         page.field(
             label("over-stable"), text, "bad" if one.failures["stuck"] or summary.errors else "good"
         )

@@ -33,6 +33,13 @@ class Words(NamedTuple):
     #: What an answer without any value is, and what is to be said of many such.
     empty: str = "empty answers"
     are_empty: str = ", which hardly any variant can change"
+    #: Whether ``short`` names several things.
+    plural: bool = False
+
+    @property
+    def do(self) -> str:
+        """The verb of ``short``."""
+        return "do" if self.plural else "does"
 
 
 _OF_STATES: Final = Words(
@@ -63,6 +70,7 @@ _OF_CALLS: Final = Words(
     "does",
     "no calls",
     " call nothing",
+    plural=True,
 )
 _WORDS: Final = {REPLY: _OF_REPLIES, TOOL_CALLS: _OF_CALLS}
 

@@ -108,7 +108,7 @@ def test_python_is_typed(tmp_path: Path) -> None:
     for name, text in {**texts, "__init__": ""}.items():
         (shown / f"{name}.py").write_text(text, encoding="utf-8")
     # What a block imports of a reader's own files.
-    imported = {*re.findall(r"^(?:from|import) (\w+)", "\n".join(texts.values()), re.MULTILINE)}
+    imported = {*re.findall(r"^ *(?:from|import) (\w+)", "\n".join(texts.values()), re.MULTILINE)}
     known = {"my_bot", "pytest_dstfuzz", *sys.stdlib_module_names, *packages_distributions()}
     absent = [name for one in sorted(imported - known) for name in (one, f"{one}.*")]
     rules = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -289,7 +289,7 @@ def check_shell(text: str, page: str) -> None:
 
 def check_pytest(words: list[str], page: str) -> None:
     """Check the options of this plugin in a command line."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words, ""][1:], strict=True):
         if word == "--dst-tracker":
             FLAGS["tracker"].value.parse(following)
             name = following.partition("=")[0].replace("-", "_")

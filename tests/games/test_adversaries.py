@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from bots import CoinGame, RuleBot, SayingBot
+from refund_bots import CoinGame, RuleBot, SayingBot
 
 from pytest_dstfuzz import DataError, GameReport, GoalSelection, RefundGame, TalkLine, UserError
 from pytest_dstfuzz.games.adversaries import ADVERSARIES

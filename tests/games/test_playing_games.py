@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bots import CoinGame, RuleBot, SayingBot
+from refund_bots import CoinGame, RuleBot, SayingBot
 
 from pytest_dstfuzz import GameScores, GoalSelection, Scenario, TalkLine, UserError
 from pytest_dstfuzz.games.attack import GameAttack

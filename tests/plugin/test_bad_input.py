@@ -57,7 +57,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((MODEL, "--dst-data=broken.zip"), "broken.zip is no zip or is cut off"),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-relation=gold"),
-        "compares with belief state labels",
+        "it compares with labels, and no turn has one",
     ),
     (
         (MODEL, "--dst-data=talk.jsonl", "--dst-domains=hotel"),
@@ -107,7 +107,7 @@ MARKERS: list[tuple[str, str]] = [
     ("flat_edit_rate=1", "'1' must be yes or no"),
     ("max_edit_rate=1.5", "'1.5' must be a rate between 0 and 1"),
     ("model='trade'", "does not take 'model', which holds for a whole session (--dst-model)"),
-    ("max_calls=9", "(--dst-max-calls). Valid: attack, "),
+    ("max_calls=9", "(--dst-max-calls). Valid: arguments, attack, "),
     ("2", "@pytest.mark.dst takes named arguments only"),
     ("transformations=9", "@pytest.mark.dst(transformations=...): '9' must be a whole number"),
     ("transformations=True", "True is no value that it takes"),

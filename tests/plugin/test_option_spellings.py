@@ -26,6 +26,8 @@ VALUES = {
     "noise_floor": "4",
     "error_rate": "1%,10%",
     "slots": "hotel-area",
+    "tools": "tools.json",
+    "tools_paraphrase": "words.json",
     "frozen": "f.jsonl",
     "variants": "2",
     "variant": "1",
