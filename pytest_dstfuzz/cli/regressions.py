@@ -86,7 +86,9 @@ def _accept(given: Namespace) -> None:
         )
         count = sum(entry.weakness == name for entry in after.values())
         print(printable(f"accepted the weakness {name} in {path}: {counted(count, 'violation')}"))
-    print("what a later build does wrong in the same way is accepted too, at whatever turn and slot")
+    print(
+        "what a later build does wrong in the same way is accepted too, at whatever turn and slot"
+    )
 
 
 def _retire(given: Namespace) -> None:

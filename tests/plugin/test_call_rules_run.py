@@ -94,7 +94,7 @@ def test_rules_are_taken_from_everywhere(folder: Path) -> None:
     failed = [line.split("::")[1].split("[")[0] for line in told.splitlines() if "FAILED" in line]
     assert failed == ["test_in_order", "test_table_alone"]
     assert "2 passed" in told
-    assert "another order: call 1 -> call 2" in told or "call 2 -> call 1" in told
+    assert "(call 2 of the message, was call 1)" in told
     report = json.loads(folder.joinpath("r.json").read_text(encoding="utf-8"))
     assert report["outcome"]["kind"] == "tool-calls"
     assert "calls:any,find.trace=ignore" in report["outcome"]["compared"]
