@@ -19,14 +19,11 @@ Needs neither an option of the plugin nor a running campaign.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pytest_dstfuzz.campaign.folding import Folding
-from pytest_dstfuzz.comparisons.alike import as_before
+from pytest_dstfuzz.comparisons.alike import as_admitted, as_before
 from pytest_dstfuzz.comparisons.call_rules import comparison_of_calls
-from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.comparisons.laws import ComparisonCheck, check_comparison_laws
 from pytest_dstfuzz.comparisons.registry import DEFAULT, as_comparison
 from pytest_dstfuzz.config import ReplySettings, Settings
@@ -197,10 +194,7 @@ def assert_follows(  # noqa: PLR0913 - all but the first three are given by thei
     elif outcome == TOOL_CALLS:
         how = Settings.of(outcome=outcome, arguments=arguments, call_order=call_order).reply
         known = Outcome(dict.fromkeys(counted or (), ""))
-        named = replace(after, state=_named(seen, found))
-        folding = Folding(_comparison_of(before.state, named.state, clean, how, known))
-        (folded,) = folding.to_clean([named], [before], before.state, clean, wanted)
-        found = folded.state
+        found = _calls_alike(before.state, _named(seen, found), clean, how, known, wanted)
     missed = wanted.judge(before.state, found).changes
     told = [wanted.told(miss) for miss in missed if counted is None or miss.slot in counted]
     if told:
@@ -213,14 +207,28 @@ def _named(seen: Context, found: Outcome) -> Outcome:
     return found if seen.transcript is None else in_own_names(found, seen.transcript.names)
 
 
-def _comparison_of(
-    before: Outcome, found: Outcome, clean: Context, settings: ReplySettings, known: Outcome
-) -> Comparison:
-    """Return the comparison of two answers; rules may be of ``known`` arguments, too."""
+def _calls_alike(
+    before: Outcome,
+    found: Outcome,
+    clean: Context,
+    settings: ReplySettings,
+    known: Outcome,
+    wanted: Expected,
+) -> Outcome:
+    """Return calls in the words of those before, or of what is wanted, where they say the same.
+
+    Rules may be of ``known`` arguments, too.
+    """
     tools = () if clean.transcript is None else clean.transcript.tools
     turn = Turn(0, clean.system, clean.user, calls=Outcome({**known, **before, **found}))
     data = DialogueSet("clean", "test", (Dialogue("clean", (turn,), tools),))
-    return comparison_of_calls(data, settings)
+    comparison = comparison_of_calls(data, settings)
+    admitted = {
+        delta.slot: [value for value in delta.after.values if value is not None]
+        for delta in wanted.deltas
+        if not delta.after.anything_but
+    }
+    return as_admitted(comparison, clean, admitted, as_before(comparison, clean, before, found))
 
 
 def _data(

@@ -86,9 +86,7 @@ def _accept(given: Namespace) -> None:
         )
         count = sum(entry.weakness == name for entry in after.values())
         print(printable(f"accepted the weakness {name} in {path}: {counted(count, 'violation')}"))
-    print(
-        "what a later build does wrong in the same way is accepted too, at whatever turn and slot"
-    )
+    print("accepted too is what a later build does wrong in the same way, at any turn and slot")
 
 
 def _retire(given: Namespace) -> None:

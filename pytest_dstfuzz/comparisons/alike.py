@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from pytest_dstfuzz.comparisons.comparison import Comparison
 from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.dialogue.outcome import Outcome
@@ -19,6 +21,25 @@ def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Ou
         return known if comparison.compare(path, known, text, asked).same else text
 
     return Outcome({path: told(path, text) for path, text in aligned.items()})
+
+
+def as_admitted(
+    comparison: Comparison,
+    asked: Context,
+    admitted: Mapping[str, Sequence[str]],
+    found: Outcome,
+) -> Outcome:
+    """Return what was found in the words of the first admitted text that says the same, if any."""
+
+    def told(path: str, text: str) -> str:
+        wanted = admitted.get(path, ())
+        return next((one for one in wanted if _same(comparison, path, one, text, asked)), text)
+
+    return Outcome({path: told(path, text) for path, text in found.items()})
+
+
+def _same(comparison: Comparison, path: str, one: str, other: str, asked: Context) -> bool:
+    return one == other or comparison.compare(path, one, other, asked).same
 
 
 def call_judge(comparison: Comparison) -> CallJudge:
