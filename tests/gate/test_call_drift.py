@@ -75,11 +75,15 @@ def test_who_never_calls_anything_is_never_green() -> None:
     (finding,) = judge_answers(silent)
     assert finding.verdict == "regression"
     assert finding.reason == (
-        "at none of the 4 turns with recorded calls does the assistant call anything, so nothing "
-        "was tested: does it get the tools?"
+        "at all 4 turns with recorded calls the assistant calls nothing, so nothing was tested: "
+        "does it get the tools?"
     )
     assert one_answer(called([], [], [], [TAXI], right=[table(2)])["only"]) == ""
     assert one_answer(called(*[[]] * 4, right=[])["only"]) == ""
+    first, *others = called([], [], [], right=[])["only"]
+    once = [replace(first, label=calls_outcome([TAXI])), *others]
+    assert one_answer(once).startswith("at 1 turn with recorded calls the assistant calls nothing")
+    assert one_answer(once[:2]) == ""
     # Without anything recorded it takes more turns to tell.
     assert one_answer(called(*[[]] * 19)["only"]) == ""
     assert one_answer(called(*[[]] * 20)["only"]) == (
