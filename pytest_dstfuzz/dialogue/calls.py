@@ -85,8 +85,9 @@ class Transcript:
     @cached_property
     def key(self) -> str:
         """Hexadecimal digest of all of it."""
-        more = [one for one in (self.names, self.after, self.results) if one]
-        told = json.dumps([self.tools, self.before, *more], ensure_ascii=True)
+        parts = {"names": self.names, "after": self.after, "results": self.results}
+        more = {name: part for name, part in parts.items() if part}
+        told = json.dumps([self.tools, self.before, *([more] if more else [])], ensure_ascii=True)
         return sha256(told.encode("ascii")).hexdigest()[:32]
 
     def __eq__(self, other: object) -> bool:
