@@ -16,9 +16,9 @@ def as_before(comparison: Comparison, asked: Context, before: Outcome, found: Ou
 
     def told(path: str, text: str) -> str:
         known = before.get(path)
-        if known is None or known == text:
+        if known is None:
             return text
-        return known if comparison.compare(path, known, text, asked).same else text
+        return known if _same(comparison, path, known, text, asked) else text
 
     return Outcome({path: told(path, text) for path, text in aligned.items()})
 

@@ -9,12 +9,17 @@ from typing import Any, NamedTuple
 
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.calls import call_path
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, label_of
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, Outcome
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.evaluate import Progress, predict_all
+from pytest_dstfuzz.trackers.evaluate import Progress
+from pytest_dstfuzz.trackers.recorded import (
+    RecordedFigures,
+    ask_recorded,
+    reasons,
+    recorded_turns,
+)
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
-from pytest_dstfuzz.trackers.validation import describe_error
 
 
 class CallJudge(NamedTuple):
@@ -41,32 +46,19 @@ class ToolFigures(NamedTuple):
     right_arguments: int
 
 
-@dataclass(frozen=True, slots=True)
-class CallEvaluation:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEvaluation(RecordedFigures):
     """At which of the turns that are recorded an assistant made the recorded calls."""
 
-    data: str
-    split: str
-    dialogues: int
-    #: Those whose next message is recorded.
-    turns: int
-    right: int
-    #: Those of them with calls in it.
+    #: Those of the turns with calls in their message.
     turns_with_calls: int
     right_with_calls: int
     tools: tuple[ToolFigures, ...]
-    #: What said so.
-    comparison: str
-    layout: str
-    notes: tuple[str, ...]
-    #: Why there was no message, for each turn at which there was none; those count as wrong.
-    unanswered: tuple[str, ...] = ()
-    unlabelled: int = 0
 
     @property
     def right_messages(self) -> float:
         """Share of the turns whose message makes the recorded calls, and no others."""
-        return self.right / self.turns
+        return self.share
 
     def figures(self) -> list[tuple[str, str]]:
         """Return what the figures are called, with their values as text."""
@@ -79,16 +71,7 @@ class CallEvaluation:
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary, rates rounded to 4 decimals."""
         return {
-            "data": self.data,
-            "split": self.split,
-            "layout": self.layout,
-            "notes": list(self.notes),
-            "dialogues": self.dialogues,
-            "turns": self.turns,
-            "unlabelled": self.unlabelled,
-            "unanswered": len(self.unanswered),
-            "comparison": self.comparison,
-            "right": self.right,
+            **self.common_json(),
             "right_messages": round(self.right_messages, 4),
             "turns_with_calls": self.turns_with_calls,
             "right_with_calls": self.right_with_calls,
@@ -97,23 +80,7 @@ class CallEvaluation:
 
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
-        where = f"{self.data}, split {self.split}"
-        rows = [
-            f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
-            f"layout                {self.layout}",
-            f"compared by           {self.comparison}",
-        ]
-        if self.unlabelled:
-            rows.append(
-                f"recorded messages     after {self.turns} of "
-                f"{self.turns + self.unlabelled} turns; the figures are of those"
-            )
-        rows += [f"note                  {note}" for note in self.notes]
-        if self.unanswered:
-            rows.append(
-                f"no message            {len(self.unanswered)} of {self.turns} turns, counted as "
-                f"wrong, such as: {self.unanswered[0]}"
-            )
+        rows = self.common_lines("recorded messages", "after", "message")
         share = percent(self.right_messages)
         rows.append(f"right messages        {share:>9}  ({self.right} of {self.turns} turns)")
         if self.turns_with_calls:
@@ -146,17 +113,9 @@ def evaluate_calls(
         UserError: no turn has a recorded message after it.
         TrackerError: the assistant answers nothing.
     """
-    contexts = [
-        dialogue.context(turn.index)
-        for dialogue in data.dialogues
-        for turn in dialogue.turns
-        if turn.calls is not None
-    ]
-    _refuse_unrecorded(data, contexts)
-    answers = predict_all(tracker, contexts, batch_size, progress, outcome=TOOL_CALLS)
-    failures = [answer for answer in answers if isinstance(answer, TrackerError)]
-    if len(failures) == len(answers):
-        raise failures[0]
+    turns = recorded_turns(data, TOOL_CALLS)
+    _refuse_unrecorded(data, turns)
+    answers = ask_recorded(tracker, turns, TOOL_CALLS, batch_size, progress)
     return score_calls(data, answers, judge)
 
 
@@ -164,12 +123,7 @@ def score_calls(
     data: DialogueSet, answers: Sequence[Prediction | TrackerError], judge: CallJudge
 ) -> CallEvaluation:
     """Compare answers, one for each turn of ``data`` with a recorded message, with its calls."""
-    labelled = [
-        (dialogue.id, dialogue.context(turn.index), label)
-        for dialogue in data.dialogues
-        for turn in dialogue.turns
-        if (label := label_of(dialogue, turn.index, TOOL_CALLS)) is not None
-    ]
+    labelled = recorded_turns(data, TOOL_CALLS)
     _refuse_unrecorded(data, labelled)
     counts: dict[str, Counter[str]] = {}
     right: list[bool] = []
@@ -195,9 +149,7 @@ def score_calls(
         comparison=judge.name,
         layout=data.layout,
         notes=data.notes,
-        unanswered=tuple(
-            describe_error(answer) for answer in answers if isinstance(answer, TrackerError)
-        ),
+        unanswered=reasons(answers),
         unlabelled=data.turn_count() - len(labelled),
     )
 

@@ -11,6 +11,7 @@ from pytest_dstfuzz.dialogue.dialogues import Context
 from pytest_dstfuzz.errors import TrackerError
 from pytest_dstfuzz.printable import shortened
 from pytest_dstfuzz.trackers.replies.messages import OpeningRole, messages_of
+from pytest_dstfuzz.trackers.validation import describe
 
 #: Characters of what is wrong that a message of an error shows.
 _SHOWN: Final = 60
@@ -77,7 +78,7 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
             return (_call(old, "the call"),)
         if _part(message, "content") is None and _part(message, "role") is None:
             raise TrackerError(
-                f"the assistant returned {_shown(message)} where a message is expected: a "
+                f"the assistant returned {describe(message)} where a message is expected: a "
                 'dictionary with "content", "tool_calls" or both'
             )
         return ()
@@ -89,7 +90,7 @@ def calls_of(message: object) -> tuple[ToolCall, ...]:
 
 def _listed(given: object) -> Sequence[object]:
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
-        raise TrackerError(f"the assistant's tool_calls are {_shown(given)}, which is no list")
+        raise TrackerError(f"the assistant's tool_calls are {describe(given)}, which is no list")
     return given
 
 
@@ -114,7 +115,7 @@ def _calls(given: Sequence[object]) -> Iterator[ToolCall]:
 def _call(function: object, where: str) -> ToolCall:
     name = _part(function, "name")
     if not isinstance(name, str) or not name:
-        raise TrackerError(f"{where} of the assistant names no tool: {_shown(function)}")
+        raise TrackerError(f"{where} of the assistant names no tool: {describe(function)}")
     where = f"{where} of {shortened(name, _SHOWN)!r}"
     parts = (_part(function, key) for key in _ARGUMENTS)
     arguments = next((part for part in parts if part is not None), None)
@@ -139,10 +140,10 @@ def _arguments(given: object, where: str) -> Mapping[str, Any]:
         except (ValueError, RecursionError) as error:
             reason = str(error).partition(":")[0] or type(error).__name__
             raise TrackerError(
-                f"{where} has arguments that are no JSON ({reason}): {_shown(given)}"
+                f"{where} has arguments that are no JSON ({reason}): {describe(given)}"
             ) from None
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise TrackerError(f"{where} has {_shown(given)} as arguments, which is no JSON object")
+        raise TrackerError(f"{where} has {describe(given)} as arguments, which is no JSON object")
     try:
         text = json.dumps(given, allow_nan=False)
         text.encode("utf-8")
@@ -157,9 +158,3 @@ def _part(thing: object, name: str) -> object:
     if isinstance(thing, Mapping):
         return thing.get(name)
     return getattr(thing, name, None)
-
-
-def _shown(thing: object) -> str:
-    if thing is None:
-        return "None"
-    return f"{type(thing).__name__} {shortened(repr(thing), _SHOWN)}"

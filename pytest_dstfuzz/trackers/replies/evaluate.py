@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pytest_dstfuzz.config.rates import percent
-from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet, label_of
+from pytest_dstfuzz.dialogue.dialogues import Context, DialogueSet
 from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.errors import TrackerError, UserError
-from pytest_dstfuzz.trackers.evaluate import Progress, predict_all
+from pytest_dstfuzz.trackers.evaluate import Progress
+from pytest_dstfuzz.trackers.recorded import (
+    RecordedFigures,
+    ask_recorded,
+    reasons,
+    recorded_turns,
+)
 from pytest_dstfuzz.trackers.tracker import Prediction, Tracker
-from pytest_dstfuzz.trackers.validation import describe_error
 
 
 class RepliedTurn(NamedTuple):
@@ -31,33 +36,20 @@ class ReplyJudge(NamedTuple):
     agree: Callable[[Sequence[RepliedTurn]], Sequence[bool]]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyEvaluation:
-    """At which of the turns that have a recorded answer a system replied the same."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyEvaluation(RecordedFigures):
+    """At which of the turns that have a recorded answer a system replied the same.
 
-    data: str
-    split: str
-    #: Those with recorded answers, and the turns that have them.
-    dialogues: int
-    turns: int
-    #: Turns whose reply says the same.
-    right: int
-    #: What said so.
-    comparison: str
+    Turns that are recorded as having none are in no figure.
+    """
+
     #: Dialogues that are right at every turn with a recorded answer, in data order.
     right_dialogues: tuple[str, ...]
-    #: Layout the data was read in, and what else reading chose.
-    layout: str
-    notes: tuple[str, ...]
-    #: Why there was no reply, for each turn at which there was none; those count as wrong.
-    unanswered: tuple[str, ...] = ()
-    #: Turns without a recorded answer, or recorded as having none: in no figure.
-    unlabelled: int = 0
 
     @property
     def right_replies(self) -> float:
         """Share of the turns whose reply says what was recorded."""
-        return self.right / self.turns
+        return self.share
 
     def figures(self) -> list[tuple[str, str]]:
         """Return what the figure is called, with its value as text."""
@@ -67,42 +59,16 @@ class ReplyEvaluation:
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary, rates rounded to 4 decimals."""
         return {
-            "data": self.data,
-            "split": self.split,
-            "layout": self.layout,
-            "notes": list(self.notes),
-            "dialogues": self.dialogues,
-            "turns": self.turns,
-            "unlabelled": self.unlabelled,
-            "unanswered": len(self.unanswered),
-            "comparison": self.comparison,
-            "right": self.right,
+            **self.common_json(),
             "right_replies": round(self.right_replies, 4),
             "right_dialogues": list(self.right_dialogues),
         }
 
     def lines(self) -> list[str]:
         """Return the figures as lines of text."""
-        where = f"{self.data}, split {self.split}"
-        rows = [
-            f"data                  {where}: {self.dialogues} dialogues, {self.turns} turns",
-            f"layout                {self.layout}",
-            f"compared by           {self.comparison}",
-        ]
-        if self.unlabelled:
-            rows.append(
-                f"recorded answers      on {self.turns} of {self.turns + self.unlabelled} turns; "
-                "the figures are of those"
-            )
-        rows += [f"note                  {note}" for note in self.notes]
-        if self.unanswered:
-            rows.append(
-                f"no reply              {len(self.unanswered)} of {self.turns} turns, counted as "
-                f"wrong, such as: {self.unanswered[0]}"
-            )
         share = percent(self.right_replies)
         return [
-            *rows,
+            *self.common_lines("recorded answers", "on", "reply"),
             f"right replies         {share:>9}  ({self.right} of {self.turns} turns)",
             f"right throughout      {len(self.right_dialogues)} of {self.dialogues} dialogues",
         ]
@@ -121,17 +87,9 @@ def evaluate_replies(
         UserError: no turn has a recorded answer.
         TrackerError: the system replies to nothing.
     """
-    contexts = [
-        dialogue.context(turn.index)
-        for dialogue in data.dialogues
-        for turn in dialogue.turns
-        if label_of(dialogue, turn.index, "reply") is not None
-    ]
-    _refuse_none(data, contexts)
-    answers = predict_all(tracker, contexts, batch_size, progress, outcome="reply")
-    failures = [answer for answer in answers if isinstance(answer, TrackerError)]
-    if len(failures) == len(answers):
-        raise failures[0]
+    turns = recorded_turns(data, REPLY)
+    _refuse_none(data, turns)
+    answers = ask_recorded(tracker, turns, REPLY, batch_size, progress)
     return score_replies(data, answers, judge)
 
 
@@ -143,24 +101,19 @@ def score_replies(
     Raises:
         UserError: no turn has one.
     """
-    labelled = [
-        (dialogue, turn.index, label[REPLY])
-        for dialogue in data.dialogues
-        for turn in dialogue.turns
-        if (label := label_of(dialogue, turn.index, "reply")) is not None
-    ]
+    labelled = recorded_turns(data, REPLY)
     _refuse_none(data, labelled)
     pairs = list(zip(labelled, answers, strict=True))
     replied = [
-        RepliedTurn(dialogue.context(index), recorded, answer.state[REPLY])
-        for (dialogue, index, recorded), answer in pairs
+        RepliedTurn(turn.context, turn.label[REPLY], answer.state[REPLY])
+        for turn, answer in pairs
         if isinstance(answer, Prediction)
     ]
     verdicts = iter(judge.agree(replied))
     right = [isinstance(answer, Prediction) and next(verdicts) for _, answer in pairs]
     by_dialogue: dict[str, list[bool]] = {}
-    for (dialogue, _, _), one in zip(labelled, right, strict=True):
-        by_dialogue.setdefault(dialogue.id, []).append(one)
+    for turn, one in zip(labelled, right, strict=True):
+        by_dialogue.setdefault(turn.dialogue, []).append(one)
     return ReplyEvaluation(
         data=data.name,
         split=data.split,
@@ -171,9 +124,7 @@ def score_replies(
         right_dialogues=tuple(name for name, each in by_dialogue.items() if all(each)),
         layout=data.layout,
         notes=data.notes,
-        unanswered=tuple(
-            describe_error(answer) for answer in answers if isinstance(answer, TrackerError)
-        ),
+        unanswered=reasons(answers),
         unlabelled=data.turn_count() - len(labelled),
     )
 
