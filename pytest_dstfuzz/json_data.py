@@ -43,6 +43,16 @@ def from_json(kind: type[_Kind], data: object) -> _Kind:
         raise ValueError(_in_words(str(error), data)) from None
 
 
+def json_encoded(value: object) -> bytes:
+    """Return what `to_json` makes as compact JSON text; floats keep their value."""
+    return msgspec.json.encode(value, enc_hook=_plain)
+
+
+def json_decoder(kind: type[_Kind]) -> msgspec.json.Decoder[_Kind]:
+    """Return what reads the texts of `json_encoded`, written by this version of the package."""
+    return msgspec.json.Decoder(kind, dec_hook=_built)
+
+
 def each_key_once(
     refuse: Callable[[str], Exception],
 ) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from pytest_dstfuzz.campaign.budget import Budget
-from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
+from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned, predictor_for
 from pytest_dstfuzz.campaign.events import Listener
+from pytest_dstfuzz.campaign.predictor import Predictor
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.sequential import idle_test, sequential_test
 from pytest_dstfuzz.campaign.spec import CampaignSpec
@@ -129,6 +131,8 @@ class Campaign:
                 history=settings.reply.history,
             )
         )
+        #: By the name of a relation: an engine with its rules and nothing to run.
+        self._first: dict[str, CampaignEngine] = {}
         self._started = False
 
     def __len__(self) -> int:
@@ -168,12 +172,39 @@ class Campaign:
             for relation in self._relations
         }
 
+    @property
+    def plan(self) -> Sequence[Planned]:
+        """The dialogues that were drawn, each with its last turn, in the order of the data."""
+        return self._plan
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """What must hold, in the order in which it is asked."""
+        return self._relations
+
+    @property
+    def comparison(self) -> Comparison:
+        """What says of two answers whether they are the same."""
+        return self._comparison
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """The words that utterances are changed with."""
+        return self._lexicon
+
     @cached_property
-    def _engines(self) -> tuple[CampaignEngine, ...]:
-        """One engine a relation, once a preflight has shown that results would mean something."""
+    def predictor(self) -> Predictor:
+        """The way to the tracker, once a preflight has shown that results would mean something.
+
+        Raises:
+            UserError: they would not.
+        """
         settings, data, budget = self.settings, self.data, self._budget
-        turns = [(dialogue, index) for dialogue, last in self._plan for index in range(last + 1)]
-        contexts = [dialogue.context(index) for dialogue, index in turns[:PREFLIGHT_CONTEXTS]]
+        first = islice(
+            ((dialogue, index) for dialogue, last in self._plan for index in range(last + 1)),
+            PREFLIGHT_CONTEXTS,
+        )
+        contexts = [dialogue.context(index) for dialogue, index in first]
         budget.deadline.start()
         repeatable = is_repeatable(
             self.tracker, settings.tracker.repeatable, settings.reply.outcome
@@ -189,23 +220,32 @@ class Campaign:
                 repeatable=repeatable,
                 outcome=settings.reply.outcome,
             )
-        predictor = predictor_for(
+        return predictor_for(
             settings, data, self.tracker, self._listener, budget=budget, wobbles=not repeatable
         )
-        engines = tuple(
-            CampaignEngine(
-                settings,
-                data,
-                predictor,
+
+    def engine(self, relation: Relation, plan: Sequence[Planned]) -> CampaignEngine:
+        """Return what runs a part of the plan under one of the relations.
+
+        All that a campaign gives share the `predictor`; rules are made once a relation.
+        """
+        if relation.name not in self._first:
+            self._first[relation.name] = CampaignEngine(
+                self.settings,
+                self.data,
+                self.predictor,
                 self._lexicon,
-                plan=self._plan,
+                plan=(),
                 listener=self._listener,
                 search=self._search,
                 relation=relation,
                 comparison=self._comparison,
             )
-            for relation in self._relations
-        )
+        return self._first[relation.name].on(plan)
+
+    @cached_property
+    def _engines(self) -> tuple[CampaignEngine, ...]:
+        engines = tuple(self.engine(relation, self._plan) for relation in self._relations)
         self._started = True
         return engines
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, takewhile
 
@@ -121,7 +122,19 @@ class CampaignEngine:
             comparison=comparison,
         )
         self._listener = listener or ignore
-        batch = self._predictor.batch_size
+        self._window = window
+        self._ahead = ahead
+        self._set_out(plan)
+
+    def on(self, plan: Sequence[Planned]) -> CampaignEngine:
+        """Return another engine for another plan, with the same rules and predictor."""
+        other = copy(self)
+        other._set_out(plan)  # noqa: SLF001 - one of its own kind
+        return other
+
+    def _set_out(self, plan: Sequence[Planned]) -> None:
+        """Take up a plan, of which nothing has been run."""
+        batch, window = self._predictor.batch_size, self._window
         self._windows = [window] if window else [count * batch for count in WINDOW_BATCHES]
         self._plan = tuple(self._whole(planned) for planned in plan)
         self._position = {item[0].id: place for place, item in enumerate(self._plan)}
@@ -131,7 +144,6 @@ class CampaignEngine:
             if not 0 <= last < len(dialogue.turns):
                 raise ValueError(f"dialogue {dialogue.id!r} has no turn {last}")
         self._results: dict[str, list[TurnResult]] = {}
-        self._ahead = ahead
         self._scheduler = DialogueScheduler()
         #: Number of the last window.
         self._begun = 0
@@ -146,9 +158,13 @@ class CampaignEngine:
         first = self._rules.first_of(last)
         if not first <= turn_index <= last:
             raise KeyError(turn_index)
+        return self.results_of(dialogue_id)[turn_index - first]
+
+    def results_of(self, dialogue_id: str) -> Sequence[TurnResult]:
+        """Return the results of a planned dialogue, running its window when they are not ready."""
         while dialogue_id not in self._results:
-            self._advance(place)
-        return self._results[dialogue_id][turn_index - first]
+            self._advance(self._position[dialogue_id])
+        return self._results[dialogue_id]
 
     def run(self) -> Iterator[TurnResult]:
         """Yield the result of every planned turn, in the order of the plan."""

@@ -83,6 +83,10 @@ class Predictor:
             self._listener(BudgetReached(reason, self.calls))
         return reason
 
+    def forget(self) -> None:
+        """Let go of the answers that are kept for whoever asks the same again."""
+        self._known.clear()
+
     def refuse_if_given_up(self) -> None:
         """Refuse to go on where answers are missing because the tracker gave up.
 

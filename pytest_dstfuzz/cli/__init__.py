@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.cli import (
     calibrate,
+    campaign,
     check_data,
     convert,
     doctor,
@@ -38,6 +39,7 @@ EXIT_FAULT = 3
 EXIT_INTERRUPTED = 130
 
 _MODULES = (
+    campaign,
     trackers,
     calibrate,
     check_data,

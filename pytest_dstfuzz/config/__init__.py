@@ -37,6 +37,7 @@ from pytest_dstfuzz.config.settings import TrackerSettings as TrackerSettings
 from pytest_dstfuzz.config.settings import VariantSettings as VariantSettings
 from pytest_dstfuzz.config.settings import build_settings as build_settings
 from pytest_dstfuzz.config.settings import check_variant as check_variant
+from pytest_dstfuzz.config.settings import default_search as default_search
 from pytest_dstfuzz.config.settings import settings_json as settings_json
 from pytest_dstfuzz.config.settings import settings_of_json as settings_of_json
 from pytest_dstfuzz.config.tracker_keys import ADAPTER as ADAPTER

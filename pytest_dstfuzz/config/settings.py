@@ -24,6 +24,8 @@ from pytest_dstfuzz.transformations import EXTRA, TRANSFORMATIONS
 
 #: Options that imply that only the session's figures decide.
 _GATING = ("max_failure_rate", "max_expected_failures", "baseline")
+#: Tracker and profile -> the search that was trained on them and ships.
+_BEST = {("trade", "natural"): "bandit"}
 #: What the setting ``cache`` says where nothing is to be kept.
 NO_CACHE = "no"
 
@@ -249,6 +251,18 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
             f"there are to associate, not {settings.variant.transformations}"
         )
     return settings
+
+
+def default_search(settings: Settings) -> str:
+    """Return the search that finds most for its calls, where the user names none.
+
+    That of a shipped tracker which was trained on it (``examples/curves``); for others nobody has
+    measured it, and ``random`` has a failure rate that can be compared.
+    """
+    chosen, model = settings.variant, settings.tracker
+    if model.checkpoint is not None:
+        return chosen.search
+    return _BEST.get((model.model or "", chosen.validity), chosen.search)
 
 
 def _refuse_vote_and_test(tracker: TrackerSettings) -> None:

@@ -21,6 +21,7 @@ from pytest_dstfuzz.config import (
     OwnKey,
     Settings,
     build_settings,
+    default_search,
     masked_words,
     names_of,
     option,
@@ -37,8 +38,6 @@ from pytest_dstfuzz.gate.limits import Gates, Limits, read_gates
 _PATHS = names_of("path")
 #: Those of them that may name a file that is not there yet.
 _WRITTEN = names_of("written")
-#: Tracker and profile -> the search that was trained on them and ships.
-_BEST = {("trade", "natural"): "bandit"}
 
 
 class Given(NamedTuple):
@@ -159,18 +158,6 @@ def _refuse_without_baseline(config: pytest.Config, settings: GateSettings) -> N
     for given in given_options(config):
         if given.name in names_of("baseline") and given.on_command_line:
             raise UserError(f"{given.shown_as} needs a baseline: --dst-baseline=FILE names it")
-
-
-def default_search(settings: Settings) -> str:
-    """Return the search that finds most for its calls, where the user names none.
-
-    That of a shipped tracker which was trained on it (``examples/curves``); for others nobody has
-    measured it, and ``random`` has a failure rate that can be compared.
-    """
-    chosen, model = settings.variant, settings.tracker
-    if model.checkpoint is not None:
-        return chosen.search
-    return _BEST.get((model.model or "", chosen.validity), chosen.search)
 
 
 def repeat_options(config: pytest.Config, seed: int) -> str:

@@ -34,7 +34,7 @@ class TerminalPage:
         """Start empty; a terminal narrower than 40 columns is taken as one of 40."""
         self.width = max(width, _NARROWEST)
         self.lines: list[StyledLine] = []
-        self._encoding = encoding
+        self.encoding = encoding
 
     def line(self, text: str, style: Style = "plain") -> None:
         """Add a paragraph."""
@@ -42,8 +42,8 @@ class TerminalPage:
 
     def field(self, head: str, text: str, style: Style = "plain") -> None:
         """Add a paragraph whose lines start after ``head``."""
-        head = encodable(printable(head), self._encoding)
-        body = encodable(printable(text), self._encoding)
+        head = encodable(printable(head), self.encoding)
+        body = encodable(printable(text), self.encoding)
         lines = list(hanging(head, body, self.width, break_words=True))
         if any(line != without_commands(line) for line in lines):
             # A line that would begin with a command grows by a few characters.
@@ -57,7 +57,7 @@ class TerminalPage:
 
     def table(self, rows: Sequence[Sequence[str]]) -> None:
         """Add rows, the first of them headings: names to the left, figures to the right."""
-        texts = [[encodable(printable(cell), self._encoding) for cell in row] for row in rows]
+        texts = [[encodable(printable(cell), self.encoding) for cell in row] for row in rows]
         sizes = [max(len(cell) for cell in column) for column in zip(*texts, strict=True)]
         sizes[0] = min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:]))
         for number, row in enumerate(texts):

@@ -58,6 +58,8 @@ ALLOWED: dict[str, set[str]] = {
     "report": BASE
     | {"dialogue", "perturb.types", "perturb.edits", "campaign", "weaknesses", "trackers.tracker"}
     | {"relations.rewrite", "comparisons.fallbacks"},
+    "results": BASE
+    | {"dialogue", "trackers.tracker", "relations", "search", "campaign", "weaknesses", "report"},
     "regressions": BASE
     | {"dialogue", "comparisons", "relations", "campaign", "weaknesses", "trackers.tracker"}
     | {"report.calls"},
@@ -89,10 +91,11 @@ ALLOWED: dict[str, set[str]] = {
     },
     "plugin": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"weaknesses", "gate", "regressions", "testing", "comparisons", "games"},
+    | {"weaknesses", "gate", "regressions", "testing", "comparisons", "games", "results"},
     "cli": BASE
     | {"dialogue", "perturb", "trackers", "relations", "agents", "search", "campaign", "report"}
-    | {"research", "training", "audit", "regressions", "noise", "weaknesses", "comparisons"},
+    | {"research", "training", "audit", "regressions", "noise", "weaknesses", "comparisons"}
+    | {"results"},
 }
 
 #: The one way from a campaign to the agent, which runs without torch.

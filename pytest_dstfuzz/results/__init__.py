@@ -1,0 +1,1 @@
+"""Internal: what a campaign found, kept in a folder as it comes."""

@@ -1,0 +1,108 @@
+"""A campaign in blocks of dialogues: what was asked and found of one goes before the next comes.
+
+Batches never hold dialogues of two blocks, and a block has the same dialogues whoever runs it: so
+no answer depends on how many run at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pytest_dstfuzz.campaign.campaign import Campaign
+from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.results.folder import DialogueResults
+
+#: Turns of a block at least: enough to fill batches, few enough to be asked again.
+BLOCK_TURNS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedDialogue:
+    """A dialogue of a block."""
+
+    place: int  #: In the plan of all dialogues.
+    planned: Planned
+
+
+Block = tuple[PlannedDialogue, ...]
+
+
+def blocks_of(plan: Iterable[Planned], turns: int = BLOCK_TURNS) -> Iterator[Block]:
+    """Yield the blocks of a plan: dialogues that follow each other, with enough turns."""
+    found: list[PlannedDialogue] = []
+    size = 0
+    for place, planned in enumerate(plan):
+        found.append(PlannedDialogue(place, planned))
+        size += planned[1] + 1
+        if size >= turns:
+            yield tuple(found)
+            found, size = [], 0
+    if found:
+        yield tuple(found)
+
+
+class BlockRunner:
+    """Runs blocks one after the other, under all relations of a campaign."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+
+    @property
+    def ended(self) -> str:
+        """Why nothing more may be asked; ``""`` = it may."""
+        return self._campaign.predictor.stopped()
+
+    @property
+    def asked(self) -> int:
+        """Contexts that were asked for so far."""
+        return self._campaign.predictor.calls
+
+    def run(
+        self, block: Block, has: Callable[[int, str], bool], keep: Callable[[DialogueResults], None]
+    ) -> None:
+        """Run what is missing of a block; what is done is kept as it comes.
+
+        Args:
+            block: dialogues with their places.
+            has: whether a dialogue is done, by its place and the name of a relation.
+            keep: takes what was found at a dialogue. One that the end of the budget left
+                unfinished is not kept. Where something is raised, all that is done was kept before.
+        """
+        try:
+            for relation in self._campaign.relations:
+                missing = [one for one in block if not has(one.place, relation.name)]
+                engine = self._campaign.engine(relation, [one.planned for one in missing])
+                _run(engine, missing, relation.name, keep)
+        finally:
+            self._campaign.predictor.forget()
+
+
+def _run(
+    engine: CampaignEngine,
+    missing: Sequence[PlannedDialogue],
+    relation: str,
+    keep: Callable[[DialogueResults], None],
+) -> None:
+    left = {one.planned[0].id: one.place for one in missing}
+
+    def take(results: Iterable[TurnResult]) -> None:
+        together: dict[str, list[TurnResult]] = {}
+        for result in results:
+            if result.dialogue_id in left:
+                together.setdefault(result.dialogue_id, []).append(result)
+        for name, found in together.items():
+            place = left.pop(name)
+            if all(result.outcome != "skipped" for result in found):
+                keep(DialogueResults(place, relation, tuple(found)))
+
+    try:
+        for one in missing:
+            name = one.planned[0].id
+            take(engine.results_of(name))
+    except BaseException:
+        # Not what could be ended without its smallest versions: it is asked for again.
+        take(engine.known())
+        raise

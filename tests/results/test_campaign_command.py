@@ -1,0 +1,109 @@
+"""dstfuzz campaign: the results and the report of pytest, and the folder that survives a kill."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BOT = """
+import time
+
+WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}
+
+def heard(context):
+    said = " ".join(context.user_utterances).lower().split()
+    return {slot: word for word, slot in WORDS.items() if word in said}
+
+def slow(context):
+    time.sleep(0.004)
+    return heard(context)
+"""
+OPTIONS = ("--turns=60", "--variants=3", "--relation=metamorphic,value-swap")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "wordbot.py").write_text(BOT, encoding="utf-8")
+    return tmp_path
+
+
+def ran(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", *words]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def campaign(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return ran(folder, "pytest_dstfuzz.cli", "campaign", *words)
+
+
+def report(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    del found["run"]
+    return found
+
+
+def test_it_reports_what_pytest_does(folder: Path) -> None:
+    given = [word.replace("--", "--dst-", 1) for word in OPTIONS]
+    said = ran(
+        folder,
+        *("pytest", "--dst-model=wordbot:heard", *given, "--dst-report=a.json", "-q", "--tb=no"),
+        *("-p", "no:cacheprovider"),
+    )
+    assert (folder / "a.json").is_file(), said.stdout + said.stderr
+    line = ("--model=wordbot:heard", *OPTIONS, "--results=found", "--report=b.json")
+    done = campaign(folder, *line)
+    assert done.returncode == 0, done.stderr
+    assert report(folder / "b.json") == report(folder / "a.json")
+    assert "violation" in done.stdout
+    again = campaign(folder, *line)
+    assert again.returncode == 0
+    assert report(folder / "b.json") == report(folder / "a.json")
+
+
+def test_a_killed_run_goes_on(folder: Path) -> None:
+    line = ("--model=wordbot:slow", *OPTIONS, "--results=found")
+    started = subprocess.Popen(
+        [sys.executable, "-m", "pytest_dstfuzz.cli", "campaign", *line],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    lines = folder / "found" / "results-0001.jsonl"
+    while not (lines.exists() and lines.stat().st_size):
+        assert started.poll() is None
+        time.sleep(0.01)
+    started.send_signal(signal.SIGKILL)
+    started.wait()
+    before = lines.read_bytes()
+    done = campaign(folder, *line, "--report=a.json")
+    assert done.returncode == 0, done.stderr
+    assert lines.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
+    assert campaign(folder, *line[:-1], "--results=whole", "--report=b.json").returncode == 0
+    assert report(folder / "a.json") == report(folder / "b.json")
+
+
+def test_what_is_missing_is_told_in_a_line(folder: Path) -> None:
+    for words, text in (
+        (("--model=trade",), "--results"),
+        (("--results=found",), "--model"),
+        (("--model=wordbot:heard", "--results=wordbot.py"), "wordbot.py is no folder"),
+        (("--model=wordbot:heard", "--results=found", "--turn=3"), "--turns"),
+    ):
+        done = campaign(folder, *words)
+        assert done.returncode == 2
+        assert text in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_ends_early_says_so(folder: Path) -> None:
+    line = ("--model=wordbot:heard", *OPTIONS, "--results=found")
+    done = campaign(folder, *line, "--max-calls=90")
+    assert done.returncode == 1
+    assert "the same command goes on in found" in done.stdout

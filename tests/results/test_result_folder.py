@@ -1,0 +1,125 @@
+"""Results on disk: what is written comes back, in the order of the data, after any interruption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dstfuzz import BeliefState, Campaign, Context, Settings, UserError
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.errors import DataError
+from pytest_dstfuzz.results.blocks import blocks_of
+from pytest_dstfuzz.results.folder import ResultFolder
+from pytest_dstfuzz.results.running import run_into
+
+SETTINGS = Settings.of(variants=3, turns=40, relation="metamorphic,negation")
+WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}
+
+
+def heard(context: Context) -> BeliefState:
+    """Fill a slot for each word that was said, so that a typing error empties it."""
+    said = " ".join(context.user_utterances).lower().split()
+    return BeliefState({slot: word for word, slot in WORDS.items() if word in said})
+
+
+def quiet(done: int, total: int) -> None:
+    """Show nothing."""
+    assert 0 < done <= total
+
+
+def campaign(tracker: Callable[[Context], BeliefState] = heard) -> Campaign:
+    return Campaign(tracker, settings=SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def whole() -> Campaign:
+    found = campaign()
+    assert any(result.violations for result in found)
+    return found
+
+
+def in_order(results: tuple[TurnResult, ...]) -> list[TurnResult]:
+    place = {result.dialogue_id: number for number, result in enumerate(reversed(results))}
+    relation = {"metamorphic": 0, "negation": 1}
+    return sorted(
+        results, key=lambda it: (-place[it.dialogue_id], it.turn_index, relation[it.relation])
+    )
+
+
+def test_what_is_written_comes_back(whole: Campaign, tmp_path: Path) -> None:
+    run_into(campaign(), tmp_path / "run", quiet)
+    folder = ResultFolder.open(tmp_path / "run")
+    assert folder.complete
+    found = folder.results
+    assert len(found) == len(whole) == len(list(found))
+    assert list(found) == in_order(whole.results)
+    assert list(found.of("negation")) == [one for one in found if one.relation == "negation"]
+    assert [one.to_json() for one in found] == [one.to_json() for one in in_order(whole.results)]
+
+
+@pytest.mark.parametrize("calls", [1, 60, 130])
+def test_a_run_goes_on(whole: Campaign, tmp_path: Path, calls: int) -> None:
+    asked = 0
+
+    def tired(context: Context) -> BeliefState:
+        nonlocal asked
+        asked += 1
+        if asked > calls + 40:  # The preflight asks, too.
+            raise KeyboardInterrupt
+        return heard(context)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_into(campaign(tired), tmp_path / "run", quiet)
+    half = ResultFolder.open(tmp_path / "run")
+    assert half.manifest.ended == "interrupted"
+    kept = len(half)
+    assert kept < half.manifest.planned
+    folder = run_into(campaign(), tmp_path / "run", quiet)
+    assert list(folder.results) == in_order(whole.results)
+    assert len(folder.results) == len(whole) > kept
+
+
+def test_a_line_that_was_cut_off_is_asked_for_again(whole: Campaign, tmp_path: Path) -> None:
+    run_into(campaign(), tmp_path / "run", quiet)
+    part = tmp_path / "run" / "results-0001.jsonl"
+    content = part.read_bytes()
+    for cut in (1, 2_000, len(content) - 5):
+        part.write_bytes(content[:-cut])
+        run_into(campaign(), tmp_path / "run", quiet)
+        assert list(ResultFolder.open(tmp_path / "run").results) == in_order(whole.results)
+
+
+def test_another_run_is_refused(tmp_path: Path) -> None:
+    run_into(campaign(), tmp_path / "run", quiet)
+    with pytest.raises(UserError, match="seed was 0 and is 7"):
+        run_into(
+            Campaign(heard, settings=SETTINGS.replace_options(seed=7)), tmp_path / "run", quiet
+        )
+
+
+def test_what_is_no_folder_of_results_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no folder of results"):
+        ResultFolder.open(tmp_path / "none")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(UserError, match="want a folder of their own"):
+        run_into(campaign(), tmp_path / "other", quiet)
+    run_into(campaign(), tmp_path / "run", quiet)
+    (tmp_path / "run" / "results-0001.jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"results-0001.jsonl, byte 0: no line of results"):
+        ResultFolder.open(tmp_path / "run")
+
+
+@given(st.integers(1, 400))
+def test_blocks_hold_the_plan_in_its_order(turns: int) -> None:
+    plan = campaign().plan
+    blocks = list(blocks_of(plan, turns))
+    together = [one for block in blocks for one in block]
+    assert [one.place for one in together] == list(range(len(plan)))
+    assert [one.planned for one in together] == list(plan)
+    for block in blocks[:-1]:
+        assert sum(one.planned[1] + 1 for one in block[:-1]) < turns
