@@ -18,6 +18,8 @@ _Kind = TypeVar("_Kind")
 _EXPECTED = re.compile(r"Expected `(.+?)`, got `(.+?)`")
 _LENGTH = re.compile(r"Expected `array` of length (\d+), got (\d+)")
 _MISSING = re.compile(r"Object missing required field `(.+?)`")
+#: A JSON text in an object, to be read later; written as it is.
+RawJson = msgspec.Raw
 #: What messages call the types of JSON.
 _NAMES = {"str": "text", "array": "list", "int": "whole number", "float": "number"}
 _NAMES |= {"string": "text", "integer": "whole number"}  # as JSON Schema calls them
@@ -48,9 +50,20 @@ def json_encoded(value: object) -> bytes:
     return msgspec.json.encode(value, enc_hook=_plain)
 
 
-def json_decoder(kind: type[_Kind]) -> msgspec.json.Decoder[_Kind]:
-    """Return what reads the texts of `json_encoded`, written by this version of the package."""
-    return msgspec.json.Decoder(kind, dec_hook=_built)
+def json_decoder(kind: type[_Kind]) -> Callable[[bytes | RawJson], _Kind]:
+    """Return what reads the texts of `json_encoded`, as this version of the package writes them.
+
+    It raises a ``ValueError`` for others.
+    """
+    decoder = msgspec.json.Decoder(kind, dec_hook=_built)
+
+    def decode(text: bytes | RawJson) -> _Kind:
+        try:
+            return decoder.decode(text)
+        except msgspec.MsgspecError as error:
+            raise ValueError(str(error)) from None
+
+    return decode
 
 
 def each_key_once(

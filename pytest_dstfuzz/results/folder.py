@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
-import msgspec
-
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.errors import DataError, UserError
-from pytest_dstfuzz.json_data import json_decoder, json_encoded
+from pytest_dstfuzz.json_data import RawJson, json_decoder, json_encoded
 from pytest_dstfuzz.results.manifest import MANIFEST, RunManifest
 
 #: Bytes after which another part is begun.
@@ -26,16 +24,17 @@ PART_SIZE: Final = 256_000_000
 _PATTERN: Final = "results-*.jsonl"
 
 
-class _Line(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class _Line:
     """One line, whose results are decoded when they are read."""
 
     place: int  #: Of the dialogue in the data.
     relation: int  #: Of the relation in the manifest.
     count: int  #: Results.
-    results: msgspec.Raw
+    results: RawJson
 
 
-_LINE: Final = msgspec.json.Decoder(_Line)
+_LINE: Final = json_decoder(_Line)
 _RESULTS: Final = json_decoder(list[TurnResult])
 
 
@@ -120,8 +119,8 @@ class ResultFolder:
                 if not text.endswith(b"\n"):
                     break
                 try:
-                    line = _LINE.decode(text)
-                except msgspec.MsgspecError as error:
+                    line = _LINE(text)
+                except ValueError as error:
                     raise DataError(f"{part}, byte {start}: no line of results: {error}") from None
                 self._note(line, number, start)
                 start += len(text)
@@ -142,9 +141,9 @@ class ResultFolder:
     def append(self, found: DialogueResults) -> None:
         """Keep what was found at a dialogue; a kill loses at most a line that is half written."""
         relation = self._number[found.relation]
-        results = msgspec.Raw(json_encoded(found.results))
+        results = RawJson(json_encoded(found.results))
         line = _Line(found.place, relation, len(found.results), results)
-        text = msgspec.json.encode(line) + b"\n"
+        text = json_encoded(line) + b"\n"
         file = self._writer()
         start = file.tell()
         file.write(text)
@@ -203,8 +202,8 @@ class ResultFolder:
                 if part not in files:
                     files[part] = self._parts[part].open("rb")
                 files[part].seek(index.start[at])
-                line = _LINE.decode(files[part].readline())
-                found = tuple(_RESULTS.decode(line.results))
+                line = _LINE(files[part].readline())
+                found = tuple(_RESULTS(line.results))
                 yield DialogueResults(line.place, names[line.relation], found)
         finally:
             for file in files.values():
