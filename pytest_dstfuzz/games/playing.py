@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_dstfuzz.errors import UserError
@@ -21,6 +22,8 @@ from pytest_dstfuzz.printable import shortened
 
 #: What an adversary says, one line after the other; then it closes the talk.
 Script = tuple[str, ...]
+#: Says a line to what was said so far (whether the target said it, and what); ``None`` closes.
+Speaker = Callable[[Sequence[tuple[bool, str]]], str | None]
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,18 @@ def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) 
     Raises:
         UserError: the agent says what is no utterance, selects what is not legal, or never does.
     """
+    left = list(script)
+    return play_against(game, scenario, agent, lambda _: left.pop(0) if left else None)
+
+
+def play_against(game: Game, scenario: Scenario, agent: GoalAgent, speak: Speaker) -> PlayedGame:
+    """Let an agent play against one who hears it; `play_game` with its script is the same game.
+
+    Raises:
+        UserError: as `play_game`.
+    """
     who = f"the agent {name_of(agent)!r}, in scenario {scenario.id!r},"
     said: list[tuple[bool, str]] = []
-    left = list(script)
 
     def selected(answer: GoalSelection) -> PlayedGame:
         scores = scored(game, scenario, answer, who)
@@ -62,14 +74,17 @@ def play_game(game: Game, scenario: Scenario, agent: GoalAgent, script: Script) 
 
     agent.start(scenario.target)
     targets_turn = scenario.target_first
-    while len(said) < game.most_turns and (targets_turn or left):
+    while len(said) < game.most_turns:
         if targets_turn:
             answer = agent.reply(seen())
             if isinstance(answer, GoalSelection):
                 return selected(answer)
             said.append((True, check_utterance(answer, who)))
         else:
-            said.append((False, check_utterance(left.pop(0), "the adversary")))
+            text = speak(tuple(said))
+            if text is None:
+                break
+            said.append((False, check_utterance(text, "the adversary")))
         targets_turn = not targets_turn
     answer = agent.reply([*seen(), TalkLine(mine=False, text="", closes=True)])
     if not isinstance(answer, GoalSelection):

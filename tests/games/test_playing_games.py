@@ -9,7 +9,7 @@ from refund_bots import CoinGame, RuleBot, SayingBot
 
 from pytest_dstfuzz import GameScores, GoalSelection, Scenario, TalkLine, UserError
 from pytest_dstfuzz.games.attack import GameAttack
-from pytest_dstfuzz.games.playing import Arena, play_game
+from pytest_dstfuzz.games.playing import Arena, play_against, play_game
 
 FEW = GameAttack(games=2, budget=4)
 
@@ -38,6 +38,19 @@ def test_the_target_may_speak_first_and_select_at_any_time() -> None:
     assert bot.seen[0] == []
     at_once = SayingBot(GoalSelection(coins=4))
     assert play_game(game, scenario_of(game), at_once, ("please",)).lines == ()
+
+
+def test_one_who_hears_the_agent_plays_the_game_of_its_script() -> None:
+    game, bot = CoinGame(target_first=True), SayingBot("well")
+    heard = []
+
+    def speak(said: object) -> str | None:
+        heard.append(said)
+        return "please" if len(heard) < 3 else None
+
+    played = play_against(game, scenario_of(game), bot, speak)
+    assert heard[1] == ((True, "well"), (False, "please"), (True, "well"))
+    assert played == play_game(game, scenario_of(game), bot, ("please", "please"))
 
 
 def test_a_selection_is_what_it_holds() -> None:
