@@ -32,7 +32,7 @@ from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.outcome import OutcomeKind, who_answers
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.rollout import with_history
-from pytest_dstfuzz.dialogue.sampling import sample_turns
+from pytest_dstfuzz.dialogue.sampling import in_shard, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.relations.registry import as_relation, relations_named
@@ -117,9 +117,9 @@ class Campaign:
             )
         self._comparison = _comparison(compare, settings.reply, self.data)
         self._listener = listener
-        self._plan = sample_turns(
-            self.data, settings.data.turns, settings.variant.seed, settings.data.domains
-        )
+        how = settings.data
+        self._drawn = sample_turns(self.data, how.turns, settings.variant.seed, how.domains)
+        self._plan = tuple(planned for planned in self._drawn if in_shard(planned[0].id, how.shard))
         self._budget = Budget(settings.budget)
         self.tracker: Tracker = (
             tracker_for(settings, self.data, deadline=self._budget.deadline)
@@ -173,8 +173,13 @@ class Campaign:
         }
 
     @property
-    def plan(self) -> Sequence[Planned]:
+    def drawn(self) -> Sequence[Planned]:
         """The dialogues that were drawn, each with its last turn, in the order of the data."""
+        return self._drawn
+
+    @property
+    def plan(self) -> Sequence[Planned]:
+        """Those of them that are run: all, or the part that the settings name (``shard``)."""
         return self._plan
 
     @property
@@ -201,7 +206,7 @@ class Campaign:
         """
         settings, data, budget = self.settings, self.data, self._budget
         first = islice(
-            ((dialogue, index) for dialogue, last in self._plan for index in range(last + 1)),
+            ((dialogue, index) for dialogue, last in self._drawn for index in range(last + 1)),
             PREFLIGHT_CONTEXTS,
         )
         contexts = [dialogue.context(index) for dialogue, index in first]

@@ -15,7 +15,14 @@ from pytest_dstfuzz.cli.command import (
     print_page,
     terminal_page,
 )
-from pytest_dstfuzz.config import OPTIONS, OutputSettings, Settings, default_search, masked_words
+from pytest_dstfuzz.config import (
+    OPTIONS,
+    OutputSettings,
+    Settings,
+    default_search,
+    masked_words,
+    shard_text,
+)
 from pytest_dstfuzz.config.command_line import Parser
 from pytest_dstfuzz.files import check_apart, check_writable
 from pytest_dstfuzz.printable import printable
@@ -63,10 +70,40 @@ def _campaign(given: Namespace) -> int:
 
     line = ProgressLine("results")
     try:
-        folder = run_into(Campaign(settings.tracker.model, settings=settings), given.results, line)
+        campaign = Campaign(settings.tracker.model, settings=settings)
+        folder = run_into(campaign, given.results, line, command_line())
     finally:
         line.close()
     return told(folder, settings.output)
+
+
+def _merge_options(parser: Parser) -> None:
+    parser.add_argument(
+        "folders", metavar="DIR", type=Path, nargs="+", help="folder of each part of one run"
+    )
+    parser.option(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        required=True,
+        help="folder of the whole run; it is there once all parts are in it",
+    )
+    parser.shared("report", "html", "redact")
+
+
+def _merge(given: Namespace) -> int:
+    settings = given_settings(given, ("report", "html", "redact"))
+    check_outputs(settings, given.output)
+    from pytest_dstfuzz.results.folder import ResultFolder  # noqa: PLC0415 - help should not wait
+    from pytest_dstfuzz.results.merging import merge  # noqa: PLC0415 - likewise
+
+    folders = [ResultFolder.open(path) for path in given.folders]
+    return told(merge(folders, given.output), settings.output)
+
+
+def command_line() -> str:
+    """Return the line that was given, without credentials."""
+    return shlex.join(masked_words(["dstfuzz", *sys.argv[1:]]))
 
 
 def check_outputs(settings: Settings, folder: Path) -> None:
@@ -86,14 +123,18 @@ def told(folder: ResultFolder, output: OutputSettings) -> int:
     """Print the figures of a folder, write the reports asked for, and return the exit status."""
     from pytest_dstfuzz.results.report import FolderReport  # noqa: PLC0415 - help should not wait
 
+    manifest = folder.manifest
+    if not manifest.planned:
+        text = f"no dialogue is of part {shard_text(manifest.shard)}: {folder.path} is empty"
+        print(printable(text))
+        return 0
     report = FolderReport(folder, redact=output.redact)
     print_page(report.page(terminal_page()))
-    command = shlex.join(masked_words(["dstfuzz", *sys.argv[1:]]))
-    for path in report.write(output, command=command):
+    for path in report.write(output, command=command_line()):
         print(printable(str(path)))
     if folder.complete:
         return 0
-    why = folder.manifest.ended or "not done"
+    why = manifest.ended or "not done"
     print(printable(f"{why}: the same command goes on in {folder.path}"))
     return 1
 
@@ -109,5 +150,17 @@ COMMANDS = (
 Options are those of pytest without dst-; memory does not grow with the number of dialogues.""",
         _options,
         _campaign,
+    ),
+    Command(
+        "merge",
+        "put the parts of one run together, which ran with --shard",
+        "the folder of --output is as it was, or whole",
+        """\
+  dstfuzz campaign --model trade --turns all --shard 1/2 --results part-1
+  dstfuzz campaign --model trade --turns all --shard 2/2 --results part-2
+  dstfuzz merge part-1 part-2 --output nightly --report nightly.json
+Report, statistics and weaknesses are the same bytes as those of one run, apart from `run`.""",
+        _merge_options,
+        _merge,
     ),
 )

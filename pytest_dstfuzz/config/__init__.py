@@ -13,6 +13,7 @@ from pytest_dstfuzz.config.parsers import SPLIT_ALIASES as SPLIT_ALIASES
 from pytest_dstfuzz.config.parsers import SPLITS as SPLITS
 from pytest_dstfuzz.config.parsers import Option as Option
 from pytest_dstfuzz.config.parsers import canonical_split as canonical_split
+from pytest_dstfuzz.config.parsers import shard_text as shard_text
 from pytest_dstfuzz.config.profiles import PROFILES as PROFILES
 from pytest_dstfuzz.config.profiles import VALIDITIES as VALIDITIES
 from pytest_dstfuzz.config.profiles import Profile as Profile

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from pytest_dstfuzz.config import parsers, rates
+from pytest_dstfuzz.config.gate_options import GATE_OPTIONS
 from pytest_dstfuzz.config.parsers import PARTS, SWITCH, Option, Scope, Value
 from pytest_dstfuzz.config.profiles import VALIDITIES
 from pytest_dstfuzz.config.reply_options import REPLY_OPTIONS
@@ -15,14 +16,12 @@ from pytest_dstfuzz.transformations import ALL, TRANSFORMATIONS
 
 _PATH = Value(parsers.text, "PATH")
 _NAME = Value(parsers.text, "NAME")
-_RATE = Value(rates.parse_limit, "RATE", float)
 _WHEN = Value(parsers.choice("policy", parsers.WHEN), "WHEN")
 _NAMES = Value(parsers.names, "NAME,...", separator=",")
 
 _place = partial(Option, scopes=("place",))
 _read = partial(Option, scopes=("path", "place"))
 _session = partial(Option, scopes=("session",))
-_of_baseline = partial(Option, scopes=("session", "baseline"))
 _shown = partial(Option, scopes=("session", "place"))
 _written = partial(Option, scopes=("path", "written", "session", "place"))
 _decides = partial(Option, scopes=("test", "decides"))
@@ -92,6 +91,13 @@ _DATA = (
         "turns",
         Value(parsers.turns, "N|all", int),
         "turns to test, of dialogues drawn by seed (default: 300)",
+    ),
+    Option(
+        "shard",
+        Value(parsers.shard, "K/N", int, separator="/"),
+        "only part K of N of those turns, such as 3/16: whole dialogues, by their ids; dstfuzz "
+        "merge puts the parts together (default: all)",
+        scopes=("session", "place"),
     ),
     Option("domains", _NAMES, "only dialogues that touch one of these"),
     Option(
@@ -288,77 +294,12 @@ _OUTPUT = (
     ),
     _shown("replay", Value(parsers.text, "ID"), "only ask again for this remembered violation"),
 )
-_GATE = (
-    _session(
-        "max_failure_rate",
-        _RATE,
-        "gate: fail the session when the failure rate is above this, such as 5% (implies "
-        "fail-on=gate)",
-    ),
-    _session(
-        "min_accuracy",
-        _RATE,
-        "gate: fail the session when fewer of the clean answers than this are right by the labels, "
-        "such as 60%",
-    ),
-    _session(
-        "max_expected_failures",
-        Value(rates.parse_per_1000, "N", float),
-        "gate: fail the session when more of 1,000 user turns than this are expected to fail, such "
-        "as 5 or 7.5 (implies fail-on=gate; needs --dst-search=noise)",
-    ),
-    _written(
-        "baseline",
-        _PATH,
-        "gate: compare with the outcomes that an earlier build left in this file (implies "
-        "fail-on=gate; needs the extra 'report')",
-    ),
-    _of_baseline(
-        "update_baseline",
-        SWITCH,
-        "write this build's outcomes to the file of --dst-baseline instead",
-    ),
-    _of_baseline(
-        "max_regression",
-        Value(rates.parse_points, "POINTS", float),
-        "gate: by how much the failure rate may rise over the baseline's, such as 2pp (default: "
-        "2pp)",
-    ),
-    _of_baseline(
-        "max_expected_rise",
-        Value(rates.parse_per_1000, "N", float),
-        "gate: by how many of 1,000 user turns the expected failures may rise over the baseline's, "
-        "such as 2 (needs --dst-search=noise)",
-    ),
-    _of_baseline(
-        "max_new_weaknesses",
-        parsers.count(0, 1000),
-        "gate: at most so many weaknesses may be new since the baseline, such as 0",
-    ),
-    _of_baseline(
-        "max_clean_drift",
-        _RATE,
-        "gate: share of the turns whose clean answer may differ from the baseline's, such as 2% "
-        "(default: 0); more is exit status 8, unless labels say that the answers got no worse",
-    ),
-    _session(
-        "inconclusive",
-        Value(parsers.choice("policy", parsers.INCONCLUSIVE), "WHAT"),
-        "a comparison that decides nothing: warn (default) or fail (exit status 7)",
-    ),
-    _session(
-        "fail_on",
-        Value(parsers.choice("failure policy", parsers.FAIL_ON), "WHAT"),
-        "violation (each one fails its test; default) or gate (only the session's rate decides)",
-    ),
-)
-
 #: Every option, by part and in the order in which help shows them.
 OPTIONS: tuple[Option, ...] = tuple(
     item._replace(part=part)
     for part, items in zip(
         PARTS,
-        (_TRACKER, _DATA, _VARIANT, REPLY_OPTIONS, _BUDGET, _OUTPUT, _GATE),
+        (_TRACKER, _DATA, _VARIANT, REPLY_OPTIONS, _BUDGET, _OUTPUT, GATE_OPTIONS),
         strict=True,
     )
     for item in items

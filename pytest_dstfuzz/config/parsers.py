@@ -254,6 +254,31 @@ def turns(value: str) -> int | None:
         raise ValueError("must be a whole number of at least 1, or 'all'") from None
 
 
+def shard(value: str) -> tuple[int, int]:
+    """Take the number of a part, from 1, and how many parts there are.
+
+    >>> shard("3/16")
+    (3, 16)
+    """
+    number, _, parts = value.partition("/")
+    if not (number.isdecimal() and parts.isdecimal() and int(parts)):
+        raise ValueError("must be the number of a part and how many there are, such as 3/16")
+    if not 1 <= int(number) <= int(parts):
+        raise ValueError(
+            f"is no part of {int(parts)}: they go from 1/{int(parts)} to {parts}/{parts}"
+        )
+    return int(number), int(parts)
+
+
+def shard_text(shard: tuple[int, int]) -> str:
+    """Return a part as an option spells it.
+
+    >>> shard_text((3, 16))
+    '3/16'
+    """
+    return "/".join(map(str, shard))
+
+
 def positive(what: str) -> Callable[[str], float]:
     """Return a parser of numbers above 0; ``what`` says of what."""
 

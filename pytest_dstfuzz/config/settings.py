@@ -75,6 +75,8 @@ class DataSettings:
     split: str = "test"
     #: Number of turns; ``None`` = all.
     turns: int | None = 300
+    #: Number of the part of them that is run, from 1, and of how many; ``None`` = all.
+    shard: tuple[int, int] | None = None
     domains: tuple[str, ...] = ()
     #: The slots that are asked for and compared; empty = those of the data.
     slots: tuple[str, ...] = ()
@@ -233,6 +235,11 @@ def build_settings(given: Mapping[str, Any], base: Settings | None = None) -> Se
         raise UserError(
             "--dst-max-cost needs --dst-tracker prices=IN,OUT: money for a million tokens of "
             "prompts and of answers"
+        )
+    if settings.data.shard is not None and settings.gate.update_baseline:
+        raise UserError(
+            "--dst-update-baseline needs all results, and --dst-shard runs a part of the "
+            "dialogues: leave it out"
         )
     if settings.output.remember and settings.output.redact:
         raise UserError("remember writes what was said, redact keeps it back: choose one of them")

@@ -45,6 +45,18 @@ def sample_turns(
     return tuple((kept[position], last[position]) for position in sorted(last))
 
 
+def in_shard(dialogue_id: str, shard: tuple[int, int] | None) -> bool:
+    """Whether a dialogue is of a part (its number, from 1, and of how many); ``None`` = of all.
+
+    Its id alone decides: it stays in its part whatever the seed, and whichever other dialogues come
+    or go.
+    """
+    if shard is None:
+        return True
+    number, parts = shard
+    return derive(0, "shard", dialogue_id) % parts == number - 1
+
+
 def sample_set(
     dialogues: DialogueSet,
     count: int | None,

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from pytest_dstfuzz.dialogue.load import SAMPLE, load_dialogues
 from pytest_dstfuzz.dialogue.ontology import with_slots
 from pytest_dstfuzz.dialogue.paraphrases import with_paraphrases
 from pytest_dstfuzz.dialogue.rollout import with_history
-from pytest_dstfuzz.dialogue.sampling import sample_set, sample_turns
+from pytest_dstfuzz.dialogue.sampling import in_shard, sample_set, sample_turns
 from pytest_dstfuzz.errors import UserError
 from pytest_dstfuzz.perturb.lexicon.lexicon import Lexicon, load_lexicon
 from pytest_dstfuzz.perturb.locks import Locks
@@ -177,10 +178,23 @@ class RunContext:
         return self._hopeless[relation.name]
 
     def turns(self, settings: Settings) -> list[tuple[Dialogue, int]]:
-        """Return the turns that are drawn with some settings, dialogue by dialogue."""
+        """Return the turns that are run with some settings, dialogue by dialogue.
+
+        They are those that are drawn, or the part of their dialogues that the settings name.
+        """
+        shard = settings.data.shard
+        drawn = self.drawn(settings)
+        return [
+            (dialogue, index)
+            for dialogue, last in drawn
+            if in_shard(dialogue.id, shard)
+            for index in range(last + 1)
+        ]
+
+    def drawn(self, settings: Settings) -> tuple[tuple[Dialogue, int], ...]:
+        """Return the dialogues that are drawn with some settings, each with its last turn."""
         wanted = settings.data
-        sampled = sample_turns(self.data, wanted.turns, settings.variant.seed, wanted.domains)
-        return [(dialogue, index) for dialogue, last in sampled for index in range(last + 1)]
+        return sample_turns(self.data, wanted.turns, settings.variant.seed, wanted.domains)
 
     @property
     def sampled(self) -> DialogueSet:
@@ -189,9 +203,14 @@ class RunContext:
         return sample_set(self.data, wanted.turns, seed, wanted.domains)
 
     def first_contexts(self) -> list[Context]:
-        """Return what a tracker is asked for before it is tested."""
-        turns = self.turns(self.settings)[:PREFLIGHT_CONTEXTS]
-        return [dialogue.context(index) for dialogue, index in turns]
+        """Return what a tracker is asked for before it is tested: in every part the same."""
+        turns = (
+            (dialogue, index)
+            for dialogue, last in self.drawn(self.settings)
+            for index in range(last + 1)
+        )
+        first = islice(turns, PREFLIGHT_CONTEXTS)
+        return [dialogue.context(index) for dialogue, index in first]
 
     def check(self, settings: Settings) -> None:
         """Refuse settings that contradict the data."""

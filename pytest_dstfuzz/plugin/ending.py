@@ -21,7 +21,7 @@ from pytest_dstfuzz.comparisons.judge import (
     protocol,
     protocol_digest,
 )
-from pytest_dstfuzz.config import masked_words
+from pytest_dstfuzz.config import masked_words, shard_text
 from pytest_dstfuzz.gate.verdict import INFRASTRUCTURE
 from pytest_dstfuzz.plugin.campaigns import SessionCampaigns
 from pytest_dstfuzz.plugin.context import RunContext
@@ -212,6 +212,14 @@ class SessionEnd:
 
     def _judge(self) -> int:
         """Judge the session, and return the exit status that follows."""
+        shard = self._context.settings.data.shard
+        if shard is not None and shard[1] > 1:
+            if self._gate.given:
+                text = (
+                    f"part {shard_text(shard)} is not judged: limits and baseline are for all parts"
+                )
+                self._last_lines.append(StyledLine(text, "warning"))
+            return pytest.ExitCode.OK
         gated = self._context.settings.gate.fail_on == "gate" or self._gate.given
         # Where the kit has checked the adapter and no test is about a turn, that was the test.
         # Likewise where remembered violations were all that was asked for.

@@ -13,6 +13,7 @@ from typing import Final
 from pytest_dstfuzz.campaign.campaign import Campaign
 from pytest_dstfuzz.campaign.engine import CampaignEngine, Planned
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.dialogue.sampling import in_shard
 from pytest_dstfuzz.results.folder import DialogueResults
 
 #: Turns of a block at least: enough to fill batches, few enough to be asked again.
@@ -30,11 +31,18 @@ class PlannedDialogue:
 Block = tuple[PlannedDialogue, ...]
 
 
-def blocks_of(plan: Iterable[Planned], turns: int = BLOCK_TURNS) -> Iterator[Block]:
-    """Yield the blocks of a plan: dialogues that follow each other, with enough turns."""
+def blocks_of(
+    plan: Iterable[Planned], turns: int = BLOCK_TURNS, shard: tuple[int, int] | None = None
+) -> Iterator[Block]:
+    """Yield the blocks of a plan: dialogues that follow each other, with enough turns.
+
+    Those of a part of the dialogues (``shard``) have the places that they have among all.
+    """
     found: list[PlannedDialogue] = []
     size = 0
     for place, planned in enumerate(plan):
+        if not in_shard(planned[0].id, shard):
+            continue
         found.append(PlannedDialogue(place, planned))
         size += planned[1] + 1
         if size >= turns:

@@ -107,6 +107,16 @@ class ResultFolder:
         return folder
 
     @staticmethod
+    def part_name(number: int) -> str:
+        """Return the name of a file of lines, by its number from 1."""
+        return f"results-{number:04d}.jsonl"
+
+    @property
+    def parts(self) -> Sequence[Path]:
+        """The files of lines, in the order in which they were begun."""
+        return self._parts
+
+    @staticmethod
     def is_one(path: Path) -> bool:
         """Whether there is a folder of results."""
         return (path / MANIFEST).is_file()
@@ -155,7 +165,7 @@ class ResultFolder:
             self.close()
         if self._file is None:
             if not self._parts or self._parts[-1].stat().st_size >= PART_SIZE:
-                self._parts.append(self.path / f"results-{len(self._parts) + 1:04d}.jsonl")
+                self._parts.append(self.path / self.part_name(len(self._parts) + 1))
             self._file = self._parts[-1].open("ab")
             _drop_half_line(self._parts[-1], self._file)
         return self._file

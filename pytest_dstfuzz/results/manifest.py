@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pytest_dstfuzz.config import Settings, names_of, settings_of_json
+from pytest_dstfuzz.config import OPTIONS, Settings, settings_of_json, shard_text
 from pytest_dstfuzz.dialogue.dialogues import Dialogue, turn_keys
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_versioned, write_json
@@ -19,8 +19,14 @@ from pytest_dstfuzz.report.sections import RelationFacts
 MANIFEST: Final = "run.json"
 _VERSION: Final = 1
 _KIND: Final = "folder of results"
-#: Settings that may differ without a difference in results.
-_PLACES: Final = names_of("place")
+#: Settings that decide the results.
+_DECIDING: Final = tuple(
+    item.name
+    for item in OPTIONS
+    if item.part in ("tracker", "data", "variant", "reply")
+    and "place" not in item.scopes
+    and item.name != "suite"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +64,8 @@ class RunManifest:
     planned: int
     #: Why it ended before the last of them, ``""`` where it did not or goes on.
     ended: str = ""
+    #: The line that was given, without credentials.
+    command: str = ""
     #: Contexts that were asked for, and seconds, of all that wrote here.
     asked: int = 0
     seconds: float = 0.0
@@ -66,23 +74,31 @@ class RunManifest:
     def identity(self) -> dict[str, Any]:
         """What decides the results."""
         names = ("version", "relations", "digest", "tracker", "lexicon", "policy", "compared")
-        settings = {name: one for name, one in self.settings.items() if name not in _PLACES}
-        return {**settings, **{name: getattr(self, name) for name in names}}
+        settings = {name: self.settings.get(name) for name in _DECIDING}
+        return {**settings, "data": self.data, **{name: getattr(self, name) for name in names}}
 
-    def refuse_another(self, other: RunManifest, where: Path, what: str) -> None:
-        """Refuse another run in the place of this one; ``what`` says what it is for.
+    def differing(self, other: RunManifest) -> dict[str, tuple[Any, Any]]:
+        """Return what decides the results and is not as in another run: here, and there."""
+        mine, others = self.identity, other.identity
+        return {name: (one, others[name]) for name, one in mine.items() if one != others[name]}
+
+    def refuse_another(self, other: RunManifest, where: Path) -> None:
+        """Refuse to go on as another run.
 
         Raises:
             UserError: settings, data, tracker or version differ; the message names them.
         """
-        mine, others = self.identity, other.identity
-        differing = [
-            f"{name} was {mine.get(name)!r} and is {others.get(name)!r}"
-            for name in dict.fromkeys([*mine, *others])
-            if mine.get(name) != others.get(name)
-        ]
-        if differing:
-            raise UserError(f"{where} holds {what}: {'; '.join(differing)}")
+        found = self.differing(other)
+        if self.shard != other.shard:
+            found["shard"] = shard_text(self.shard), shard_text(other.shard)
+        if found:
+            told = "; ".join(
+                f"{name} was {old!r} and is {new!r}" for name, (old, new) in found.items()
+            )
+            raise UserError(
+                f"{where} holds another run, which cannot go on as this one: give another folder: "
+                f"{told}"
+            )
 
     def read_settings(self) -> Settings:
         """Return the settings of the run."""

@@ -42,13 +42,14 @@ def manifest_of(campaign: Campaign) -> RunManifest:
         version=__version__,
         relations=tuple(relation.name for relation in campaign.relations),
         facts={one.name: facts_of(one, campaign) for one in campaign.relations},
-        digest=plan_digest(campaign.plan),
+        digest=plan_digest(campaign.drawn),
         tracker=fingerprint_of(campaign.tracker) or "",
         lexicon=campaign.lexicon.fingerprint,
         policy=policy,
         compared="" if states or campaign.comparison.exact else campaign.comparison.name,
         data=data_of(RunInfo.of(data)),
         notes=tuple(notes),
+        shard=settings.data.shard or (1, 1),
         dialogues=dialogues,
         planned=whole.count(False) * turns + whole.count(True) * dialogues,
     )
@@ -61,15 +62,16 @@ def facts_of(relation: Relation, campaign: Campaign) -> RelationFacts:
     return RelationFacts(expects, relation.source, relation.unit, relation.edits)
 
 
-def run_into(campaign: Campaign, path: Path, progress: Progress) -> ResultFolder:
+def run_into(campaign: Campaign, path: Path, progress: Progress, command: str = "") -> ResultFolder:
     """Run a campaign, or what is missing of it, into a folder.
 
-    What was done stays whatever ends the run: Ctrl-C, a budget, a kill. The same call goes on.
+    What was done stays whatever ends the run: Ctrl-C, a budget, a kill. The same call goes on;
+    ``command`` is the line that does, for those who find the folder unfinished.
 
     Raises:
         UserError: the folder is of another run, or the tracker cannot be tested.
     """
-    manifest = manifest_of(campaign)
+    manifest = replace(manifest_of(campaign), command=command)
     folder = opened(path, manifest)
     runner = BlockRunner(campaign)
     done, started, ended = len(folder), time.monotonic(), "interrupted"
@@ -84,7 +86,7 @@ def run_into(campaign: Campaign, path: Path, progress: Progress) -> ResultFolder
         return not all(folder.has(place, name) for name in manifest.relations)
 
     try:
-        for block in blocks_of(campaign.plan):
+        for block in blocks_of(campaign.drawn, shard=campaign.settings.data.shard):
             if any(missing(one.place) for one in block):
                 runner.run(block, folder.has, keep)
                 if runner.ended:
@@ -107,8 +109,6 @@ def opened(path: Path, manifest: RunManifest) -> ResultFolder:
     if not ResultFolder.is_one(path):
         return ResultFolder.create(path, manifest)
     folder = ResultFolder.open(path)
-    folder.manifest.refuse_another(
-        manifest, path, "another run, which cannot go on as this one: give another folder"
-    )
+    folder.manifest.refuse_another(manifest, path)
     folder.manifest = replace(folder.manifest, ended="")
     return folder

@@ -22,6 +22,7 @@ VALUES = {
     "data": "d",
     "split": "val",
     "turns": "3",
+    "shard": "3/16",
     "domains": "hotel",
     "noise_floor": "4",
     "error_rate": "1%,10%",
