@@ -15,18 +15,13 @@ The interval is by dialogue, as that of a failure rate; the effective sample siz
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 from typing import Final
 
 from pytest_dstfuzz.campaign.intervals import mean_interval
-from pytest_dstfuzz.campaign.results import (
-    RUN_OUTCOMES,
-    TurnNoise,
-    TurnResult,
-    VariantResult,
-)
+from pytest_dstfuzz.campaign.results import RUN_OUTCOMES, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.sums import ExactSum
 
 #: Smallest effective sample size that a figure is given for.
 FEWEST: Final = 30
@@ -96,66 +91,104 @@ def counted(turn: TurnResult) -> bool:
     )
 
 
-def expected_failures(results: Iterable[TurnResult]) -> ExpectedFailures | None:
-    """Estimate the failures of 1,000 user turns; ``None`` without a turn of a search by density."""
-    noisy = _counted(results, sampled=True)
-    if not noisy:
-        return None
-    models, turns = _models(noisy), [turn for turn, _ in noisy]
-    run = [variant for turn in turns for variant in turn.variants if variant.valid]
-    weights = [variant.weight or 0.0 for variant in run]
-    squares = math.fsum(weight * weight for weight in weights)
-    size = math.fsum(weights) ** 2 / squares if squares else 0.0
-    dialogues: dict[str, list[float]] = {}
-    for turn in turns:
-        dialogues.setdefault(turn.dialogue_id, []).append(turn_failures(turn))
-    distorted = _mean(noise.distorted for _, noise in noisy)
-    reason = ""
-    if len(models) > 1:
-        reason = "tests have different noise models or slip rates"
-    elif size < FEWEST:
-        reason = (
-            f"the effective sample size is {size:.1f}, and below {FEWEST} a figure says too "
-            "little: it takes more turns, or more variants of each"
+class ExpectedTally:
+    """Estimates the failures of 1,000 user turns, one turn after the other."""
+
+    def __init__(self) -> None:
+        #: (noise models, slip rate) of the turns.
+        self._models: set[tuple[str, float]] = set()
+        self._weights, self._squares = ExactSum(), ExactSum()
+        self._failing, self._unjudged = ExactSum(), ExactSum()
+        self._distorted, self._locked = ExactSum(), ExactSum()
+        self._dialogues: dict[str, ExactSum] = {}
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn, where it is one of a search by density that failures are expected of."""
+        noise = turn.noise
+        if noise is None or not noise.sampled or not counted(turn):
+            return
+        self._models.add((noise.models, noise.slip_rate))
+        for variant in turn.variants:
+            if variant.valid:
+                weight = variant.weight or 0.0
+                self._weights.add(weight)
+                self._squares.add(weight * weight)
+        failing = turn_failures(turn)
+        self._failing.add(failing)
+        self._dialogues.setdefault(turn.dialogue_id, ExactSum()).add(failing)
+        self._distorted.add(noise.distorted)
+        self._locked.add(noise.locked)
+        self._unjudged.add(_weighed(turn, turn.variants, "unjudged"))
+
+    @property
+    def expected(self) -> ExpectedFailures | None:
+        """The estimate; ``None`` without a turn of a search by density."""
+        if not self._models:
+            return None
+        squares, models = self._squares.value, self._models
+        size = self._weights.value**2 / squares if squares else 0.0
+        distorted = self._distorted.mean
+        reason = ""
+        if len(models) > 1:
+            reason = "tests have different noise models or slip rates"
+        elif size < FEWEST:
+            reason = (
+                f"the effective sample size is {size:.1f}, and below {FEWEST} a figure says too "
+                "little: it takes more turns, or more variants of each"
+            )
+        interval = None
+        if not reason and distorted:
+            found = [(parts.value, float(parts.count)) for parts in self._dialogues.values()]
+            interval = mean_interval(found, distorted)
+        name, rate = min(models)
+        return ExpectedFailures(
+            per_1000=None if reason else TURNS * self._failing.mean,
+            interval=None if interval is None else (TURNS * interval[0], TURNS * interval[1]),
+            effective_sample_size=size,
+            slip_rate=rate if len(models) == 1 else None,
+            noise=name if len(models) == 1 else "",
+            turns=self._failing.count,
+            distorted_per_1000=TURNS * distorted,
+            locked_per_1000=TURNS * self._locked.mean,
+            unjudged_per_1000=TURNS * self._unjudged.mean,
+            reason=reason,
         )
-    interval = None
-    if not reason and distorted:
-        found = [(math.fsum(parts), float(len(parts))) for parts in dialogues.values()]
-        interval = mean_interval(found, distorted)
-    name, rate = min(models)
-    return ExpectedFailures(
-        per_1000=None if reason else TURNS * _mean(chain.from_iterable(dialogues.values())),
-        interval=None if interval is None else (TURNS * interval[0], TURNS * interval[1]),
-        effective_sample_size=size,
-        slip_rate=rate if len(models) == 1 else None,
-        noise=name if len(models) == 1 else "",
-        turns=len(turns),
-        distorted_per_1000=TURNS * distorted,
-        locked_per_1000=TURNS * _mean(noise.locked for _, noise in noisy),
-        unjudged_per_1000=TURNS
-        * _mean(_weighed(turn, turn.variants, "unjudged") for turn in turns),
-        reason=reason,
-    )
 
 
-def failing_mass(results: Iterable[TurnResult]) -> FailingMass | None:
-    """Add up how likely the violations found are; ``None`` without a noise model.
+class MassTally:
+    """Adds up how likely the violations found are, one turn after the other."""
 
-    Nor is there any where tests have different models, or slip rates.
-    """
-    noisy = _counted(results, sampled=False)
-    models = _models(noisy)
-    if len(models) != 1:
-        return None
-    (name, rate) = models.pop()
-    found = [distinct_chances(turn.violations) for turn, _ in noisy]
-    return FailingMass(
-        per_1000_at_least=TURNS * _mean(math.fsum(chances) for chances in found),
-        variants=sum(map(len, found)),
-        slip_rate=rate,
-        noise=name,
-        turns=len(noisy),
-    )
+    def __init__(self) -> None:
+        self._models: set[tuple[str, float]] = set()
+        self._chances = ExactSum()
+        self._variants = 0
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn of a search without a density that failures are expected of."""
+        noise = turn.noise
+        if noise is None or noise.sampled or not counted(turn):
+            return
+        self._models.add((noise.models, noise.slip_rate))
+        found = distinct_chances(turn.violations)
+        self._chances.add(math.fsum(found))
+        self._variants += len(found)
+
+    @property
+    def mass(self) -> FailingMass | None:
+        """What was found; ``None`` without a noise model.
+
+        Nor is there any where tests have different models, or slip rates.
+        """
+        if len(self._models) != 1:
+            return None
+        (name, rate) = min(self._models)
+        return FailingMass(
+            per_1000_at_least=TURNS * self._chances.mean,
+            variants=self._variants,
+            slip_rate=rate,
+            noise=name,
+            turns=self._chances.count,
+        )
 
 
 def distinct_chances(violations: Iterable[VariantResult]) -> list[float]:
@@ -169,17 +202,6 @@ def distinct_chances(violations: Iterable[VariantResult]) -> list[float]:
         if variant.log_probability is not None
         and (not variant.context_edits or variant.cause == "turn")
     )
-
-
-def _counted(results: Iterable[TurnResult], *, sampled: bool) -> list[tuple[TurnResult, TurnNoise]]:
-    """Return the turns that count, of searches by density or of others."""
-    pairs = [(turn, turn.noise) for turn in results if counted(turn)]
-    return [(turn, noise) for turn, noise in pairs if noise and noise.sampled is sampled]
-
-
-def _models(noisy: Iterable[tuple[TurnResult, TurnNoise]]) -> set[tuple[str, float]]:
-    """Return the noise models and slip rates of turns."""
-    return {(noise.models, noise.slip_rate) for _, noise in noisy}
 
 
 def _text(variant: VariantResult) -> tuple[str, float | None]:
@@ -204,9 +226,3 @@ def _outcome(turn: TurnResult, variant: VariantResult) -> str:
         return "unjudged"
     broken = variant.outcome == "violation" and variant.cause != "context"
     return "failure" if broken else "kept"
-
-
-def _mean(values: Iterable[float]) -> float:
-    """Return the mean, whatever the order of the values; 0 of none."""
-    found: Sequence[float] = list(values)
-    return math.fsum(found) / len(found) if found else 0.0

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.sums import tallied
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +128,37 @@ def count(variants: Iterable[VariantResult], *, credit: bool = False) -> Counts:
     return Counts(**Counter(column(variant, credit=credit) for variant in variants))
 
 
-def ledger(results: Iterable[TurnResult]) -> Ledger:
-    """Return the ledger of a campaign, its rows sorted by name."""
-    total: Counter[str] = Counter()
-    rows: dict[tuple[str, ...], Counter[str]] = {}
-    for result in results:
-        for variant in result.variants:
-            total[column(variant, credit=False)] += 1
+class LedgerTally:
+    """Counts the variants of results, one turn after the other."""
+
+    def __init__(self) -> None:
+        self._total: Counter[str] = Counter()
+        self._rows: dict[tuple[str, ...], Counter[str]] = {}
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in what became of the variants of a turn."""
+        for variant in turn.variants:
+            self._total[column(variant, credit=False)] += 1
             credited = column(variant, credit=True)
             keys: set[tuple[str, ...]] = {(edit.transformation,) for edit in variant.edits}
             keys.update((edit.transformation, edit.operator) for edit in variant.edits)
             for key in keys:
-                rows.setdefault(key, Counter())[credited] += 1
-    counts = {key: Counts(**row) for key, row in sorted(rows.items())}
-    return Ledger(
-        total=Counts(**total),
-        transformations={key[0]: row for key, row in counts.items() if len(key) == 1},
-        operators={(key[0], key[1]): row for key, row in counts.items() if len(key) == 2},
-    )
+                self._rows.setdefault(key, Counter())[credited] += 1
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger of what was taken in, its rows sorted by name."""
+        counts = {key: Counts(**row) for key, row in sorted(self._rows.items())}
+        return Ledger(
+            total=Counts(**self._total),
+            transformations={key[0]: row for key, row in counts.items() if len(key) == 1},
+            operators={(key[0], key[1]): row for key, row in counts.items() if len(key) == 2},
+        )
+
+
+def ledger(results: Iterable[TurnResult]) -> Ledger:
+    """Return the ledger of a campaign."""
+    return tallied(LedgerTally(), results).ledger
 
 
 def ratio(part: int, whole: int) -> float | None:

@@ -26,8 +26,9 @@ broke once was asked again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -75,39 +76,67 @@ class Noise:
     real_violations: tuple[int, int]
 
 
-def noise_of(results: Iterable[TurnResult]) -> Noise | None:
-    """Estimate the noise of some turns; ``None`` where no clean one was asked more than once."""
-    # A turn to which something else is said each time is not tested.
-    asked = sorted((t for t in results if t.clean_votes and t.reason != UNSTABLE), key=_place)
-    if not asked:
-        return None
-    answers = min(len(turn.clean_votes) for turn in asked)
-    pairs = {turn.dialogue_id: (0, 0) for turn in asked}
-    for turn in asked:
-        differing, all_pairs = pairs[turn.dialogue_id]
-        some, of = _differing(turn.clean_votes[:answers])
-        pairs[turn.dialogue_id] = differing + some, all_pairs + of
-    found = [pair for _, pair in sorted(pairs.items())]
-    model = _Model(asked, stream(0, "noise"))
-    real, noise = model.draws()
-    low, high = np.percentile(real, [2.5, 97.5])
-    reported = sum(len(turn.violations) for turn in asked)
-    return Noise(
-        turns=len(asked),
-        answers=answers,
-        differed=sum(len({*turn.clean_votes[:answers]}) > 1 for turn in asked),
-        disagreement=sum(part for part, _ in found) / sum(whole for _, whole in found),
-        disagreement_interval=ratio_interval(found),
-        wobble=model.wobble,
-        outvoted=sum(
+class NoiseTally:
+    """Takes in what a tracker answered several times, one turn after the other.
+
+    Of each turn with a variant that was put to the vote it keeps the counts of that vote, some 300
+    bytes: which of them are noise is drawn together, so no sums will do.
+    """
+
+    def __init__(self) -> None:
+        #: (dialogue, kinds of the answers to a clean turn) -> turns.
+        self._kinds: Counter[tuple[str, tuple[int, ...]]] = Counter()
+        #: Answers to a clean turn of the most frequent kind, and of the next one -> turns.
+        self._clean: Counter[tuple[int, int]] = Counter()
+        self._cases: list[tuple[tuple[str, int, str, int], _VotedTurn]] = []
+        self._tested = self._reported = self._outvoted = 0
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn, where its clean turn was asked more than once."""
+        # A turn to which something else is said each time is not tested.
+        if not turn.clean_votes or turn.reason == UNSTABLE:
+            return
+        self._kinds[turn.dialogue_id, turn.clean_votes] += 1
+        self._clean[_most_and_next(turn)] += 1
+        self._cases += ((_place(turn), case) for case in _case(turn))
+        self._tested += sum(map(_counts, turn.variants))
+        self._reported += len(turn.violations)
+        self._outvoted += sum(
             item.votes is not None and item.votes.changed > 0 and item.outcome == "held"
-            for turn in asked
             for item in turn.variants
-        ),
-        expected_noise=float(noise.mean()),
-        expected_missed=float((real - reported + noise).mean()),
-        real_violations=(int(np.floor(low)), int(np.ceil(high))),
-    )
+        )
+
+    @property
+    def noise(self) -> Noise | None:
+        """The noise; ``None`` where no clean turn was asked more than once."""
+        if not self._kinds:
+            return None
+        answers = min(len(kinds) for _, kinds in self._kinds)
+        pairs: dict[str, tuple[int, int]] = {}
+        for (dialogue, kinds), turns in self._kinds.items():
+            differing, all_pairs = pairs.get(dialogue, (0, 0))
+            some, of = _differing(kinds[:answers])
+            pairs[dialogue] = differing + turns * some, all_pairs + turns * of
+        found = list(pairs.values())
+        self._cases.sort(key=itemgetter(0))
+        cases = [case for _, case in self._cases]
+        model = _Model(cases, self._clean, self._tested, self._reported)
+        real, noise = model.draws(stream(0, "noise"))
+        low, high = np.percentile(real, [2.5, 97.5])
+        return Noise(
+            turns=self._kinds.total(),
+            answers=answers,
+            differed=sum(
+                turns for (_, kinds), turns in self._kinds.items() if len({*kinds[:answers]}) > 1
+            ),
+            disagreement=sum(part for part, _ in found) / sum(whole for _, whole in found),
+            disagreement_interval=ratio_interval(found),
+            wobble=model.wobble,
+            outvoted=self._outvoted,
+            expected_noise=float(noise.mean()),
+            expected_missed=float((real - self._reported + noise).mean()),
+            real_violations=(int(np.floor(low)), int(np.ceil(high))),
+        )
 
 
 def _place(turn: TurnResult) -> tuple[str, int, str, int]:
@@ -148,14 +177,19 @@ class _VotedTurn:
 
 
 class _Model:
-    """The model of this module, for some turns."""
+    """The model of this module, for the votes of some turns and the answers to clean ones.
 
-    def __init__(self, turns: Sequence[TurnResult], rng: np.random.Generator) -> None:
-        self._rng = rng
-        self._cases = [case for turn in turns for case in _case(turn)]
-        self._tested = sum(_counts(item) for turn in turns for item in turn.variants)
-        self._reported = sum(len(turn.violations) for turn in turns)
-        clean = Counter(map(_most_and_next, turns))
+    ``tested`` variants might have been violations, ``reported`` are.
+    """
+
+    def __init__(
+        self,
+        cases: Sequence[_VotedTurn],
+        clean: Mapping[tuple[int, int], int],
+        tested: int,
+        reported: int,
+    ) -> None:
+        self._cases, self._tested, self._reported = cases, tested, reported
         most = 1 + max(
             [
                 *(right for right, _ in clean),
@@ -168,22 +202,22 @@ class _Model:
         self._table = _table(most)
         logs = sum(
             count * np.log(self._table[:, r, q] + self._table[:, q, r])
-            for (r, q), count in clean.items()
+            for (r, q), count in sorted(clean.items())
         )
         weights = np.exp(logs - np.max(logs))
         self._weights: Floats = weights / weights.sum()
         #: Mean of w.
         self.wobble = float(self._weights @ np.repeat(_MEANS, len(_SIZES)))
 
-    def draws(self) -> tuple[Floats, Floats]:
+    def draws(self, rng: np.random.Generator) -> tuple[Floats, Floats]:
         """Return numbers of real violations, and of reported ones that are noise: [DRAWS] each."""
-        rng, reported = self._rng, self._reported
+        reported = self._reported
         cells = rng.choice(len(self._weights), size=DRAWS, p=self._weights)
         rates = rng.beta(0.5 + reported, 0.5 + max(self._tested - reported, 0), size=DRAWS)
         real, noise = np.zeros(DRAWS), np.zeros(DRAWS)
         same, others = np.zeros(DRAWS), np.zeros(DRAWS)
         for case in self._cases:
-            changed, of_held = self._draw(case, self._table[cells], rates)
+            changed, of_held = _draw(case, self._table[cells], rates, rng)
             reported_here = np.array([one.reported for one in case.voted])
             found = changed & reported_here
             real += changed.sum(axis=1) + of_held
@@ -197,45 +231,46 @@ class _Model:
         missed = rng.negative_binomial(real + 0.5, 1.0 - missing)
         return np.minimum(real + missed, max(self._tested, reported)), noise
 
-    def _draw(
-        self, case: _VotedTurn, table: Floats, rates: Floats
-    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
-        """Draw which variants of a turn are real violations.
 
-        From likelihoods, [DRAWS, right, wrong], and rates of violations, [DRAWS]. Returns whether
-        each variant that was put to the vote is one, [DRAWS, voted], and how many of those are
-        that were not, [DRAWS].
-        """
-        rng, ones = self._rng, np.ones(DRAWS)
-        fragile = (rates / 2) / np.maximum(_FRAGILE - rates / 2, rates)
-        right, against = case.clean
-        weights: list[Floats] = []
-        chances: list[list[Floats]] = []
-        for wrong in (False, True):
-            for share, rate in ((1 - fragile, rates / 2), (fragile, ones * _FRAGILE)):
-                likely = table[:, against, right] if wrong else table[:, right, against]
-                weight = np.log(share) + np.log(likely)
-                each: list[Floats] = []
-                for one in case.voted:
-                    b, a, flips = one.changed, one.kept, one.flips
-                    change, same = rate * table[:, b, a], (1 - rate) * table[:, a, b]
-                    if wrong and flips:
-                        change, same = rate * table[:, a, b], (1 - rate) * table[:, b, a]
-                    weight = weight + np.log(change + same)
-                    each.append(change / (change + same))
-                change, same = rate * table[:, 0, 1], (1 - rate) * table[:, 1, 0]
-                if wrong:
-                    change, same = rate * table[:, 1, 0], (1 - rate) * table[:, 0, 1]
-                weights.append(weight + case.held * np.log(change + same))
-                each.append(change / (change + same) if wrong else np.zeros(DRAWS))
-                chances.append(each)
-        logs = np.stack(weights)
-        total = np.cumsum(np.exp(logs - logs.max(axis=0)), axis=0)
-        which = (rng.random(DRAWS) * total[-1] > total).sum(axis=0).clip(0, 3)
-        picked = np.stack([np.stack(each) for each in chances])[which, :, np.arange(DRAWS)]
-        changed = rng.random((DRAWS, len(case.voted))) < picked[:, :-1]
-        of_held = rng.binomial(case.held, picked[:, -1])
-        return changed, of_held
+def _draw(
+    case: _VotedTurn, table: Floats, rates: Floats, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """Draw which variants of a turn are real violations.
+
+    From likelihoods, [DRAWS, right, wrong], and rates of violations, [DRAWS]. Returns whether
+    each variant that was put to the vote is one, [DRAWS, voted], and how many of those are
+    that were not, [DRAWS].
+    """
+    ones = np.ones(DRAWS)
+    fragile = (rates / 2) / np.maximum(_FRAGILE - rates / 2, rates)
+    right, against = case.clean
+    weights: list[Floats] = []
+    chances: list[list[Floats]] = []
+    for wrong in (False, True):
+        for share, rate in ((1 - fragile, rates / 2), (fragile, ones * _FRAGILE)):
+            likely = table[:, against, right] if wrong else table[:, right, against]
+            weight = np.log(share) + np.log(likely)
+            each: list[Floats] = []
+            for one in case.voted:
+                b, a, flips = one.changed, one.kept, one.flips
+                change, same = rate * table[:, b, a], (1 - rate) * table[:, a, b]
+                if wrong and flips:
+                    change, same = rate * table[:, a, b], (1 - rate) * table[:, b, a]
+                weight = weight + np.log(change + same)
+                each.append(change / (change + same))
+            change, same = rate * table[:, 0, 1], (1 - rate) * table[:, 1, 0]
+            if wrong:
+                change, same = rate * table[:, 1, 0], (1 - rate) * table[:, 0, 1]
+            weights.append(weight + case.held * np.log(change + same))
+            each.append(change / (change + same) if wrong else np.zeros(DRAWS))
+            chances.append(each)
+    logs = np.stack(weights)
+    total = np.cumsum(np.exp(logs - logs.max(axis=0)), axis=0)
+    which = (rng.random(DRAWS) * total[-1] > total).sum(axis=0).clip(0, 3)
+    picked = np.stack([np.stack(each) for each in chances])[which, :, np.arange(DRAWS)]
+    changed = rng.random((DRAWS, len(case.voted))) < picked[:, :-1]
+    of_held = rng.binomial(case.held, picked[:, -1])
+    return changed, of_held
 
 
 def _table(most: int) -> Floats:

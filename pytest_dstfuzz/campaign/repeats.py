@@ -10,7 +10,8 @@ ones, and none stands for the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Final
@@ -94,19 +95,28 @@ class Repeats:
         return self.violations_changed + self.held_changed
 
 
-def repeats_of(results: Iterable[TurnResult]) -> Repeats | None:
-    """Count what was asked again; ``None`` where nothing was."""
-    asked = [
-        (item.outcome == "violation", item.repeated)
-        for turn in results
-        for item in turn.variants
-        if item.repeated is not None
-    ]
-    if not asked:
-        return None
-    return Repeats(
-        violations=asked.count((True, True)) + asked.count((True, False)),
-        violations_changed=asked.count((True, False)),
-        held=asked.count((False, True)) + asked.count((False, False)),
-        held_changed=asked.count((False, False)),
-    )
+class RepeatsTally:
+    """Counts what was asked again, one turn after the other."""
+
+    def __init__(self) -> None:
+        #: (whether it had been a violation, whether the answers were the same) -> variants.
+        self._asked: Counter[tuple[bool, bool]] = Counter()
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in what was asked again at a turn."""
+        for item in turn.variants:
+            if item.repeated is not None:
+                self._asked[item.outcome == "violation", item.repeated] += 1
+
+    @property
+    def repeats(self) -> Repeats | None:
+        """What came of it; ``None`` where nothing was asked again."""
+        asked = self._asked
+        if not asked:
+            return None
+        return Repeats(
+            violations=asked[True, True] + asked[True, False],
+            violations_changed=asked[True, False],
+            held=asked[False, True] + asked[False, False],
+            held_changed=asked[False, False],
+        )

@@ -5,9 +5,9 @@ Each type is JSON in and out: fields stand in the order of the keys of the JSON 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from pytest_dstfuzz.dialogue.calls import Transcript
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
@@ -323,6 +323,11 @@ class TurnResult:
                 if item.name not in part and item.name not in _LATER:
                     raise ValueError(f"lacks {item.name!r}")
         return found
+
+
+#: Many results, which may lie on a disk: read from the start as often as needed, in the order of
+#: the data, and never to be made a list of.
+Results: TypeAlias = Collection[TurnResult]
 
 
 def _drop(plain: dict[str, Any], keys: Iterable[str]) -> None:

@@ -9,15 +9,16 @@ from typing import Any, Final
 
 from pytest_dstfuzz.campaign.expected import (
     ExpectedFailures,
+    ExpectedTally,
     FailingMass,
-    expected_failures,
-    failing_mass,
+    MassTally,
 )
 from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.ledger import Counts, column, count, ratio
-from pytest_dstfuzz.campaign.noise import Noise, noise_of
-from pytest_dstfuzz.campaign.repeats import Repeats, repeats_of
+from pytest_dstfuzz.campaign.ledger import Counts, column, ratio
+from pytest_dstfuzz.campaign.noise import Noise, NoiseTally
+from pytest_dstfuzz.campaign.repeats import Repeats, RepeatsTally
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, tallied
 from pytest_dstfuzz.dialogue.calls import part_of
 from pytest_dstfuzz.json_data import to_json
 
@@ -98,77 +99,116 @@ class Summary(Counts):
         return {key: to_json(getattr(self, name)) for key, name in names.items()}
 
 
+class SummaryTally:
+    """Adds up the figures of results, one turn after the other."""
+
+    def __init__(self, numbers: DialogueNumbers | None = None) -> None:
+        self._counted: Counter[str] = Counter()
+        #: Likewise of the variants of turns whose clean answer is not empty.
+        self._telling: Counter[str] = Counter()
+        self._turns: Counter[str] = Counter()
+        #: Violations, valid variants, turns broken and turns tested of each dialogue.
+        self._dialogues = DialogueSums(4, numbers)
+        self._noise, self._repeats = NoiseTally(), RepeatsTally()
+        self._expected, self._mass = ExpectedTally(), MassTally()
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn."""
+        counts = Counter(column(variant, credit=False) for variant in turn.variants)
+        self._counted.update(counts)
+        if turn.outcome != "skipped":
+            self._turns["ran"] += 1
+            if turn.clean_state is not None:
+                self._turns["answered"] += 1
+                self._turns["empty"] += not turn.clean_state
+                if turn.clean_state:
+                    self._telling.update(counts)
+            if turn.label is not None:
+                self._turns["labelled"] += 1
+                self._turns["right"] += turn.is_right
+        self._turns["calls"] += turn.calls
+        self._turns["minimiser_calls"] += turn.minimiser_calls
+        of_turn = Counts(**counts)
+        broken, tested = bool(turn.violations), turn.tested
+        self._turns["broken"] += broken
+        self._turns["tested"] += tested
+        self._dialogues.add(turn.dialogue_id, of_turn.violations, of_turn.valid, broken, tested)
+        for tally in (self._noise, self._repeats, self._expected, self._mass):
+            tally.add(turn)
+
+    @property
+    def summary(self) -> Summary:
+        """The figures of what was taken in."""
+        turns = self._turns
+        # Where the tracker failed on all variants, there is nothing that a rate could be of.
+        rated = self._dialogues if Counts(**self._counted).answered else DialogueSums(4)
+        return Summary(
+            **self._counted,
+            turns=turns["ran"],
+            failure_rate_interval=ratio_interval(rated.pairs(0, 1)),
+            calls=turns["calls"],
+            minimiser_calls=turns["minimiser_calls"],
+            turns_broken=turns["broken"],
+            turns_tested=turns["tested"],
+            dialogues_tested=sum(tested > 0 for (tested,) in self._dialogues.rows(3)),
+            turn_failure_rate_interval=ratio_interval(rated.pairs(2, 3)),
+            clean_answered=turns["answered"],
+            clean_empty=turns["empty"],
+            failure_rate_not_empty=Counts(**self._telling).failure_rate,
+            clean_labelled=turns["labelled"],
+            clean_right=turns["right"],
+            noise=self._noise.noise,
+            repeats=self._repeats.repeats,
+            expected_failures=self._expected.expected,
+            failing_mass=self._mass.mass,
+        )
+
+
 def summarise(results: Iterable[TurnResult]) -> Summary:
     """Return the figures of ``results``; their order does not matter."""
-    turns = list(results)
-    counted = Counter(column(variant, credit=False) for turn in turns for variant in turn.variants)
-    ran = [turn for turn in turns if turn.outcome != "skipped"]
-    known = [turn for turn in ran if turn.clean_state is not None]
-    labelled = [turn for turn in ran if turn.label is not None]
-    telling = count(variant for turn in known if turn.clean_state for variant in turn.variants)
-    # Where the tracker failed on all variants, there is nothing that a rate could be of.
-    rated = turns if Counts(**counted).answered else []
-    counts = [(turn, count(turn.variants)) for turn in rated]
-    return Summary(
-        **counted,
-        turns=len(ran),
-        failure_rate_interval=_interval((turn, n.violations, n.valid) for turn, n in counts),
-        calls=sum(turn.calls for turn in turns),
-        minimiser_calls=sum(turn.minimiser_calls for turn in turns),
-        turns_broken=sum(bool(turn.violations) for turn in turns),
-        turns_tested=sum(turn.tested for turn in turns),
-        dialogues_tested=len({turn.dialogue_id for turn in turns if turn.tested}),
-        turn_failure_rate_interval=_interval((t, bool(t.violations), t.tested) for t in rated),
-        clean_answered=len(known),
-        clean_empty=sum(not turn.clean_state for turn in known),
-        failure_rate_not_empty=telling.failure_rate,
-        clean_labelled=len(labelled),
-        clean_right=sum(turn.is_right for turn in labelled),
-        noise=noise_of(turns),
-        repeats=repeats_of(turns),
-        expected_failures=expected_failures(turns),
-        failing_mass=failing_mass(turns),
-    )
+    return tallied(SummaryTally(), results).summary
 
 
-def _interval(parts: Iterable[tuple[TurnResult, int, int]]) -> tuple[float, float] | None:
-    """Return the interval of a ratio, of the numerator and denominator of each turn.
-
-    Dialogues are its units: the variants of one are not independent.
-    """
-    sums: dict[str, tuple[int, int]] = {}
-    for turn, part, whole in parts:
-        earlier = sums.get(turn.dialogue_id, (0, 0))
-        sums[turn.dialogue_id] = earlier[0] + part, earlier[1] + whole
-    return ratio_interval(list(sums.values()))
-
-
-def yields_by_slot(results: Iterable[TurnResult]) -> dict[str, Counts]:
-    """Return counts by slot, sorted by slot.
+class YieldsTally:
+    """Counts variants by slot and by domain, one turn after the other.
 
     A variant is counted for each slot that is at stake: one that the clean prediction
     holds or that the variant changed. A violation is one of the slots that it changed
     anew; for the others at stake the variant counts as held (as carried, where the
     change was carried). An argument of a tool is one slot, whichever call it is of.
+
+    A domain is the part of a slot before its first dash; slots without a dash have none and are
+    left out. Of tool calls it is the tool.
     """
-    return _yields(results, lambda path: part_of(path)[1])
 
+    def __init__(self) -> None:
+        self._slots: dict[str, Counter[str]] = {}
+        self._domains: dict[str, Counter[str]] = {}
 
-def yields_by_domain(results: Iterable[TurnResult]) -> dict[str, Counts]:
-    """Return counts by domain, the part of a slot before its first dash; see `yields_by_slot`.
-
-    Slots without a dash have no domain and are left out. Of tool calls it is the tool.
-    """
-    return _yields(results, lambda path: part_of(path)[0] or None)
-
-
-def _yields(results: Iterable[TurnResult], group: Callable[[str], str | None]) -> dict[str, Counts]:
-    rows: dict[str, Counter[str]] = {}
-    for turn in results:
+    def add(self, turn: TurnResult) -> None:
+        """Take in the variants of a turn."""
         for variant in turn.variants:
-            for name, field in _at_stake(turn, variant, group).items():
-                rows.setdefault(name, Counter())[field] += 1
-    return {name: Counts(**row) for name, row in sorted(rows.items())}
+            for rows, group in ((self._slots, _slot), (self._domains, _domain)):
+                for name, field in _at_stake(turn, variant, group).items():
+                    rows.setdefault(name, Counter())[field] += 1
+
+    @property
+    def slots(self) -> dict[str, Counts]:
+        """Counts by slot, sorted by slot."""
+        return {name: Counts(**row) for name, row in sorted(self._slots.items())}
+
+    @property
+    def domains(self) -> dict[str, Counts]:
+        """Counts by domain, sorted by domain."""
+        return {name: Counts(**row) for name, row in sorted(self._domains.items())}
+
+
+def _slot(path: str) -> str:
+    return part_of(path)[1]
+
+
+def _domain(path: str) -> str | None:
+    return part_of(path)[0] or None
 
 
 def _at_stake(

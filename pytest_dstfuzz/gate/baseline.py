@@ -141,8 +141,8 @@ class KnownWeakness:
     @classmethod
     def of(cls, weakness: Weakness) -> KnownWeakness:
         """Take from a weakness of a run what is kept of it."""
-        count = len(weakness.members)
-        return cls(weakness.id, weakness.description, count, weakness.turns, weakness.expected)
+        count, turns = weakness.count, weakness.turns
+        return cls(weakness.id, weakness.description, count, turns, weakness.expected)
 
     def to_json(self) -> dict[str, Any]:
         """Return a plain dictionary."""

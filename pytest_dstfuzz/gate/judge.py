@@ -11,7 +11,8 @@ from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.ledger import Counts, ledger
 from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
-from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
+from pytest_dstfuzz.campaign.summary import YieldsTally
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, who_answers
 from pytest_dstfuzz.gate.baseline import Baseline, Groups, Session
@@ -98,9 +99,10 @@ def _judge_figures(session: Session, gates: Gates, every: Sequence[Tested]) -> l
     if any(limit is not None for limit in limits.values()):
         main = main_of(every)
         results = session.results if main is None else main.results
+        yields = tallied(YieldsTally(), results)
         rows: Mapping[Kind, Mapping[str, Counts]] = {
-            "domain": yields_by_domain(results),
-            "slot": yields_by_slot(results),
+            "domain": yields.domains,
+            "slot": yields.slots,
             "transformation": ledger(results).transformations,
         }
         for part, limit in limits.items():

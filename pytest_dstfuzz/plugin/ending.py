@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.campaign.result_views import MappedResults
+from pytest_dstfuzz.campaign.results import Results
+from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.comparisons.judge import (
     JudgeFacts,
     is_tested_model,
@@ -42,10 +43,10 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.sections import first_of
+from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.terminal_relations import report_lines
 from pytest_dstfuzz.report.weaknesses import without_texts
-from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
+from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally
 
 
 @dataclass(eq=False)
@@ -142,7 +143,7 @@ class SessionEnd:
     def _shorter(self, reporter: pytest.TerminalReporter) -> str:
         """Say how to see less where many tests were shown in full, ``""`` elsewhere."""
         shown = reporter.config.option.tbstyle not in ("no", "line")
-        broken = sum(bool(result.violations) for result in self._results)
+        broken = self._read[0].broken
         failed = self._context.settings.gate.fail_on == "violation"
         if not (shown and failed) or min(broken, len(reporter.stats.get("failed", ()))) < _MANY:
             return ""
@@ -181,22 +182,28 @@ class SessionEnd:
         return self._context.tests_its_tracker(self._campaigns.planned, self._collector)
 
     @cached_property
-    def _found(self) -> tuple[TurnResult, ...]:
-        return tuple(self._collector.results(self._context.data)) if self._collector else ()
+    def _found(self) -> Results:
+        return self._collector.results(self._context.data) if self._collector else ()
 
     @cached_property
-    def _results(self) -> tuple[TurnResult, ...]:
+    def _results(self) -> Results:
         redact = self._context.settings.output.redact
-        return tuple(map(redacted, self._found)) if redact else self._found
+        return MappedResults(self._found, redacted) if redact else self._found
 
     @cached_property
-    def _weaknesses(self) -> tuple[Weakness, ...]:
-        """What the violations have in common: it shows only in what was said."""
+    def _read(self) -> tuple[Survey, tuple[Weakness, ...]]:
+        """All figures, from one pass over the results, and what the violations have in common."""
+        redact, reply = self._context.settings.output.redact, self._context.settings.reply
+        survey, weaknesses = Survey(self._collector.relations, reply.fallback), WeaknessTally()
+        for turn in self._found:
+            # What violations have in common shows only in what was said.
+            weaknesses.add(turn)
+            survey.add(redacted(turn) if redact else turn)
         reasons = self._regressions.why_accepted_as_a_whole()
         found = tuple(
-            replace(one, accepted=reasons.get(one.id, "")) for one in find_weaknesses(self._found)
+            replace(one, accepted=reasons.get(one.id, "")) for one in weaknesses.weaknesses
         )
-        return without_texts(found) if self._context.settings.output.redact else found
+        return survey, without_texts(found) if redact else found
 
     @cached_property
     def _relations(self) -> list[str]:
@@ -208,7 +215,7 @@ class SessionEnd:
     def _summary(self) -> Summary:
         # Figures of several relations are never added up: a gate and others judge each of them.
         named = self._collector.named(self._context.settings).variant.relation
-        return summarise(first_of(self._results, named))
+        return self._read[0].first(named).summary
 
     def _judge(self) -> int:
         """Judge the session, and return the exit status that follows."""
@@ -260,7 +267,8 @@ class SessionEnd:
                 self._info(),
                 gate=None if gate is None else gate.to_json(),
                 regressions=self._regressions.facts(),
-                weaknesses=self._weaknesses,
+                weaknesses=self._read[1],
+                survey=self._read[0],
             ),
         )
         self._last_lines += lines
@@ -315,9 +323,8 @@ class SessionEnd:
         return sum(self._collector.services.values(), self._pool.facts())
 
     def _why_ended(self, session: pytest.Session) -> str:
-        for result in self._results:
-            if result.outcome == "skipped":
-                return result.reason
+        if self._read[0].skipped:
+            return self._read[0].why_skipped
         # Without a single result the controller of workers does not know what is missing.
         if self._results and not self._collector.missing:
             return ""
@@ -340,7 +347,8 @@ class SessionEnd:
             width=min(shutil.get_terminal_size().columns, _WIDEST),
             encoding=_encoding(),
             command=session_command(reporter.config, self._context.settings.variant.seed),
-            weaknesses=self._weaknesses,
+            weaknesses=self._read[1],
+            survey=self._read[0],
         )
         if len(lines) > 1:
             reporter.section("dstfuzz", "=", bold=True)

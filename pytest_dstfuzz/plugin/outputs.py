@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,7 +90,7 @@ def asked_for(settings: OutputSettings) -> list[str]:
 
 
 def annotation_lines(
-    results: Sequence[TurnResult],
+    results: Iterable[TurnResult],
     settings: Settings,
     encoding: str,
     places: Mapping[str, tuple[str, int]],

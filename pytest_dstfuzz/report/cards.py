@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.printable import counted
+from pytest_dstfuzz.report.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.report.weaknesses import (
     RankedList,
     accepted_text,
@@ -26,7 +27,8 @@ class Card:
         title: what its violations have in common.
         often: how often people meet it, ``""`` where the run does not know.
         counts: how many violations of how many turns.
-        members: the names of its violations.
+        count: how many violations it has.
+        members: the names of the first `MOST_MEMBERS` of them.
         accepted: that it is accepted, and why; ``""`` where it is not.
     """
 
@@ -39,14 +41,20 @@ class Card:
     to_try: str
     turn: TurnResult
     variant: VariantResult
+    count: int
     members: tuple[str, ...]
     accepted: str
 
     @property
+    def unlisted(self) -> int:
+        """How many violations `places` leaves out."""
+        return max(0, self.count - MOST_ON_PAGE)
+
+    @property
     def places(self) -> dict[str, list[str]]:
-        """Turn -> the numbers of its variants that are among the members."""
+        """Turn -> the numbers of its variants that are among the first members."""
         found: dict[str, list[str]] = {}
-        for name in self.members:
+        for name in self.members[:MOST_ON_PAGE]:
             turn, _, variant = name.rpartition("-v")
             found.setdefault(turn, []).append(variant)
         return found
@@ -63,24 +71,44 @@ class Cards:
         """All of them."""
         return tuple(card for one in self.lists for card in one.weaknesses)
 
-    @classmethod
-    def of(cls, report: Mapping[str, Any], turns: Sequence[TurnResult]) -> Cards:
-        """Read the ``weaknesses`` of ``report``, whose turns are ``turns``."""
-        found = {
-            member_id(turn, variant): (turn, variant)
-            for turn in turns
-            for variant in turn.violations
-        }
+
+class CardsTally:
+    """Finds the plainest violations of a report's weaknesses in its turns, one after the other."""
+
+    def __init__(self, report: Mapping[str, Any]) -> None:
         try:
-            entries = list(report.get("weaknesses", ()))
-            return cls(
+            self._entries = list(report.get("weaknesses", ()))
+            self._wanted = {str(entry["example"]["id"]) for entry in self._entries}
+            #: The names of the violations of each weakness.
+            self.members: list[list[str]] = [entry["members"] for entry in self._entries]
+        except (KeyError, TypeError) as error:
+            raise _lacking(error) from None
+        self._found: dict[str, tuple[TurnResult, VariantResult]] = {}
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn."""
+        for variant in turn.violations:
+            if (name := member_id(turn, variant)) in self._wanted:
+                self._found[name] = (turn, variant)
+
+    @property
+    def cards(self) -> Cards:
+        """The weaknesses; a `DataError` where one lacks something, or its violation is gone."""
+        try:
+            return Cards(
                 tuple(
-                    one._replace(weaknesses=tuple(_card(each, found) for each in one.weaknesses))
-                    for one in ranked_lists(entries, _figures)
+                    one._replace(
+                        weaknesses=tuple(_card(each, self._found) for each in one.weaknesses)
+                    )
+                    for one in ranked_lists(self._entries, _figures)
                 )
             )
         except (KeyError, TypeError) as error:
-            raise DataError(f"this is no whole report: its 'weaknesses' lack {error}") from None
+            raise _lacking(error) from None
+
+
+def _lacking(error: Exception) -> DataError:
+    return DataError(f"this is no whole report: its 'weaknesses' lack {error}")
 
 
 def _figures(entry: Mapping[str, Any]) -> Figures:
@@ -100,6 +128,7 @@ def _card(entry: Mapping[str, Any], found: Mapping[str, tuple[TurnResult, Varian
         to_try=str(entry["to_try"]),
         turn=turn,
         variant=variant,
+        count=int(entry["count"]),
         members=tuple(map(str, entry["members"])),
         # Reports of before do not say it.
         accepted=accepted_text(str(entry.get("accepted") or "")),

@@ -8,13 +8,14 @@ by test cases, as their tables do, where their text says test seeds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.ledger import ratio
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums, DistinctCount
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.report.page import TerminalPage
 
@@ -78,23 +79,88 @@ class CaseFigures:
         }
 
 
-def case_figures(results: Sequence[TurnResult]) -> list[CaseFigures]:
-    """Return the figures of each relation that counts cases, in their order, and of all together.
+class CasesTally:
+    """Counts the test cases of each relation that counts any, turn after turn."""
 
-    None where no relation does.
-    """
-    counted = [turn for turn in results if any(one.case for one in turn.variants)]
-    names = dict.fromkeys(turn.relation for turn in counted)
-    wrong = _wrong_dialogues(results)
-    found = [
-        _figures(name, [turn for turn in counted if turn.relation == name], wrong) for name in names
-    ]
-    return [*found, _figures(TOGETHER, counted, wrong)] if len(found) > 1 else found
+    def __init__(self) -> None:
+        self._found: dict[str, _CaseSums] = {}
+        self._together = _CaseSums(TOGETHER)
+        #: Turns of each dialogue with a recorded answer and a reply, and those that are wrong.
+        self._numbers = DialogueNumbers()
+        self._replies = DialogueSums(2, self._numbers)
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in the test cases of a turn."""
+        if turn.label is not None and turn.clean_state is not None:
+            self._replies.add(turn.dialogue_id, 1, not turn.is_right)
+        if any(one.case for one in turn.variants):
+            number = self._numbers[turn.dialogue_id]
+            self._found.setdefault(turn.relation, _CaseSums(turn.relation)).add(turn, number)
+            self._together.add(turn, number)
+
+    @property
+    def figures(self) -> list[CaseFigures]:
+        """The figures of each relation that counts cases, in their order, and of all together.
+
+        None where no relation does.
+        """
+        rows = self._replies.rows(0, 1)
+        wrong = {number for number, (_, wrong) in enumerate(rows) if wrong}
+        known = wrong if any(known for known, _ in rows) else None
+        found = [one.figures(known) for one in self._found.values()]
+        return [*found, self._together.figures(known)] if len(found) > 1 else found
 
 
-def show_cases(page: TerminalPage, results: Sequence[TurnResult]) -> None:
+class _CaseSums:
+    """What the test cases of a relation, or of several together, come to."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._cases, self._effective = DistinctCount(), DistinctCount()
+        self._detections = self._bugs = 0
+        #: Bugs at turns whose clean reply is wrong.
+        self._wrong = 0
+        #: Number of a dialogue -> bugs at turns of it whose clean reply is right.
+        self._right: Counter[int] = Counter()
+        self._perturbations: Counter[str] = Counter()
+
+    def add(self, turn: TurnResult, dialogue: int) -> None:
+        for check in _checks(turn):
+            self._detections += 1
+            for part in {part for one in check for part in one.case.split()}:
+                self._cases.add(f"{dialogue} {part}")
+            broken = [one for one in check if one.outcome == "violation"]
+            if not broken:
+                continue
+            self._bugs += 1
+            blamed = {part for one in broken for part in one.case.split()}
+            for part in blamed:
+                self._effective.add(f"{dialogue} {part}")
+            self._perturbations.update({part.partition("-")[0] for part in blamed})
+            if turn.label is not None and turn.is_right:
+                self._right[dialogue] += 1
+            elif turn.label is not None:
+                self._wrong += 1
+
+    def figures(self, wrong: set[int] | None) -> CaseFigures:
+        """Return the figures; ``wrong`` are the dialogues with a wrong clean reply, if known."""
+        levels = None
+        if wrong is not None:
+            second = sum(bugs for dialogue, bugs in self._right.items() if dialogue in wrong)
+            levels = (self._wrong, second, self._right.total() - second)
+        return CaseFigures(
+            name=self._name,
+            cases=self._cases.value,
+            effective=self._effective.value,
+            detections=self._detections,
+            bugs=self._bugs,
+            levels=levels,
+            perturbations=dict(sorted(self._perturbations.items())),
+        )
+
+
+def show_cases(page: TerminalPage, found: Sequence[CaseFigures]) -> None:
     """Add a table of test cases, where a relation counts them."""
-    found = case_figures(results)
     if not found:
         return
     page.gap()
@@ -114,49 +180,6 @@ def show_cases(page: TerminalPage, results: Sequence[TurnResult]) -> None:
     page.field("  bugs by perturbation: ", told or "none")
     if all(one.levels is None for one in found):
         page.line("  no recorded answers: L1 to L3 are not known", "dim")
-
-
-def _wrong_dialogues(results: Iterable[TurnResult]) -> set[str] | None:
-    """Return the dialogues with a clean reply that is wrong; ``None`` = nothing is recorded."""
-    known = [turn for turn in results if turn.label is not None and turn.clean_state is not None]
-    return {turn.dialogue_id for turn in known if not turn.is_right} if known else None
-
-
-def _figures(name: str, turns: Sequence[TurnResult], wrong: set[str] | None) -> CaseFigures:
-    cases, effective = set(), set()
-    detections = bugs = 0
-    levels = [0, 0, 0]
-    perturbations: Counter[str] = Counter()
-    for turn in turns:
-        for check in _checks(turn):
-            parts = {part for one in check for part in one.case.split()}
-            broken = [one for one in check if one.outcome == "violation"]
-            detections += 1
-            cases |= {(turn.dialogue_id, part) for part in parts}
-            if not broken:
-                continue
-            bugs += 1
-            blamed = {part for one in broken for part in one.case.split()}
-            effective |= {(turn.dialogue_id, part) for part in blamed}
-            perturbations.update({part.partition("-")[0] for part in blamed})
-            if wrong is not None and turn.label is not None:
-                levels[_level(turn, wrong)] += 1
-    return CaseFigures(
-        name=name,
-        cases=len(cases),
-        effective=len(effective),
-        detections=detections,
-        bugs=bugs,
-        levels=None if wrong is None else (levels[0], levels[1], levels[2]),
-        perturbations=dict(sorted(perturbations.items())),
-    )
-
-
-def _level(turn: TurnResult, wrong: set[str]) -> int:
-    """Return 0 to 2 for L1 to L3."""
-    if not turn.is_right:
-        return 0
-    return 1 if turn.dialogue_id in wrong else 2
 
 
 def _checks(turn: TurnResult) -> Iterator[tuple[VariantResult, ...]]:

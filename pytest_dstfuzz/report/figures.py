@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from itertools import pairwise
 
 from pytest_dstfuzz.campaign.intervals import ratio_interval
 from pytest_dstfuzz.campaign.ledger import Counts, column
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import yields_by_domain, yields_by_slot
-from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS
+from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.summary import YieldsTally
+from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums
+from pytest_dstfuzz.dialogue.outcome import TOOL_CALLS, OutcomeKind
 
 Interval = tuple[float, float]
 
@@ -58,32 +58,66 @@ class HeatMap:
         return self.between.join(filter(None, (domain, name)))
 
 
-def by_transformation(turns: Sequence[TurnResult]) -> list[RateRow]:
-    """Return the rates of each transformation, by name.
+class RatesTally:
+    """Adds up the rates of transformations and of ranges of edit rates, turn after turn.
 
-    A variant is counted once for each transformation that edited it; its violation only
-    where its own edits caused it, as in the ledger.
+    A variant is counted once for each transformation that edited it; its violation only where its
+    own edits caused it, as in the ledger. So it is in a range, where an edit rate is that of the
+    own edits; there, only valid variants are counted.
     """
-    rows = _rates(turns, lambda variant: {edit.transformation for edit in variant.edits})
-    return sorted(rows, key=lambda row: row.name)
+
+    def __init__(self, numbers: DialogueNumbers | None = None) -> None:
+        numbers = DialogueNumbers() if numbers is None else numbers
+        self._groups: defaultdict[tuple[str, str], _RateSums] = defaultdict(
+            lambda: _RateSums(numbers)
+        )
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in the variants of a turn."""
+        for variant in turn.variants:
+            credited = column(variant, credit=True)
+            groups = {("", edit.transformation) for edit in variant.edits}
+            if variant.valid:
+                groups.add(("words", edit_rate_range(variant.edit_w)))
+                groups.add(("characters", edit_rate_range(variant.edit_c)))
+            for group in groups:
+                self._groups[group].add(turn.dialogue_id, credited)
+
+    @property
+    def transformations(self) -> list[RateRow]:
+        """The rates of each transformation, by name."""
+        return [self._groups[key].row(key[1]) for key in sorted(self._groups) if not key[0]]
+
+    @property
+    def edit_rates(self) -> dict[str, dict[str, RateRow]]:
+        """The rates by range of the edit rate, in words and in characters."""
+        return {
+            kind: {
+                name: self._groups[kind, name].row(name)
+                for name in EDIT_RATE_RANGES
+                if (kind, name) in self._groups
+            }
+            for kind in ("words", "characters")
+        }
 
 
-def by_edit_rate(turns: Sequence[TurnResult]) -> dict[str, dict[str, RateRow]]:
-    """Return the rates of valid variants by range of their edit rate in words and in characters.
+class _RateSums:
+    """Counts of a group of variants, and of each dialogue what its intervals need."""
 
-    Violations are credited as in `by_transformation`, since a rate is that of the own edits.
-    """
-    return {
-        "words": _by_range(turns, lambda variant: variant.edit_w),
-        "characters": _by_range(turns, lambda variant: variant.edit_c),
-    }
+    def __init__(self, numbers: DialogueNumbers) -> None:
+        self._counts: Counter[str] = Counter()
+        #: Violations, valid and generated variants.
+        self._dialogues = DialogueSums(3, numbers)
 
+    def add(self, dialogue: str, credited: str) -> None:
+        self._counts[credited] += 1
+        one = Counts(**{credited: 1})
+        self._dialogues.add(dialogue, one.violations, one.valid, 1)
 
-def _by_range(
-    turns: Sequence[TurnResult], rate: Callable[[VariantResult], float]
-) -> dict[str, RateRow]:
-    rows = _rates(turns, lambda one: [edit_rate_range(rate(one))] if one.valid else [])
-    return {row.name: row for row in sorted(rows, key=lambda row: EDIT_RATE_RANGES.index(row.name))}
+    def row(self, name: str) -> RateRow:
+        counts = Counts(**self._counts)
+        failed = ratio_interval(self._dialogues.pairs(0, 1)) if counts.answered else None
+        return RateRow(name, counts, ratio_interval(self._dialogues.pairs(1, 2)), failed)
 
 
 def edit_rate_range(rate: float) -> str:
@@ -92,12 +126,11 @@ def edit_rate_range(rate: float) -> str:
     return EDIT_RATE_RANGES[place]
 
 
-def heat_map(turns: Sequence[TurnResult]) -> HeatMap:
-    """Return the counts of slots and domains; see `campaign.summary.yields_by_slot`."""
-    totals = yields_by_domain(turns)
-    calls = any(turn.outcome_kind == TOOL_CALLS for turn in turns)
+def heat_map(yields: YieldsTally, kind: OutcomeKind) -> HeatMap:
+    """Return the counts of slots and domains, of answers of a kind."""
+    totals, calls = yields.domains, kind == TOOL_CALLS
     cells: dict[tuple[str, str], Counts] = {}
-    for slot, counts in yields_by_slot(turns).items():
+    for slot, counts in yields.slots.items():
         domain, dash, name = slot.partition("-")
         if calls:
             # Of tools whose names begin alike the longest one is it.
@@ -119,26 +152,3 @@ def heat_map(turns: Sequence[TurnResult]) -> HeatMap:
 
 def _is_of(slot: str, tool: str) -> bool:
     return slot == tool or slot.startswith(f"{tool}.")
-
-
-def _rates(
-    turns: Sequence[TurnResult],
-    groups: Callable[[VariantResult], Iterable[str]],
-) -> list[RateRow]:
-    """Return a row for each group that ``groups`` puts a variant in."""
-    found: dict[str, dict[str, Counter[str]]] = {}
-    for turn in turns:
-        for variant in turn.variants:
-            credited = column(variant, credit=True)
-            for name in groups(variant):
-                dialogues = found.setdefault(name, {})
-                dialogues.setdefault(turn.dialogue_id, Counter())[credited] += 1
-    rows = []
-    for name, dialogues in found.items():
-        parts = [Counts(**counts) for counts in dialogues.values()]
-        valid = [(part.valid, part.generated) for part in parts]
-        total = sum(parts, Counts())
-        failed = [(part.violations, part.valid) for part in parts if total.answered]
-        intervals = (ratio_interval(valid), ratio_interval(failed))
-        rows.append(RateRow(name, total, *intervals))
-    return rows

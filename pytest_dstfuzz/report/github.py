@@ -7,13 +7,14 @@ commands: https://docs.github.com/actions/reference/workflow-commands-for-github
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pytest_dstfuzz.campaign.intervals import interval_name
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import Summary
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import GateSettings
 from pytest_dstfuzz.config.rates import percent, points
 from pytest_dstfuzz.errors import UserError
@@ -30,20 +31,15 @@ from pytest_dstfuzz.report.edits import (
     visible,
 )
 from pytest_dstfuzz.report.explain import change_lines
-from pytest_dstfuzz.report.figures import by_transformation
 from pytest_dstfuzz.report.page import encodable
+from pytest_dstfuzz.report.plainest import PlainestTally
 from pytest_dstfuzz.report.rounds import move_texts
 from pytest_dstfuzz.report.sections import outcome_columns
-from pytest_dstfuzz.report.tally import (
-    changed_answers,
-    expected_text,
-    moved_dialogues,
-    plainest,
-)
+from pytest_dstfuzz.report.tally import changed_answers, expected_text, moved_dialogues
 from pytest_dstfuzz.report.terminal import between, interval_text
 from pytest_dstfuzz.report.view import View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
-from pytest_dstfuzz.report.words import Words, words_of_results
+from pytest_dstfuzz.report.words import Words
 
 #: What GitHub takes as the summary of a step, in bytes.
 MOST_BYTES: Final = 1 << 20
@@ -131,7 +127,7 @@ def _head(view: View) -> Iterator[str]:
                 f"{summary.valid:,} of {summary.generated:,} generated variants",
             ),
             ("turns tested", f"{summary.turns_tested:,}", f"of {summary.turns:,} turns"),
-            *_clean(summary, words_of_results(view.turns)),
+            *_clean(summary, view.words),
         ],
     )
 
@@ -154,7 +150,7 @@ def _clean(summary: Summary, words: Words) -> Iterator[tuple[str, str, str]]:
 
 
 def _transformations(view: View) -> Iterator[str]:
-    rows = by_transformation(view.first)
+    rows = view.first.rates.transformations
     interval = interval_name(view.summary.dialogues_tested)
     if rows:
         yield "### By transformation"
@@ -219,7 +215,7 @@ def _comparison(view: View) -> Iterator[str]:
 
 def _relations(view: View) -> Iterator[str]:
     """Yield a table for each side; no figure is made of both."""
-    short = words_of_results(view.turns).short
+    short = view.words.short
     titles = (
         (False, f"Over-sensitive: the {short} should not change"),
         (True, f"Over-stable: the {short} should change"),
@@ -236,7 +232,7 @@ def _relations(view: View) -> Iterator[str]:
             [
                 (
                     one.name,
-                    f"{one.applicable:,} of {len(one.results):,} {one.unit}s",
+                    f"{one.applicable:,} of {one.count:,} {one.unit}s",
                     f"{one.summary.valid:,}",
                     *(f"{number:,}" for number in outcomes),
                     percent(one.summary.failure_rate),
@@ -267,7 +263,7 @@ def _weaknesses(view: View) -> Iterator[str]:
 
 
 def _violations(view: View) -> Iterator[str]:
-    pairs = plainest(view.turns, _MOST_SHOWN)
+    pairs = view.survey.plainest.pairs
     if not pairs:
         return
     yield "### The plainest violations"
@@ -324,7 +320,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def violation_commands(
-    results: Sequence[TurnResult],
+    results: Iterable[TurnResult],
     settings: GateSettings,
     encoding: str,
     places: Mapping[str, tuple[str, int]] | None = None,
@@ -335,7 +331,7 @@ def violation_commands(
     """
     level = "error" if settings.fail_on == "violation" else "warning"
     commands = []
-    for turn, variant in plainest(results, MOST_COMMANDS, each="turn"):
+    for turn, variant in tallied(PlainestTally(MOST_COMMANDS, each="turn"), results).pairs:
         shown = variant.plain
         lines = [
             *(

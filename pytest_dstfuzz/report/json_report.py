@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dstfuzz import __version__
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import Results, TurnResult
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, names_of, settings_json
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.files import read_versioned, write_text
 from pytest_dstfuzz.json_data import to_json
-from pytest_dstfuzz.report.cases import case_figures
 from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.sections import RelationFacts, first_of, ledger_json, sections_of
+from pytest_dstfuzz.report.sections import RelationFacts
+from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
@@ -108,21 +108,24 @@ class RunInfo:
 
 
 def build_report(
-    results: Sequence[TurnResult],
+    results: Results,
     summary: Summary,
     settings: Settings,
     info: RunInfo,
     gate: Mapping[str, Any] | None = None,
     regressions: Sequence[Mapping[str, Any]] = (),
     weaknesses: Sequence[Weakness] | None = None,
+    survey: Survey | None = None,
 ) -> dict[str, Any]:
     """Return the report of a campaign; the order of ``results`` does not matter.
 
     Under several relations ``summary`` is that of the first one's results, as the ledger is.
     ``weaknesses`` are those of ``results`` unless they are given: of results before they were
-    redacted.
+    redacted. Likewise ``survey``.
     """
     found = find_weaknesses(results) if weaknesses is None else weaknesses
+    if survey is None:
+        survey = Survey.of(results, info.relations)
     options, named = settings_json(settings), settings.variant.relation
     turns = [_rounded(result.to_json()) for result in results]
     # Two tests may run one turn with other settings, so its content decides in the end.
@@ -135,8 +138,8 @@ def build_report(
         "settings": {name: value for name, value in options.items() if name not in _PLACES},
         "data": {"name": info.data, **{name: getattr(info, name) for name in _OF_DATA}},
         "outcome": {"kind": settings.reply.outcome, "compared": info.compared},
-        "ledger": ledger_json(first_of(results, named)),
-        "relations": [one.to_json() for one in sections_of(results, named, info.relations)],
+        "ledger": survey.first(named).ledger_json(),
+        "relations": [one.to_json() for one in survey.sections(named)],
         "weaknesses": weaknesses_json(found),
         "regressions": [dict(entry) for entry in regressions],
         "turns": turns,
@@ -157,7 +160,7 @@ def build_report(
         told, took = info.judge
         report["outcome"] |= {"judge": to_json(told)}
         report["run"] |= {"judge": to_json(took)}
-    if cases := case_figures(results):
+    if cases := survey.cases.figures:
         report["mortar"] = [one.to_json() for one in cases]
     return {name: value if name == "turns" else _rounded(value) for name, value in report.items()}
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.config import Settings
-from pytest_dstfuzz.dialogue.outcome import REPLY
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.judges import judge_texts
-from pytest_dstfuzz.report.own_spread import spread_texts
 from pytest_dstfuzz.report.page import TerminalPage, label
+from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.tally import disagreement_text
 from pytest_dstfuzz.report.words import words_of
 
@@ -25,7 +22,7 @@ def show_run(
     settings: Settings,
     info: RunInfo,
     how: Iterable[str],
-    results: Sequence[TurnResult],
+    survey: Survey,
 ) -> None:
     """Add what was tested, and how: a paragraph for each text; of replies how far they vary."""
     words = words_of(settings.reply.outcome)
@@ -40,7 +37,7 @@ def show_run(
         page.field(label("" if number else "how"), text)
     if info.compared:
         page.field(label("compared"), f"{words.what} with {words.what}: {info.compared}")
-        for number, (text, style) in enumerate(spread_texts(results, info.compared)):
+        for number, (text, style) in enumerate(survey.replies.texts(info.compared)):
             page.field(label("" if number else "own spread"), text, style)
     if info.judge is not None:
         for number, (text, style) in enumerate(judge_texts(*info.judge)):
@@ -50,20 +47,14 @@ def show_run(
     if info.recalled:
         text = f"{info.recalled:,} answers; {words.who} was asked for {info.asked:,} contexts"
         page.field(label("from cache"), text)
-    if text := _without_answer(results, settings.reply.fallback):
+    if text := _without_answer(*survey.fallbacks):
         page.field(label("note"), text, "warning")
     for note in info.notes:
         page.field(label("note"), note, "dim")
 
 
-def _without_answer(results: Sequence[TurnResult], fallbacks: tuple[str, ...]) -> str:
+def _without_answer(unanswered: int, replies: int) -> str:
     """Say that many of a bot's clean replies give no answer; ``""`` where few do, or of states."""
-    replies = {
-        turn.id: turn.clean_state.get(REPLY, "")
-        for turn in results
-        if turn.outcome_kind == REPLY and turn.clean_state is not None
-    }
-    none = sum(is_fallback(reply, fallbacks) for reply in replies.values())
-    if none < 2 or none < _MANY_FALLBACKS * len(replies):
+    if unanswered < 2 or unanswered < _MANY_FALLBACKS * replies:
         return ""
-    return f"{none:,} of {len(replies):,} clean replies are no answer: wrong data or endpoint?"
+    return f"{unanswered:,} of {replies:,} clean replies are no answer: wrong data or endpoint?"

@@ -8,23 +8,25 @@ either fault hide the other.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
 from pytest_dstfuzz.campaign.intervals import ratio_interval
-from pytest_dstfuzz.campaign.ledger import ledger, ratio
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import (
-    Summary,
-    summarise,
-    yields_by_domain,
-    yields_by_slot,
-)
+from pytest_dstfuzz.campaign.ledger import Ledger, LedgerTally, ratio
+from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.summary import Summary, SummaryTally, YieldsTally
+from pytest_dstfuzz.campaign.sums import DialogueNumbers, DialogueSums
+from pytest_dstfuzz.dialogue.outcome import OutcomeKind
 from pytest_dstfuzz.relations.rewrite import Failure, Side, Unit
-from pytest_dstfuzz.report.tally import causes, vetoes
+from pytest_dstfuzz.report.figures import RatesTally
+from pytest_dstfuzz.report.plainest import PlainestTally
+from pytest_dstfuzz.report.tally import ReasonsTally
+from pytest_dstfuzz.report.words import Words, words_of
 
+#: The plainest violations that are at hand of each relation.
+MOST_PLAINEST: Final = 5
 FAILURES: Final[tuple[Failure, ...]] = get_args(Failure)
 _NO_REASON: Final = "no reason given"
 
@@ -42,19 +44,69 @@ class RelationFacts:
     edits: Literal["search", "own"] = "search"
 
 
-@dataclass(frozen=True)
 class Section:
-    """What was found under one relation."""
+    """What was found under one relation: figures from one pass over its results.
 
-    name: str
-    side: Side
-    facts: RelationFacts
-    results: tuple[TurnResult, ...]
+    Turns are taken in first; the figures are read when all are in.
+    """
+
+    def __init__(self, name: str, side: Side, facts: RelationFacts, kind: OutcomeKind) -> None:
+        self.name: Final = name
+        self.side: Final = side
+        self.facts: Final = facts
+        #: What of the answers was tested.
+        self.kind: Final = kind
+        #: How many results there are, and results by what became of the turns.
+        self.count = 0
+        self.outcomes: Counter[TurnOutcome] = Counter()
+        self.reasons: Final = ReasonsTally()
+        self.yields: Final = YieldsTally()
+        #: For how many turns, or dialogues, it says something.
+        self.applicable = 0
+        #: Slips per word that its probabilities are reckoned with.
+        self.slip_rates: set[float] = set()
+        self.plainest: Final = PlainestTally(MOST_PLAINEST)
+        numbers = DialogueNumbers()
+        self.rates: Final = RatesTally(numbers)
+        self._summary, self._ledger = SummaryTally(numbers), LedgerTally()
+        self._inapplicable: Counter[str] = Counter()
+        self._failures: Counter[Failure] = Counter()
+        #: Rewrites that left the state as it was, those that were run, turns that were not skipped.
+        self._dialogues = DialogueSums(3, numbers)
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a result."""
+        self.count += 1
+        self.outcomes[turn.outcome] += 1
+        for tally in (self.reasons, self.rates, self.yields, self.plainest):
+            tally.add(turn)
+        self._summary.add(turn)
+        self._ledger.add(turn)
+        if turn.outcome == "inapplicable":
+            self._inapplicable[turn.reason or _NO_REASON] += 1
+        elif turn.outcome != "skipped" and turn.clean_state is not None:
+            self.applicable += 1
+        if turn.noise is not None:
+            self.slip_rates.add(turn.noise.slip_rate)
+        kinds = Counter[Failure](variant.failure or "changed" for variant in turn.violations)
+        self._failures.update(kinds)
+        run = sum(variant.valid for variant in turn.variants)
+        self._dialogues.add(turn.dialogue_id, kinds["stuck"], run, turn.outcome != "skipped")
 
     @cached_property
     def summary(self) -> Summary:
         """The figures of its results."""
-        return summarise(self.results)
+        return self._summary.summary
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What became of every variant."""
+        return self._ledger.ledger
+
+    @property
+    def dialogues(self) -> int:
+        """Dialogues with a turn that was not skipped."""
+        return sum(run > 0 for (run,) in self._dialogues.rows(2))
 
     @property
     def follows(self) -> bool:
@@ -66,29 +118,20 @@ class Section:
         """What it has one result for, as a word."""
         return self.facts.unit
 
-    @cached_property
-    def applicable(self) -> int:
-        """For how many turns, or dialogues, it says something."""
-        return sum(
-            turn.outcome not in ("inapplicable", "skipped") and turn.clean_state is not None
-            for turn in self.results
-        )
+    @property
+    def words(self) -> Words:
+        """What reports call what was tested."""
+        return words_of(self.kind)
 
     @cached_property
     def inapplicable(self) -> dict[str, int]:
         """How many it says nothing about, by reason, the most frequent first."""
-        found = Counter(
-            turn.reason or _NO_REASON for turn in self.results if turn.outcome == "inapplicable"
-        )
-        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        return dict(sorted(self._inapplicable.items(), key=lambda item: (-item[1], item[0])))
 
     @cached_property
     def failures(self) -> dict[Failure, int]:
         """How many violations there are of each kind, all kinds named."""
-        found = Counter(
-            variant.failure or "changed" for turn in self.results for variant in turn.violations
-        )
-        return {kind: found[kind] for kind in FAILURES}
+        return {kind: self._failures[kind] for kind in FAILURES}
 
     @property
     def unjudged(self) -> bool:
@@ -107,13 +150,19 @@ class Section:
     @cached_property
     def over_stability_interval(self) -> tuple[float, float] | None:
         """Its 95 % interval over dialogues; ``None`` where there are too few, as in `Summary`."""
-        sums: dict[str, tuple[int, int]] = {}
-        for turn in self.results if self.over_stability is not None else ():
-            stuck, run = sums.get(turn.dialogue_id, (0, 0))
-            stuck += sum(variant.failure == "stuck" for variant in turn.violations)
-            run += sum(variant.valid for variant in turn.variants)
-            sums[turn.dialogue_id] = stuck, run
-        return ratio_interval(list(sums.values()))
+        known = self.over_stability is not None
+        return ratio_interval(self._dialogues.pairs(0, 1)) if known else None
+
+    def ledger_json(self) -> dict[str, Any]:
+        """Return its ledger as a report has it."""
+        yields = self.yields
+        return {
+            **self.ledger.to_json(),
+            "domains": {name: row.to_json() for name, row in yields.domains.items()},
+            "slots": {name: row.to_json() for name, row in yields.slots.items()},
+            "vetoes": self.reasons.vetoes,
+            "causes": self.reasons.causes,
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return its entry in the JSON report; floats keep their value."""
@@ -131,29 +180,8 @@ class Section:
             "over_stability": self.over_stability,
             "over_stability_interval": None if interval is None else list(interval),
             "summary": self.summary.to_json(),
-            "ledger": ledger_json(self.results),
+            "ledger": self.ledger_json(),
         }
-
-
-def sections_of(
-    results: Iterable[TurnResult],
-    named: str,
-    facts: Mapping[str, RelationFacts] | None = None,
-) -> tuple[Section, ...]:
-    """Return a section for each relation that has results.
-
-    Those that ``named`` lists, with commas between them, come first and in its order.
-    """
-    found: dict[str, list[TurnResult]] = {}
-    for turn in results:
-        found.setdefault(turn.relation, []).append(turn)
-    asked = [name for name in named.split(",") if name in found]
-    known = facts or {}
-    return tuple(
-        Section(name, turns[0].side, known.get(name, RelationFacts()), tuple(turns))
-        for name in dict.fromkeys([*asked, *sorted(found)])
-        if (turns := found[name])
-    )
 
 
 def outcome_columns(sections: Sequence[Section], *, follows: bool) -> dict[str, list[int]]:
@@ -170,20 +198,3 @@ def outcome_columns(sections: Sequence[Section], *, follows: bool) -> dict[str, 
     if any(errors := [one.summary.errors for one in sections]):
         columns["errors"] = errors
     return columns
-
-
-def first_of(results: Sequence[TurnResult], named: str) -> Sequence[TurnResult]:
-    """Return the results of the first relation: what a report of one relation is about."""
-    sections = sections_of(results, named)
-    return sections[0].results if sections else results
-
-
-def ledger_json(results: Sequence[TurnResult]) -> dict[str, Any]:
-    """Return the ledger of some results as a report has it."""
-    return {
-        **ledger(results).to_json(),
-        "domains": {name: row.to_json() for name, row in yields_by_domain(results).items()},
-        "slots": {name: row.to_json() for name, row in yields_by_slot(results).items()},
-        "vetoes": vetoes(results),
-        "causes": causes(results),
-    }

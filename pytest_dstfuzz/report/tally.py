@@ -1,41 +1,68 @@
-"""What reports show beside the ledger: counts, plainest violations, what moved since a baseline."""
+"""What reports show beside the ledger: counts of reasons, and what moved since a baseline."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.repeats import Repeats
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.sequential import sequential_test
 from pytest_dstfuzz.config import TrackerSettings
 from pytest_dstfuzz.config.rates import per_1000, percent, rise_per_1000
 from pytest_dstfuzz.printable import counted
-from pytest_dstfuzz.report.explain import simplicity
 from pytest_dstfuzz.trackers.tracker import VOTE, Disagreement, Usage
 
 #: Share of the violations that may be noise before more votes are advised.
 _MUCH: Final = 0.1
 
 
-def vetoes(results: Iterable[TurnResult]) -> dict[str, int]:
-    """Return how many variants each lock vetoed, the busiest lock first.
+class ReasonsTally:
+    """Counts why variants were not run, why they broke and why they failed, turn after turn."""
 
-    What stands before the first colon of a variant's reason names the lock.
-    """
-    return _ranked(
-        variant.reason.partition(":")[0].strip() or "unnamed"
-        for turn in results
-        for variant in turn.variants
-        if variant.outcome == "vetoed"
-    )
+    def __init__(self) -> None:
+        self._vetoes: Counter[str] = Counter()
+        self._causes: Counter[str] = Counter()
+        self._sizes: Counter[int] = Counter()
+        self._errors: Counter[str] = Counter()
 
+    def add(self, turn: TurnResult) -> None:
+        """Take in a turn."""
+        unanswered = turn.outcome == "error" and turn.clean_state is None
+        if unanswered:
+            self._errors[turn.reason] += 1
+        for variant in turn.variants:
+            if variant.outcome == "vetoed":
+                # What stands before the first colon names the lock.
+                self._vetoes[variant.reason.partition(":")[0].strip() or "unnamed"] += 1
+            elif variant.outcome == "violation":
+                self._causes[variant.cause or "unknown"] += 1
+                if variant.minimal is not None:
+                    self._sizes[variant.minimal.size] += 1
+            elif variant.outcome == "error" and not unanswered:
+                self._errors[variant.reason] += 1
 
-def causes(results: Iterable[TurnResult]) -> dict[str, int]:
-    """Return the violations by cause; ``unknown`` where that was not found out."""
-    return _ranked(variant.cause or "unknown" for turn in results for variant in turn.violations)
+    @property
+    def vetoes(self) -> dict[str, int]:
+        """How many variants each lock vetoed, the busiest lock first."""
+        return _ranked(self._vetoes)
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """The violations by cause; ``unknown`` where that was not found out."""
+        return _ranked(self._causes)
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The violations by the number of edits that their smallest versions keep."""
+        return dict(sorted(self._sizes.items()))
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """The reasons of errors: how often each was given, the most frequent first."""
+        return _ranked(self._errors)
 
 
 #: Cause -> what the violations are caused by.
@@ -77,43 +104,8 @@ def sizes_text(counts: Mapping[int, int]) -> str:
     return ", ".join(parts)
 
 
-def sizes(results: Iterable[TurnResult]) -> dict[int, int]:
-    """Return the violations by the number of edits that their smallest versions keep."""
-    found = (variant.minimal for turn in results for variant in turn.violations)
-    return dict(sorted(Counter(minimal.size for minimal in found if minimal is not None).items()))
-
-
-def failures(results: Iterable[TurnResult]) -> dict[str, int]:
-    """Return the reasons of errors: how often each was given, the most frequent first."""
-    return _ranked(
-        reason
-        for turn in results
-        for reason in (
-            [turn.reason]
-            if turn.outcome == "error" and turn.clean_state is None
-            else [variant.reason for variant in turn.variants if variant.outcome == "error"]
-        )
-    )
-
-
-def plainest(
-    results: Iterable[TurnResult], count: int, *, each: Literal["dialogue", "turn"] = "dialogue"
-) -> list[tuple[TurnResult, VariantResult]]:
-    """Return the violations that are easiest to follow, one of ``each``, ``count`` at most.
-
-    Fewest edits first, then the smallest rates; those that the turn's own edits caused
-    before those that needed others.
-    """
-    best: dict[str, tuple[TurnResult, VariantResult]] = {}
-    pairs = [(turn, variant) for turn in results for variant in turn.violations]
-    pairs.sort(key=lambda pair: (simplicity(pair[1]), pair[0].dialogue_id, pair[0].turn_index))
-    for turn, variant in pairs:
-        best.setdefault(turn.dialogue_id if each == "dialogue" else turn.id, (turn, variant))
-    return list(best.values())[:count]
-
-
-def _ranked(names: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(names).items(), key=lambda item: (-item[1], item[0])))
+def _ranked(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def moved_dialogues(comparison: Mapping[str, Any]) -> list[tuple[str, list[str]]]:

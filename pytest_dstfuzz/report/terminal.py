@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from pytest_dstfuzz.campaign.intervals import FEW_DIALOGUES, FEWEST_DIALOGUES, interval_name
-from pytest_dstfuzz.campaign.ledger import Counts, ledger
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, yields_by_domain, yields_by_slot
+from pytest_dstfuzz.campaign.ledger import Counts
+from pytest_dstfuzz.campaign.results import Results, TurnOutcome
+from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import PROFILES, Settings, VariantSettings
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.perturb.edits import undo_edits
@@ -19,37 +19,37 @@ from pytest_dstfuzz.report.explain import change_lines, keyword
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.run_facts import show_run
+from pytest_dstfuzz.report.sections import MOST_PLAINEST, Section
+from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.tally import (
-    causes,
     causes_text,
-    failures,
     noise_text,
-    plainest,
     repeats_text,
-    sizes,
     sizes_text,
     usage_text,
-    vetoes,
     wobble_text,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses, weaknesses_text
-from pytest_dstfuzz.report.words import Words, words_of_results
+from pytest_dstfuzz.report.words import Words
 from pytest_dstfuzz.trackers.tracker import Usage
 from pytest_dstfuzz.transformations import TRANSFORMATIONS
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
 _MOST_SLOTS = 10
 _MOST_REASONS = 5
-#: Violations that are shown. Under the gate no test shows its own.
+#: Violations that are shown; more under the gate, where no test shows its own.
 _PLAINEST = 3
-_PLAINEST_UNDER_GATE = 5
+#: What may become of a turn that was not skipped, as it is listed.
+_OUTCOMES: Final[tuple[TurnOutcome, ...]] = (
+    *("held", "violation", "error", "untested", "inapplicable"),
+)
 #: Unchanged characters shown on each side of an edit.
 _MARGIN = 40
 
 
 def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its name
     summary: Summary,
-    results: Sequence[TurnResult],
+    results: Results,
     settings: Settings,
     info: RunInfo,
     *,
@@ -58,27 +58,31 @@ def terminal_lines(  # noqa: PLR0913 - what is shown, and how, each given by its
     encoding: str = "utf-8",
     command: str = "",
     weaknesses: Sequence[Weakness] | None = None,
+    survey: Survey | None = None,
 ) -> list[StyledLine]:
     """Return the summary of a campaign: one line where ``verbosity`` is below 0, more above it.
 
     The ``command`` repeats the run and fails each violation; under the gate it is shown, with
-    how to choose one. ``weaknesses`` are those of ``results`` unless they are given, as for the
-    JSON report.
+    how to choose one. ``weaknesses`` and ``survey`` are of ``results`` unless they are given, as
+    for the JSON report.
     """
     found = find_weaknesses(results) if weaknesses is None else weaknesses
+    if survey is None:
+        survey = Survey.of(results, info.relations, settings.reply.fallback)
+    first = survey.first(settings.variant.relation)
     page = TerminalPage(width, encoding)
     if verbosity < 0:
         style: Style = "bad" if summary.violations or summary.errors else "good"
         why = f" ({info.ended})" if info.ended else ""
-        return [StyledLine(f"{_verdict(summary, results, found)}{why}", style)]
+        return [StyledLine(f"{_verdict(summary, survey, found)}{why}", style)]
     show_weaknesses(page, found, verbose=verbosity > 0)
     page.gap()
-    show_run(page, settings, info, [how_text(settings.variant, results)], results)
+    show_run(page, settings, info, [how_text(settings.variant, first.slip_rates)], survey)
     page.gap()
-    show_figures(page, summary, results, info.usage, verbose=verbosity > 0)
-    show_tables(page, results, verbose=verbosity > 0)
-    show_plainest(page, results, settings, command)
-    show_left_out(page, results, info, verbose=verbosity > 0)
+    show_figures(page, summary, first, info.usage, verbose=verbosity > 0)
+    show_tables(page, first, verbose=verbosity > 0)
+    show_plainest(page, first, settings, command)
+    show_left_out(page, survey, info, verbose=verbosity > 0)
     return page.lines
 
 
@@ -93,8 +97,8 @@ def interval_text(interval: tuple[float, float] | None, dialogues: int) -> str:
     return f"{interval_name(dialogues)} {percent(interval[0])} to {percent(interval[1])}, {unit}"
 
 
-def how_text(settings: VariantSettings, results: Iterable[TurnResult]) -> str:
-    """Return in a line what was done to each turn."""
+def how_text(settings: VariantSettings, slip_rates: Collection[float]) -> str:
+    """Return in a line what was done to each turn, with slips at these rates per word."""
     flat = " in short utterances too" if settings.flat_edit_rate else ""
     only = f" of {', '.join(settings.only)}" if settings.only else ""
     if settings.without:
@@ -104,9 +108,8 @@ def how_text(settings: VariantSettings, results: Iterable[TurnResult]) -> str:
     profile = PROFILES.get(settings.validity)
     slips = f", slips of {' and '.join(settings.noise)}" if profile and profile.noise else ""
     # Where nobody gave one, the models have their own.
-    rates = {turn.noise.slip_rate for turn in results if turn.noise is not None}
-    if len(rates) == 1:
-        slips += f", slip rate {100 * rates.pop():g} %"
+    if len(slip_rates) == 1:
+        slips += f", slip rate {100 * next(iter(slip_rates)):g} %"
     together = min(settings.transformations, len(used.difference(settings.without)))
     # The one makes as many edits as people do, the other as many as a variant may have.
     own = settings.search.partition(":")[0] in {"noise", "bandit"}
@@ -128,11 +131,8 @@ def between(interval: tuple[float, float] | None) -> str:
     return "n/a" if interval is None else f"{100 * interval[0]:.1f} to {100 * interval[1]:.1f} %"
 
 
-def _verdict(
-    summary: Summary, results: Sequence[TurnResult], weaknesses: Sequence[Weakness]
-) -> str:
-    outcomes: Counter[str] = Counter(result.outcome for result in results)
-    words = words_of_results(results)
+def _verdict(summary: Summary, survey: Survey, weaknesses: Sequence[Weakness]) -> str:
+    outcomes, words = survey.outcomes, survey.words
     bounds = summary.failure_rate_interval
     about = "about " if summary.dialogues_tested < FEW_DIALOGUES else ""
     between = "" if bounds is None else f" ({about}{percent(bounds[0])} to {percent(bounds[1])})"
@@ -150,7 +150,8 @@ def _verdict(
             text += f" of {summary.clean_labelled:,}"
     if summary.clean_empty:
         text += f", {words.empty} {percent(summary.clean_empty_share)}"
-    for outcome, what in (("error", "with errors"), ("skipped", "not tested")):
+    told: dict[TurnOutcome, str] = {"error": "with errors", "skipped": "not tested"}
+    for outcome, what in told.items():
         if outcomes[outcome]:
             text += f"; {outcomes[outcome]:,} turns {what}"
     noise, repeats = summary.noise, summary.repeats
@@ -163,23 +164,14 @@ def _verdict(
 
 
 def show_figures(
-    page: TerminalPage,
-    summary: Summary,
-    results: Sequence[TurnResult],
-    usage: Usage | None,
-    *,
-    verbose: bool,
+    page: TerminalPage, summary: Summary, section: Section, usage: Usage | None, *, verbose: bool
 ) -> None:
     """Add what came of the turns and of the variants that a search made of them."""
-    outcomes = Counter(result.outcome for result in results)
-    dialogues = len({result.dialogue_id for result in results if result.outcome != "skipped"})
     kinds = ", ".join(
-        f"{outcomes[kind]:,} {kind}"
-        for kind in ("held", "violation", "error", "untested", "inapplicable")
-        if outcomes[kind]
+        f"{section.outcomes[kind]:,} {kind}" for kind in _OUTCOMES if section.outcomes[kind]
     )
-    unit = "dialogue" if dialogues == 1 else "dialogues"
-    tested = f"{summary.turns:,} of {len(results):,}, in {dialogues:,} {unit}"
+    dialogues = counted(section.dialogues, "dialogue")
+    tested = f"{summary.turns:,} of {section.count:,}, in {dialogues}"
     page.field(label("turns"), f"{tested}{': ' if kinds else ''}{kinds}")
     page.field(
         label("generated"),
@@ -201,7 +193,7 @@ def show_figures(
         "bad" if summary.violations or summary.errors else "good",
     )
     show_user_turns(page, summary, verbose=verbose)
-    _clean_answers(page, summary, words_of_results(results))
+    _clean_answers(page, summary, section.words)
     page.field(label("yield"), f"{percent(summary.yield_rate)} of the generated variants")
     rate = summary.broken_per_1000_calls
     page.field(
@@ -212,14 +204,14 @@ def show_figures(
     )
     if rate is not None:
         page.field(label(""), f"{rate:.1f} for every 1,000 of {summary.calls:,} calls")
-    if text := causes_text(causes(results)):
+    if text := causes_text(section.reasons.causes):
         page.field(label("causes"), text)
-    if text := sizes_text(sizes(results)):
+    if text := sizes_text(section.reasons.sizes):
         text += f" (found with {summary.minimiser_calls:,} more calls)"
         page.field(label("edits needed"), text)
     if usage is not None:
-        counted = usage.uncounted < usage.answers
-        page.field(label("tokens" if counted else "requests"), usage_text(usage))
+        known = usage.uncounted < usage.answers
+        page.field(label("tokens" if known else "requests"), usage_text(usage))
 
 
 def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
@@ -245,9 +237,9 @@ def _clean_answers(page: TerminalPage, summary: Summary, words: Words) -> None:
         page.field(label("not repeated"), text, "warning")
 
 
-def show_tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: bool) -> None:
+def show_tables(page: TerminalPage, section: Section, *, verbose: bool) -> None:
     """Add the counts by transformation, domain and slot."""
-    book, words = ledger(results), words_of_results(results)
+    book, words, yields = section.ledger, section.words, section.yields
     _table(page, "by transformation", book.transformations)
     if verbose:
         _table(page, "by operator", {"/".join(key): row for key, row in book.operators.items()})
@@ -257,12 +249,11 @@ def show_tables(page: TerminalPage, results: Sequence[TurnResult], *, verbose: b
             "its own edits caused it)",
             "dim",
         )
-    _table(page, f"by {words.domain}", yields_by_domain(results))
+    _table(page, f"by {words.domain}", yields.domains)
     if words.values:
-        slots = {name: row for name, row in yields_by_slot(results).items() if row.violations}
+        slots = {name: row for name, row in yields.slots.items() if row.violations}
         _table(page, f"by {words.slot}", slots, most=_MOST_SLOTS)
-    locks = vetoes(results)
-    if locks:
+    if locks := section.reasons.vetoes:
         page.gap()
         page.field(label("vetoed by"), _counted(locks, None if verbose else _MOST_REASONS))
 
@@ -297,12 +288,10 @@ def _table(
     )
 
 
-def show_plainest(
-    page: TerminalPage, results: Sequence[TurnResult], settings: Settings, command: str
-) -> None:
+def show_plainest(page: TerminalPage, section: Section, settings: Settings, command: str) -> None:
     """Add the violations that are easiest to follow."""
     gate = settings.gate.fail_on == "gate"
-    pairs = plainest(results, _PLAINEST_UNDER_GATE if gate else _PLAINEST)
+    pairs = section.plainest.pairs[: MOST_PLAINEST if gate else _PLAINEST]
     if not pairs:
         return
     page.gap()
@@ -329,11 +318,9 @@ def show_plainest(
         )
 
 
-def show_left_out(
-    page: TerminalPage, results: Sequence[TurnResult], info: RunInfo, *, verbose: bool
-) -> None:
+def show_left_out(page: TerminalPage, survey: Survey, info: RunInfo, *, verbose: bool) -> None:
     """Add what was not tested, and why answers failed."""
-    unrun, reasons = left_out_texts(results, info), failures(results)
+    unrun, reasons = left_out_texts(survey, info), survey.errors
     if unrun or reasons:
         page.gap()
     for text in unrun:
@@ -346,19 +333,18 @@ def show_left_out(
         page.field(label("error"), f"... and {len(reasons) - most} other reasons", "bad")
 
 
-def left_out_texts(results: Sequence[TurnResult], info: RunInfo) -> list[str]:
+def left_out_texts(survey: Survey, info: RunInfo) -> list[str]:
     """Say what was not tested and why; of several relations, under which, and in which order."""
-    skipped = [result for result in results if result.outcome == "skipped"]
+    skipped = survey.skipped
     if not skipped:
         return [f"ended early: {info.ended}"] if info.ended else []
-    reason = info.ended or next((turn.reason for turn in skipped if turn.reason), "")
-    dialogues = counted(len({result.dialogue_id for result in skipped}), "dialogue")
-    text = f"not tested: {counted(len(skipped), 'turn')} of {dialogues}"
+    reason = info.ended or survey.why_skipped
+    dialogues = counted(survey.skipped_dialogues, "dialogue")
+    text = f"not tested: {counted(skipped.total(), 'turn')} of {dialogues}"
     text += f": {reason}" if reason else ""
-    if len({result.relation for result in results}) == 1:
+    if survey.relations == 1:
         return [text]
-    by_relation = Counter(result.relation for result in skipped)
-    some = ", ".join(f"{name} {number:,}" for name, number in by_relation.most_common())
+    some = ", ".join(f"{name} {number:,}" for name, number in skipped.most_common())
     order = "relations run in the order in which they are named, so name first what matters most"
     return [text, f"not tested: by relation {some}; {order}"]
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.config.rates import percent
@@ -18,7 +18,8 @@ from pytest_dstfuzz.report.cases import show_cases
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import Style, StyledLine, TerminalPage, label
 from pytest_dstfuzz.report.run_facts import show_run
-from pytest_dstfuzz.report.sections import Section, outcome_columns, sections_of
+from pytest_dstfuzz.report.sections import Section, outcome_columns
+from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.terminal import (
     between,
     how_text,
@@ -31,7 +32,7 @@ from pytest_dstfuzz.report.terminal import (
     terminal_lines,
 )
 from pytest_dstfuzz.report.weaknesses import show_weaknesses
-from pytest_dstfuzz.report.words import words_of_results
+from pytest_dstfuzz.report.words import words_of
 from pytest_dstfuzz.weaknesses.groups import Weakness
 
 _MOST_REASONS = 5
@@ -41,7 +42,7 @@ _WIDE = 96
 
 def report_lines(  # noqa: PLR0913 - as `terminal_lines`
     summary: Summary,
-    results: Sequence[TurnResult],
+    results: Results,
     settings: Settings,
     info: RunInfo,
     *,
@@ -50,38 +51,39 @@ def report_lines(  # noqa: PLR0913 - as `terminal_lines`
     width: int = 100,
     encoding: str = "utf-8",
     command: str = "",
+    survey: Survey | None = None,
 ) -> list[StyledLine]:
     """Return the summary of a run; of one relation whose turns the search edits, as it always was.
 
     ``summary`` is that of the first relation. The rest is as for `terminal_lines`.
     """
-    sections = sections_of(results, settings.variant.relation, info.relations)
+    if survey is None:
+        survey = Survey.of(results, info.relations, settings.reply.fallback)
+    sections = survey.sections(settings.variant.relation)
     how: dict[str, Any] = {"verbosity": verbosity, "width": width, "encoding": encoding}
     if all(one.facts.edits == "search" for one in sections) and len(sections) <= 1:
         given = (summary, results, settings, info)
-        return terminal_lines(*given, **how, command=command, weaknesses=weaknesses)
+        return terminal_lines(*given, **how, command=command, weaknesses=weaknesses, survey=survey)
     if verbosity < 0:
-        ended = [
-            StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(results, info)
-        ]
+        ended = [StyledLine(f"dstfuzz: {text}", "warning") for text in left_out_texts(survey, info)]
         return [*map(_in_a_line, sections), *ended]
     page = TerminalPage(width, encoding)
     verbose = verbosity > 0
     show_weaknesses(page, weaknesses, verbose=verbose)
     page.gap()
-    show_run(page, settings, info, _how(settings, sections), results)
+    show_run(page, settings, info, _how(settings, sections), survey)
     show_sides(page, sections)
-    show_cases(page, results)
+    show_cases(page, survey.cases.figures)
     for one in sections:
         page.gap()
         _heading(page, one)
         if one.facts.edits == "search":
-            show_figures(page, one.summary, one.results, None, verbose=verbose)
-            show_tables(page, one.results, verbose=verbose)
+            show_figures(page, one.summary, one, None, verbose=verbose)
+            show_tables(page, one, verbose=verbose)
         else:
             _rewrites(page, one, verbose=verbose)
-        show_plainest(page, one.results, settings, command)
-    show_left_out(page, results, info, verbose=verbose)
+        show_plainest(page, one, settings, command)
+    show_left_out(page, survey, info, verbose=verbose)
     return page.lines
 
 
@@ -90,7 +92,7 @@ def show_sides(page: TerminalPage, sections: Sequence[Section]) -> None:
     stay = [one for one in sections if not one.follows]
     follow = [one for one in sections if one.follows]
     page.gap()
-    words = words_of_results([turn for one in sections for turn in one.results[:1]])
+    words = words_of(sections[0].kind if sections else "state")
     short = words.short
     page.line(f"over-sensitive: the {short} should not change, and {words.do}", "heading")
     _side(page, stay, follows=False)
@@ -129,8 +131,8 @@ def _how(settings: Settings, sections: Sequence[Section]) -> list[str]:
     if searched:
         names = ",".join(one.name for one in searched)
         named = settings.replace_options(relation=names)
-        results = [turn for one in searched for turn in one.results]
-        lines.append(how_text(named.variant, results))
+        slip_rates = {rate for one in searched for rate in one.slip_rates}
+        lines.append(how_text(named.variant, slip_rates))
     if own:
         lines.append(
             f"{settings.variant.variants} rewrites each of {', '.join(own)}, seen in the clean "
@@ -142,11 +144,11 @@ def _how(settings: Settings, sections: Sequence[Section]) -> list[str]:
 
 def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     """Show the figures of a relation that edits by itself."""
-    summary, noun, short = one.summary, one.unit, words_of_results(one.results).short
+    summary, noun, short = one.summary, one.unit, one.words.short
     asked = one.applicable + sum(one.inapplicable.values())
     dialogues = counted(summary.dialogues_tested, "dialogue")
     some = f"{one.applicable:,} of {counted(asked, noun)}"
-    if skipped := sum(turn.outcome == "skipped" for turn in one.results):
+    if skipped := one.outcomes["skipped"]:
         some += f" (not tested: {counted(skipped, noun)})"
     untested = one.applicable - summary.turns_tested
     none = f"; {untested:,} without a rewrite that could be run" if untested else ""
@@ -171,7 +173,7 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     if not summary.valid:
         return
     if one.unjudged:
-        who = words_of_results(one.results).who
+        who = one.words.who
         text = f"n/a: {who} failed on every rewrite, so nothing could be judged"
         page.field(label("failure rate"), text, "bad")
         return
@@ -179,7 +181,7 @@ def _rewrites(page: TerminalPage, one: Section, *, verbose: bool) -> None:
     if one.follows:
         bounds = interval_text(one.over_stability_interval, summary.dialogues_tested)
         rate = percent(one.over_stability)
-        left = "they were" if words_of_results(one.results).plural else "it was"
+        left = "they were" if one.words.plural else "it was"
         text = f"{rate} of the rewrites left the {short} as {left} ({bounds})"
         page.field(
             label("over-stable"), text, "bad" if one.failures["stuck"] or summary.errors else "good"
@@ -204,7 +206,7 @@ def _in_a_line(one: Section) -> StyledLine:
         text += f", stuck {percent(one.over_stability)}"
     if summary.errors:
         text += f"; {counted(summary.errors, 'error')}"
-    if skipped := sum(turn.outcome == "skipped" for turn in one.results):
+    if skipped := one.outcomes["skipped"]:
         text += f"; {counted(skipped, one.unit)} not tested"
     if summary.violations or summary.errors:
         return StyledLine(text, "bad")

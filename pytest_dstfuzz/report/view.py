@@ -7,20 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
-from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.campaign.results import Minimal, Results, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import Settings, settings_of_json
 from pytest_dstfuzz.config.rates import percent
 from pytest_dstfuzz.errors import DataError
 from pytest_dstfuzz.perturb.edits import apply_edits
-from pytest_dstfuzz.report.cards import Cards
+from pytest_dstfuzz.report.cards import Cards, CardsTally
 from pytest_dstfuzz.report.edits import earlier_edits, shorten
 from pytest_dstfuzz.report.json_report import report_turns
-from pytest_dstfuzz.report.own_spread import spread_texts
-from pytest_dstfuzz.report.sections import RelationFacts, Section, sections_of
+from pytest_dstfuzz.report.plainest import OnPage, OnPageTally
+from pytest_dstfuzz.report.sections import RelationFacts, Section
+from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.tally import noise_text, repeats_text, unlimited_text, wobble_text
 from pytest_dstfuzz.report.terminal import interval_text
-from pytest_dstfuzz.report.words import Words, words_of_results
+from pytest_dstfuzz.report.words import Words
 
 #: Parts of a report that say how and on what it was made, in the order in which they are shown.
 _PARTS = ("settings", "data", "run")
@@ -61,7 +62,7 @@ class Headline(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """A report, its turns read back; figures are computed from the turns when they are shown.
+    """A report, and what one pass over its turns gives: figures, and what is to be shown.
 
     Its settings are those of the run, but for paths and devices, which are not kept there; ``gate``
     is ``None`` where nothing was to be judged.
@@ -70,7 +71,12 @@ class View:
     report: Mapping[str, Any]
     settings: Settings
     gate: Mapping[str, Any] | None
-    turns: tuple[TurnResult, ...]
+    turns: Results
+    survey: Survey
+    #: The weaknesses, as the report has them.
+    weaknesses: Cards
+    #: The violations that there is room for.
+    on_page: OnPage
 
     @classmethod
     def of(cls, report: Mapping[str, Any]) -> View:
@@ -79,35 +85,28 @@ class View:
         if wrong:
             raise DataError(f"this is no whole report: {', '.join(wrong)} missing")
         settings, gate = settings_of_json(report["settings"]), _gate(report.get("gate"))
-        turns = report_turns(report)
+        turns, survey, cards = report_turns(report), Survey(_facts(report)), CardsTally(report)
+        on_page = OnPageTally(cards.members)
         for turn in turns:
             _check_edits(turn)
-        return cls(report, settings, gate, turns)
+            for tally in (survey, cards, on_page):
+                tally.add(turn)
+        return cls(report, settings, gate, turns, survey, cards.cards, on_page.chosen)
 
-    @cached_property
+    @property
     def summary(self) -> Summary:
         """The figures of the first relation; those of two are never added up."""
-        return summarise(self.first)
+        return self.first.summary
 
     @cached_property
     def sections(self) -> tuple[Section, ...]:
         """What was found under each relation, in the order in which they were named."""
-        entries = self.report.get("relations", ())  # Reports of before do not have them.
-        try:
-            facts = {
-                str(entry["name"]): RelationFacts(
-                    str(entry["expects"]), str(entry["source"]), entry["unit"], entry["edits"]
-                )
-                for entry in entries
-            }
-        except (KeyError, TypeError) as error:
-            raise DataError(f"this is no whole report: its 'relations' lack {error}") from None
-        return sections_of(self.turns, self.settings.variant.relation, facts)
+        return self.survey.sections(self.settings.variant.relation)
 
     @cached_property
-    def first(self) -> tuple[TurnResult, ...]:
-        """The turns of the first relation."""
-        return self.sections[0].results if self.sections else self.turns
+    def first(self) -> Section:
+        """What was found under the first relation."""
+        return self.survey.first(self.settings.variant.relation)
 
     @property
     def by_relation(self) -> bool:
@@ -115,20 +114,16 @@ class View:
         own = any(one.follows or one.facts.edits == "own" for one in self.sections)
         return own or len(self.sections) > 1
 
-    @cached_property
-    def weaknesses(self) -> Cards:
-        """The weaknesses, as the report has them."""
-        return Cards.of(self.report, self.turns)
-
     @property
-    def _words(self) -> Words:
-        return words_of_results(self.turns)
+    def words(self) -> Words:
+        """What is to be called what."""
+        return self.survey.words
 
     @property
     def title(self) -> str:
         """What was tested on what, in a few words."""
         model = (
-            self.settings.tracker.model or f"the suite's own {self._words.who.removeprefix('the ')}"
+            self.settings.tracker.model or f"the suite's own {self.words.who.removeprefix('the ')}"
         )
         data = self.report["data"]
         return f"{model} on {data.get('name', 'data')}, {data.get('split', 'unknown')} split"
@@ -137,7 +132,7 @@ class View:
     def own_spread(self) -> tuple[str, ...]:
         """How far a bot's own replies lie apart; nothing of states."""
         compared = str(self.report.get("outcome", {}).get("compared", ""))
-        return tuple(text for text, _ in spread_texts(self.turns, compared))
+        return tuple(text for text, _ in self.survey.replies.texts(compared))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -171,7 +166,7 @@ class View:
         if summary.noise is not None:
             more.append(_sentence(wobble_text(summary.noise)))
             more.append(_sentence(noise_text(summary.noise, summary.violations)))
-        if summary.repeats is not None and (text := repeats_text(summary.repeats, self._words.who)):
+        if summary.repeats is not None and (text := repeats_text(summary.repeats, self.words.who)):
             more.append(_sentence(text))
         for one in self.sections:
             if one.summary.errors:
@@ -250,6 +245,20 @@ def _judged(gate: Mapping[str, Any], more: Sequence[str]) -> Headline:
     if (rest := len(reasons) - _MOST_REASONS) > 0:
         reasons[_MOST_REASONS:] = [f"And {rest} more; see the limits."]
     return Headline(kind, headline, (*reasons, *more))
+
+
+def _facts(report: Mapping[str, Any]) -> dict[str, RelationFacts]:
+    """Return what relations say of themselves, by name."""
+    entries = report.get("relations", ())  # Reports of before do not have them.
+    try:
+        return {
+            str(entry["name"]): RelationFacts(
+                str(entry["expects"]), str(entry["source"]), entry["unit"], entry["edits"]
+            )
+            for entry in entries
+        }
+    except (KeyError, TypeError) as error:
+        raise DataError(f"this is no whole report: its 'relations' lack {error}") from None
 
 
 def _check_edits(turn: TurnResult) -> None:

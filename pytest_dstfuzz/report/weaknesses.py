@@ -60,7 +60,7 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
             "id": one.id,
             "description": one.description,
             "to_try": one.to_try,
-            "count": len(one.members),
+            "count": one.count,
             "turns": one.turns,
             "expected_failures": one.expected,
             "failing_mass": one.mass,
@@ -74,7 +74,7 @@ def weaknesses_json(weaknesses: Sequence[Weakness]) -> list[dict[str, Any]]:
                 "said": said(one.example),
                 "changed": [str(slot) for slot in one.example.variant.plain.changed_slots],
             },
-            "members": [member.id for member in one.members],
+            "members": list(one.members),
         }
         for one in weaknesses
     ]
@@ -179,9 +179,7 @@ def said(example: Member) -> str:
 
 def without_texts(weaknesses: Sequence[Weakness]) -> tuple[Weakness, ...]:
     """Return weaknesses found in results before these were redacted, without what was said."""
-    return tuple(
-        replace(one, members=tuple(map(_without_texts, one.members))) for one in weaknesses
-    )
+    return tuple(replace(one, words=(), example=_without_texts(one.example)) for one in weaknesses)
 
 
 def _without_texts(member: Member) -> Member:
@@ -191,6 +189,6 @@ def _without_texts(member: Member) -> Member:
 
 def _facts(weakness: Weakness) -> str:
     """Return how often it shows, in few words."""
-    text = f"{counted(weakness.turns, 'turn')}, {counted(len(weakness.members), 'violation')}"
+    text = f"{counted(weakness.turns, 'turn')}, {counted(weakness.count, 'violation')}"
     often = often_text(weakness.expected, weakness.mass)
     return f"{often}; here {text}" if often else text

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, OutcomeKind, who_answers
 
 
@@ -82,11 +80,6 @@ def words_of(kind: OutcomeKind) -> Words:
     'reply'
     """
     return _WORDS.get(kind, _OF_STATES)
-
-
-def words_of_results(results: Sequence[TurnResult]) -> Words:
-    """Return the words for some results: a run tests one kind of outcome."""
-    return words_of(results[0].outcome_kind if results else "state")
 
 
 def expectation(text: str, kind: OutcomeKind) -> str:

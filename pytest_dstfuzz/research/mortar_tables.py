@@ -10,9 +10,10 @@ from typing import Final, NamedTuple
 
 from pytest_dstfuzz import __version__
 from pytest_dstfuzz.campaign.ledger import ratio
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.dialogues import DialogueSet
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.report.cases import CaseFigures, case_figures
+from pytest_dstfuzz.report.cases import CaseFigures, CasesTally
 from pytest_dstfuzz.research.detections import (
     FAMILIES,
     METAL,
@@ -198,7 +199,7 @@ def _pooled(found: Iterable[FoundCheck], draws: Resamples) -> Rate:
 
 
 def _together(bot: BotResults, family: str) -> CaseFigures | None:
-    found = case_figures(bot.turns.get(family, []))
+    found = tallied(CasesTally(), bot.turns.get(family, [])).figures
     return found[-1] if found else None
 
 
@@ -222,7 +223,7 @@ def _contributions(bots: Sequence[BotResults]) -> list[str]:
     parts: dict[str, int] = {}
     whole = 0
     for bot in faulty:
-        for one in case_figures(bot.turns[MORTAR])[:-1]:
+        for one in tallied(CasesTally(), bot.turns[MORTAR]).figures[:-1]:
             parts[one.name] = parts.get(one.name, 0) + one.bugs
             whole += one.bugs
             for name, count in one.perturbations.items():

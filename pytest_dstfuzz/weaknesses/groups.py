@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeVar
 
 from pytest_dstfuzz.campaign.expected import (
     TURNS,
+    ExpectedFailures,
+    ExpectedTally,
+    FailingMass,
+    MassTally,
     counted,
     distinct_chances,
-    expected_failures,
-    failing_mass,
     weight_of,
 )
 from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.sums import DistinctCount, ExactSum, tallied
 from pytest_dstfuzz.weaknesses.keys import Key, Reading, read
 from pytest_dstfuzz.weaknesses.triage import description, to_try
 
@@ -28,6 +30,10 @@ Figures = tuple[float | None, float | None]
 _T = TypeVar("_T")
 #: Words and slots that are named.
 _MOST: Final = 5
+#: Violations of a weakness that are named; its figures are of all.
+MOST_MEMBERS: Final = 25_000
+#: Dialogue, turn, number of the variant and name of a violation.
+_Place = tuple[str, int, int, str]
 
 
 class Member(NamedTuple):
@@ -49,7 +55,15 @@ class Weakness:
 
     Attributes:
         key: what they have in common.
-        members: the violations, by turn and variant.
+        count: how many violations there are.
+        turns: how many turns it breaks.
+        words: the words that are edited most often, in lower case.
+        slots: the slots that change most often.
+        example: the plainest of them: least edits, own ones before those of earlier turns, short.
+            Where labels know, one whose clean answer is right goes before that: nobody minds that
+            a wrong answer changes.
+        members: the names of the violations, by turn and variant; of more than `MOST_MEMBERS` the
+            first ones.
         expected: of 1,000 user turns, how many are expected to fail by it; ``None`` where the
             run gives no such figure for all of them.
         mass: of 1,000 user turns, how many people type as one of the violations: a lower bound.
@@ -58,7 +72,12 @@ class Weakness:
     """
 
     key: Key
-    members: tuple[Member, ...]
+    count: int
+    turns: int
+    words: tuple[str, ...]
+    slots: tuple[str, ...]
+    example: Member
+    members: tuple[str, ...]
     expected: float | None = None
     mass: float | None = None
     accepted: str = ""
@@ -71,36 +90,12 @@ class Weakness:
     @property
     def description(self) -> str:
         """What the violations have in common, in words."""
-        return description(self.key, self.members[0].turn.outcome_kind)
+        return description(self.key, self.example.turn.outcome_kind)
 
     @property
     def to_try(self) -> str:
         """What may help."""
-        return to_try(self.key, self.members[0].turn.outcome_kind)
-
-    @property
-    def turns(self) -> int:
-        """Number of turns that it breaks."""
-        return len({member.turn.id for member in self.members})
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words that are edited most often, in lower case."""
-        return _most_frequent(word for member in self.members for word in member.reading.words)
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """The slots that change most often."""
-        return _most_frequent(member.reading.slot for member in self.members)
-
-    @property
-    def example(self) -> Member:
-        """The plainest of them: least edits, own ones before those of earlier turns, short.
-
-        Where labels know, one whose clean answer is right goes before that: nobody minds that a
-        wrong answer changes.
-        """
-        return min(self.members, key=_plainness)
+        return to_try(self.key, self.example.turn.outcome_kind)
 
 
 def member_id(turn: TurnResult, variant: VariantResult) -> str:
@@ -109,20 +104,52 @@ def member_id(turn: TurnResult, variant: VariantResult) -> str:
     return f"{turn.id}{relation}-v{variant.index}"
 
 
-def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
-    """Return what a run found, worst first; the order of the results does not matter.
+class WeaknessTally:
+    """Groups the violations of results by their keys, one turn after the other.
 
-    Those of which the run does not know how often people meet them come last, see `ranked`.
+    Of each key it keeps counts, the plainest violation, and the names of `MOST_MEMBERS` violations.
     """
-    turns = list(results)
-    groups: dict[Key, list[Member]] = {}
-    for turn in turns:
+
+    def __init__(self) -> None:
+        self._groups: dict[Key, _Group] = {}
+        self._expected, self._mass = ExpectedTally(), MassTally()
+        self._shrunk: set[bool] = set()
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in the violations of a turn."""
+        self._expected.add(turn)
+        self._mass.add(turn)
         for variant in turn.violations:
             member = Member(turn, variant, read(turn, variant))
-            groups.setdefault(member.reading.key, []).append(member)
-    weigh = _scale(turns)
-    found = [weigh(key, tuple(sorted(members, key=_place))) for key, members in groups.items()]
-    return tuple(sorted(found, key=_rank))
+            key = member.reading.key
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = _Group(member)
+            group.add(member)
+            self._shrunk.add(variant.minimal is not None)
+
+    @property
+    def shrunk(self) -> bool | None:
+        """Whether smallest versions of violations were looked for: they decide the weakness.
+
+        ``None`` without a violation.
+        """
+        return any(self._shrunk) if self._shrunk else None
+
+    @property
+    def weaknesses(self) -> tuple[Weakness, ...]:
+        """What was found, worst first.
+
+        Those of which the run does not know how often people meet them come last, see `ranked`.
+        """
+        figure, mass = self._expected.expected, self._mass.mass
+        found = [group.weakness(key, figure, mass) for key, group in self._groups.items()]
+        return tuple(sorted(found, key=_rank))
+
+
+def find_weaknesses(results: Iterable[TurnResult]) -> tuple[Weakness, ...]:
+    """Return what a run found, worst first; the order of the results does not matter."""
+    return tallied(WeaknessTally(), results).weaknesses
 
 
 def figures_of(weakness: Weakness) -> Figures:
@@ -147,24 +174,64 @@ def ranked(
     return tuple(one for one in lists if one[1])
 
 
-def _scale(turns: Sequence[TurnResult]) -> Callable[[Key, tuple[Member, ...]], Weakness]:
-    """Return what makes a weakness of members: with the figure that the run gives, if any."""
-    figure, mass = expected_failures(turns), failing_mass(turns)
+class _Group:
+    """The violations with one key."""
 
-    def weigh(key: Key, members: tuple[Member, ...]) -> Weakness:
-        if all(one.turn.noise is None for one in members):
-            # Nobody knows how often people make such an edit: of relations with edits of their own.
-            return Weakness(key=key, members=members)
-        known = [one for one in members if counted(one.turn)]
+    def __init__(self, first: Member) -> None:
+        self._example, self._plainness = first, _plainness(first)
+        self._count = 0
+        self._turns = DistinctCount()
+        self._words: Counter[str] = Counter()
+        self._slots: Counter[str] = Counter()
+        self._places: list[_Place] = []
+        #: Whether a noise model knows how often people make such an edit.
+        self._known = False
+        self._weights, self._chances = ExactSum(), ExactSum()
+
+    def add(self, member: Member) -> None:
+        turn, variant, reading = member
+        if (plainness := _plainness(member)) < self._plainness:
+            self._example, self._plainness = member, plainness
+        self._count += 1
+        self._turns.add(turn.id)
+        self._words.update(filter(None, reading.words))
+        if reading.slot:
+            self._slots[reading.slot] += 1
+        self._places.append(_place(member))
+        if len(self._places) > 2 * MOST_MEMBERS:
+            self._drop_places()
+        # Nobody knows how often people make the edits that relations make by themselves.
+        self._known = self._known or turn.noise is not None
+        if counted(turn):
+            self._weights.add(weight_of(turn, variant))
+            for chance in distinct_chances([variant]):
+                self._chances.add(chance)
+
+    def weakness(
+        self, key: Key, figure: ExpectedFailures | None, mass: FailingMass | None
+    ) -> Weakness:
+        """Return the weakness, with the figure that the run gives, if any."""
+        self._drop_places()
+        found = Weakness(
+            key=key,
+            count=self._count,
+            turns=self._turns.value,
+            words=_most_frequent(self._words),
+            slots=_most_frequent(self._slots),
+            example=self._example,
+            members=tuple(name for *_, name in self._places),
+        )
+        if not self._known:
+            return found
         if figure is not None and figure.per_1000 is not None:
-            weight = math.fsum(weight_of(one.turn, one.variant) for one in known)
-            return Weakness(key=key, members=members, expected=TURNS * weight / figure.turns)
+            return replace(found, expected=TURNS * self._weights.value / figure.turns)
         if mass is not None:
-            chances = math.fsum(distinct_chances(one.variant for one in known))
-            return Weakness(key=key, members=members, mass=TURNS * chances / mass.turns)
-        return Weakness(key=key, members=members)
+            return replace(found, mass=TURNS * self._chances.value / mass.turns)
+        return found
 
-    return weigh
+    def _drop_places(self) -> None:
+        self._places.sort()
+        del self._places[MOST_MEMBERS:]
 
 
 def _rank(weakness: Weakness) -> tuple[bool, float, int, str]:
@@ -172,11 +239,11 @@ def _rank(weakness: Weakness) -> tuple[bool, float, int, str]:
     return (figure is None, -(figure or 0.0), -weakness.turns, weakness.id)
 
 
-def _place(member: Member) -> tuple[str, int, int, str]:
+def _place(member: Member) -> _Place:
     return (member.turn.dialogue_id, member.turn.turn_index, member.variant.index, member.id)
 
 
-def _plainness(member: Member) -> tuple[bool, int, bool, int, tuple[str, int, int, str]]:
+def _plainness(member: Member) -> tuple[bool, int, bool, int, _Place]:
     plain, cause, label = member.variant.plain, member.variant.cause, member.turn.label
     wrong = label is not None and any(
         label.get(change.slot) != change.before
@@ -186,6 +253,6 @@ def _plainness(member: Member) -> tuple[bool, int, bool, int, tuple[str, int, in
     return (wrong, plain.size, cause != "turn", len(plain.text), _place(member))
 
 
-def _most_frequent(names: Iterable[str]) -> tuple[str, ...]:
-    counted = sorted(Counter(filter(None, names)).items(), key=lambda item: (-item[1], item[0]))
-    return tuple(name for name, _ in counted[:_MOST])
+def _most_frequent(names: Counter[str]) -> tuple[str, ...]:
+    ranked = sorted(names.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(name for name, _ in ranked[:_MOST])

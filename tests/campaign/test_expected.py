@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.expected import expected_failures, failing_mass
+from pytest_dstfuzz.campaign.expected import ExpectedFailures, FailingMass
 from pytest_dstfuzz.campaign.intervals import mean_interval, ratio_interval
 from pytest_dstfuzz.campaign.results import TurnResult
 from pytest_dstfuzz.campaign.spec import CampaignSpec
+from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.perturb.edits import apply_edits
@@ -59,6 +60,14 @@ def run(**given: object) -> tuple[TurnResult, ...]:
     }
     campaign = Campaign(track, DATA, Settings.of(**{**options, **given}))
     return tuple(campaign)
+
+
+def expected_failures(results: Sequence[TurnResult]) -> ExpectedFailures | None:
+    return summarise(results).expected_failures
+
+
+def failing_mass(results: Sequence[TurnResult]) -> FailingMass | None:
+    return summarise(results).failing_mass
 
 
 def test_with_all_outcomes_it_is_what_brute_force_finds():

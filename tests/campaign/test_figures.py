@@ -21,12 +21,8 @@ from pytest_dstfuzz.campaign.results import (
     VariantOutcome,
     VariantResult,
 )
-from pytest_dstfuzz.campaign.summary import (
-    Summary,
-    summarise,
-    yields_by_domain,
-    yields_by_slot,
-)
+from pytest_dstfuzz.campaign.summary import Summary, YieldsTally, summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.perturb.types import Edit
 
@@ -287,17 +283,18 @@ def test_yields_by_slot_and_domain() -> None:
             state=state,
         )
     ]
-    slots = yields_by_slot(results)
+    found = tallied(YieldsTally(), results)
+    slots = found.slots
     assert list(slots) == ["food-kind", "hotel-area", "hotel-price", "size"]
     assert slots["hotel-area"] == Counts(violations=1, held=2, vetoed=1, improved=1)
     assert slots["hotel-price"] == Counts(held=3, vetoed=1, improved=1)
     assert slots["food-kind"] == Counts(carried=2)
-    domains = yields_by_domain(results)
+    domains = found.domains
     assert domains == {
         "food": Counts(carried=2),
         "hotel": Counts(violations=1, held=2, vetoed=1, improved=1),
     }
-    assert yields_by_slot([turn(variant("error"))]) == {}
+    assert tallied(YieldsTally(), [turn(variant("error"))]).slots == {}
 
 
 @settings(max_examples=40, deadline=None)

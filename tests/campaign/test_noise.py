@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from wobble_table import KINDS, Row, Wobbly, row, rules, run, truth
 
-from pytest_dstfuzz.campaign.noise import Noise, noise_of
+from pytest_dstfuzz.campaign.noise import Noise
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult, Votes
+from pytest_dstfuzz.campaign.summary import summarise
 
 #: A table of 20 seeds is printed by wobble_table.py; these are a few of its runs.
 SEEDS, TURNS = range(3), 30
@@ -44,9 +45,9 @@ def test_one_answer_each_reports_much_noise_and_claims_nothing() -> None:
 
 def test_the_order_of_results_changes_nothing() -> None:
     results, summary = run(1, TURNS, Wobbly(rules(), 0.2, "same", 1), votes=3)
-    assert noise_of(results[::-1]) == summary.noise
+    assert summarise(results[::-1]).noise == summary.noise
     again = [TurnResult.from_json(turn.to_json()) for turn in results]
-    assert noise_of(again) == summary.noise
+    assert summarise(again).noise == summary.noise
 
 
 def turn(name: str, kinds: Sequence[int], *variants: VariantResult) -> TurnResult:
@@ -82,7 +83,7 @@ def variant(outcome: str, votes: Votes | None, index: int = 0) -> VariantResult:
 
 
 def estimate(*turns: TurnResult) -> Noise:
-    found = noise_of(turns)
+    found = summarise(turns).noise
     assert found is not None
     return found
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
-from pytest_dstfuzz.campaign.summary import summarise, yields_by_domain, yields_by_slot
+from pytest_dstfuzz.campaign.summary import YieldsTally, summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.calls import ToolCall, call_path, calls_outcome
 from pytest_dstfuzz.dialogue.dialogues import diff_states
@@ -213,9 +214,9 @@ def test_the_report_has_all_of_it_by_path(turn: TurnResult, report: dict[str, An
 
 def test_rates_are_by_tool_and_argument_whichever_call_it_is(turn: TurnResult) -> None:
     twice = answered([TABLE, table(area="south")], [TABLE, table(area="east")])
-    assert yields_by_slot([twice])["book_table.area"].violations == 1
-    assert yields_by_domain([turn, twice])["book_table"].violations == 2
-    found = heat_map([turn])
+    assert tallied(YieldsTally(), [twice]).slots["book_table.area"].violations == 1
+    assert tallied(YieldsTally(), [turn, twice]).domains["book_table"].violations == 2
+    found = heat_map(tallied(YieldsTally(), [turn]), turn.outcome_kind)
     assert found.domains == ("book_table", "call_taxi")
     assert [name for name, _ in found.rows] == ["", "area", "people", "start"]
     assert found.slot("book_table", "area") == "book_table.area"

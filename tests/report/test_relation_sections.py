@@ -19,7 +19,7 @@ from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import SCHEMA_PATH, RunInfo, build_report, report_turns
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.schema import problems
-from pytest_dstfuzz.report.sections import sections_of
+from pytest_dstfuzz.report.survey import Survey
 from pytest_dstfuzz.report.terminal import terminal_lines
 from pytest_dstfuzz.report.terminal_relations import report_lines
 from pytest_dstfuzz.weaknesses.groups import find_weaknesses
@@ -46,7 +46,7 @@ def mixed(results: list[TurnResult]) -> list[TurnResult]:
 
 
 def lines(results: list[TurnResult], settings: Settings = SETTINGS, **how: Any) -> list[str]:
-    first = sections_of(results, settings.variant.relation)[0]
+    first = Survey.of(results).first(settings.variant.relation)
     found = find_weaknesses(results)
     shown = report_lines(first.summary, results, settings, INFO, weaknesses=found, **how)
     return [line.text for line in shown]
@@ -59,15 +59,15 @@ def row(text: list[str], name: str) -> list[str]:
 
 
 def test_sections_are_in_the_order_of_the_names(mixed: list[TurnResult]) -> None:
-    assert [one.name for one in sections_of(mixed, "value-swap,gold")] == [
+    assert [one.name for one in Survey.of(mixed).sections("value-swap,gold")] == [
         *("value-swap", "duplicate", "metamorphic")
     ]
-    swapped = sections_of(mixed, "value-swap", FACTS)[0]
+    swapped = Survey.of(mixed, FACTS).first("value-swap")
     assert (swapped.applicable, swapped.inapplicable) == (6, {"the slot had the value before": 2})
     assert swapped.failures == {"changed": 0, "stuck": 5, "partial": 0, "other": 1}
     assert swapped.over_stability == 5 / 11
     assert swapped.summary.failure_rate == 6 / 11
-    (plain,) = sections_of([one for one in mixed if one.relation == "metamorphic"], "")
+    (plain,) = Survey.of(one for one in mixed if one.relation == "metamorphic").sections("")
     assert plain.over_stability is None
 
 
@@ -146,7 +146,12 @@ def test_what_a_budget_left_out_is_said_by_relation(mixed: list[TurnResult]) -> 
         [
             line.text
             for line in report_lines(
-                *(sections_of(mixed, "metamorphic")[0].summary, [*mixed, *skipped], SETTINGS, info),
+                *(
+                    Survey.of(mixed).first("metamorphic").summary,
+                    [*mixed, *skipped],
+                    SETTINGS,
+                    info,
+                ),
                 weaknesses=(),
                 width=300,
                 verbosity=verbosity,
@@ -182,7 +187,7 @@ def test_words_beside_what_the_user_adds_are_no_words_of_a_weakness() -> None:
 
 def test_nothing_adds_up_both_sides(mixed: list[TurnResult]) -> None:
     """Neither the page nor the JSON has a figure over relations of both sides."""
-    runs = [one.summary for one in sections_of(mixed, "")]
+    runs = [one.summary for one in Survey.of(mixed).sections("")]
     rows = ("valid", "violations", "generated")
     report = build_report(mixed, runs[-1], SETTINGS, INFO)
     shown = " ".join(lines(mixed, width=110))
@@ -224,7 +229,7 @@ def test_one_searched_relation_reads_as_ever(results: list[TurnResult]) -> None:
 
 
 def test_the_json_has_each_relation(mixed: list[TurnResult]) -> None:
-    first = sections_of(mixed, SETTINGS.variant.relation)[0]
+    first = Survey.of(mixed).first(SETTINGS.variant.relation)
     report = build_report(mixed, first.summary, SETTINGS, INFO)
     assert [one["name"] for one in report["relations"]] == [
         "metamorphic",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pytest_dstfuzz.campaign.answers import UNSTABLE
 from pytest_dstfuzz.campaign.results import ChangedSlot, Spread, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.outcome import reply_outcome
 from pytest_dstfuzz.perturb.edits import apply_edits
@@ -20,7 +21,7 @@ from pytest_dstfuzz.report.explain import change_lines, explain
 from pytest_dstfuzz.report.github import markdown_text
 from pytest_dstfuzz.report.html.page import html_text
 from pytest_dstfuzz.report.json_report import RunInfo, build_report
-from pytest_dstfuzz.report.own_spread import spread_texts
+from pytest_dstfuzz.report.own_spread import SpreadTally
 from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.replies import differences, reply_pairs
 from pytest_dstfuzz.report.terminal import terminal_lines
@@ -179,15 +180,17 @@ def test_its_own_spread_is_told_before_violations_are() -> None:
             [(1, 0.1, ""), (1, 0.2, ""), (2, 0.6, ""), (3, 1.0, UNSTABLE)]
         )
     ]
-    texts = [text for text, _ in spread_texts([*turns, turns[0]], "numbers,words<=0.5")]
+    texts = [
+        text for text, _ in tallied(SpreadTally(), [*turns, turns[0]]).texts("numbers,words<=0.5")
+    ]
     assert texts[0].startswith(
         "4 clean turns, each asked 3 times or more: replies of one kind to 2, of several to 1; 1"
     )
     assert "median 0.40, in 95 % of the turns at most 1.00 (0.5 allowed)" in texts[1]
     assert "in 50.00 % of the turns: --dst-threshold=1 keeps 95 %" in texts[2]
     plain = [replace(turn, own=Spread(3, 1)) for turn in turns]
-    assert len(list(spread_texts(plain, "exact"))) == 1
-    assert "asked once" in next(spread_texts([answered(CLEAN)], "exact"))[0]
+    assert len(list(tallied(SpreadTally(), plain).texts("exact"))) == 1
+    assert "asked once" in next(tallied(SpreadTally(), [answered(CLEAN)]).texts("exact"))[0]
 
 
 WORDS = st.lists(st.sampled_from(["it", "opens", "at", "nine.", "ten.", "\n", "no"]), max_size=12)

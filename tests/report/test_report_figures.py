@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult
-from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.summary import YieldsTally, summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState
 from pytest_dstfuzz.report.figures import (
     EDIT_RATE_RANGES,
-    by_edit_rate,
-    by_transformation,
+    RatesTally,
     edit_rate_range,
     heat_map,
 )
@@ -25,16 +25,16 @@ INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
 
 
 def test_rates_by_transformation(results: list[TurnResult]) -> None:
-    rows = {row.name: row for row in by_transformation(results)}
+    rows = {row.name: row for row in tallied(RatesTally(), results).transformations}
     assert list(rows) == ["char_drop", "char_replace", "word_drop", "word_insert"]
     assert rows["word_insert"].counts.failure_rate == 0.0
     assert rows["word_drop"].counts.valid_rate == 0.0
     assert rows["char_replace"].counts.failure_rate == 1.0
     # Of one dialogue alone: nothing says how much another would differ.
     assert rows["char_replace"].failure_interval is None
-    assert by_transformation(results[::-1]) == list(rows.values())
+    assert tallied(RatesTally(), results[::-1]).transformations == list(rows.values())
     more = [replace(turn, dialogue_id=f"{turn.dialogue_id} {n}") for turn in results for n in "abc"]
-    rows = {row.name: row for row in by_transformation(more)}
+    rows = {row.name: row for row in tallied(RatesTally(), more).transformations}
     low, high = rows["word_insert"].failure_interval or (1.0, 0.0)
     assert low == 0.0 < high
 
@@ -44,7 +44,10 @@ def test_a_violation_of_the_context_is_not_that_of_its_edits(broken: TurnResult)
         replace(item, cause="context") if item.outcome == "violation" else item
         for item in broken.variants
     )
-    rows = {row.name: row for row in by_transformation([replace(broken, variants=variants)])}
+    rows = {
+        row.name: row
+        for row in tallied(RatesTally(), [replace(broken, variants=variants)]).transformations
+    }
     assert rows["char_replace"].counts.violations == 0
     assert rows["char_replace"].counts.uncredited == 1
 
@@ -67,7 +70,7 @@ def test_ranges_of_edit_rates(rate: float, name: str) -> None:
 
 
 def test_rates_by_edit_rate(results: list[TurnResult]) -> None:
-    found = by_edit_rate(results)
+    found = tallied(RatesTally(), results).edit_rates
     words, characters = found["words"], found["characters"]
     assert list(words) == ["none", "10 to 15 %"]
     assert (words["none"].counts.valid, words["10 to 15 %"].counts.valid) == (2, 5)
@@ -79,7 +82,7 @@ def test_rates_by_edit_rate(results: list[TurnResult]) -> None:
 
 
 def test_heat_map(broken: TurnResult) -> None:
-    heat = heat_map([broken])
+    heat = heat_map(tallied(YieldsTally(), [broken]), "state")
     assert heat.domains == ("train",)
     assert [name for name, _ in heat.rows] == ["day", "departure"]
     cells = {name: row[0] for name, row in heat.rows}
@@ -94,7 +97,9 @@ def test_heat_map(broken: TurnResult) -> None:
 def test_slots_of_several_domains_and_of_none(broken: TurnResult) -> None:
     state = BeliefState({"hotel-area": "north", "size": "large"})
     violation = replace(broken.violations[0], changed_slots=(ChangedSlot("size", "large", None),))
-    heat = heat_map([replace(broken, clean_state=state, variants=(violation,))])
+    heat = heat_map(
+        tallied(YieldsTally(), [replace(broken, clean_state=state, variants=(violation,))]), "state"
+    )
     assert heat.domains == ("", "hotel")
     assert heat.totals[0] is None
     rows = dict(heat.rows)

@@ -9,11 +9,13 @@ import pytest
 
 from pytest_dstfuzz.campaign.results import ChangedSlot, TurnResult, VariantResult
 from pytest_dstfuzz.campaign.summary import summarise
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.report.explain import keyword
 from pytest_dstfuzz.report.json_report import RunInfo
 from pytest_dstfuzz.report.page import StyledLine, TerminalPage
-from pytest_dstfuzz.report.tally import causes, failures, plainest, vetoes
+from pytest_dstfuzz.report.plainest import PlainestTally
+from pytest_dstfuzz.report.tally import ReasonsTally
 from pytest_dstfuzz.report.terminal import interval_text, terminal_lines
 
 INFO = RunInfo("multiwoz21", "test", "multiwoz", "original", 999, 7372)
@@ -151,7 +153,7 @@ def test_many_reasons_and_slots_are_cut(broken: TurnResult) -> None:
     assert "other reasons" not in verbose
     assert "others" not in verbose
     failed = replace(broken, outcome="error", clean_state=None, reason="down", variants=())
-    assert failures([failed, *turns])["down"] == 1
+    assert tallied(ReasonsTally(), [failed, *turns]).errors["down"] == 1
 
 
 @pytest.mark.parametrize("width", [1, 40, 63, 80, 100, 200])
@@ -186,9 +188,12 @@ def test_plainest_are_of_distinct_dialogues(broken: TurnResult) -> None:
         turn("c", two_edits),
         turn("d", replace(one, cause="context", edits=())),
     ]
-    order = [(found.dialogue_id, variant.index) for found, variant in plainest(turns, 9)]
+    order = [
+        (found.dialogue_id, variant.index)
+        for found, variant in tallied(PlainestTally(9), turns).pairs
+    ]
     assert order == [("a", 5), ("b", 6), ("c", 1), ("d", 1)]
-    assert len(plainest(turns, 3)) == 3
+    assert len(tallied(PlainestTally(3), turns).pairs) == 3
 
 
 def test_a_gate_shows_five_and_how_to_repeat_them(broken: TurnResult) -> None:
@@ -217,14 +222,15 @@ def test_a_run_that_ended_early_without_skipped_turns(broken: TurnResult) -> Non
 
 
 def test_tallies(results: list[TurnResult]) -> None:
-    assert vetoes(results) == {"value": 2}
-    assert causes(results) == {"turn": 1}
-    assert failures(results) == {"ValueError: no": 1}
+    found = tallied(ReasonsTally(), results)
+    assert found.vetoes == {"value": 2}
+    assert found.causes == {"turn": 1}
+    assert found.errors == {"ValueError: no": 1}
     open_cause = replace(results[2].violations[0], cause=None)
     unnamed = replace(results[2].variants[2], reason="")
     odd = [replace(results[2], variants=(open_cause, unnamed))]
-    assert causes(odd) == {"unknown": 1}
-    assert vetoes(odd) == {"unnamed": 1}
+    found = tallied(ReasonsTally(), odd)
+    assert (found.causes, found.vetoes) == ({"unknown": 1}, {"unnamed": 1})
 
 
 def test_gaps_are_single() -> None:

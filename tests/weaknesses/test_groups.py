@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from violations import edit, turn, violation
 
 from pytest_dstfuzz.campaign.campaign import Campaign
-from pytest_dstfuzz.campaign.expected import expected_failures
-from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult
+from pytest_dstfuzz.campaign.results import TurnNoise, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.summary import summarise
 from pytest_dstfuzz.config import Settings
 from pytest_dstfuzz.dialogue.dialogues import BeliefState, Context
-from pytest_dstfuzz.weaknesses.groups import figures_of, find_weaknesses, ranked
+from pytest_dstfuzz.weaknesses.groups import figures_of, find_weaknesses, member_id, ranked
 from pytest_dstfuzz.weaknesses.keys import Key, read
 
 TEXT = "I need a taxi from the station, leaving after 12:15 please."
@@ -53,11 +53,17 @@ def campaign(variants: int = 4) -> tuple[TurnResult, ...]:
 
 def ids(results: list[TurnResult]) -> dict[tuple[str, str, tuple[str, ...]], str]:
     """Return what was said in each violation -> id of its weakness."""
+    found = violations(results)
     return {
-        (member.turn.id, member.variant.text, member.variant.context): weakness.id
+        (found[name][0].id, found[name][1].text, found[name][1].context): weakness.id
         for weakness in find_weaknesses(results)
-        for member in weakness.members
+        for name in weakness.members
     }
+
+
+def violations(results: Iterable[TurnResult]) -> dict[str, tuple[TurnResult, VariantResult]]:
+    """Return the violations by their names."""
+    return {member_id(turn, one): (turn, one) for turn in results for one in turn.violations}
 
 
 @pytest.mark.unmeasured
@@ -78,12 +84,13 @@ def test_groups_do_not_depend_on_order_or_on_other_violations(data: st.DataObjec
 
 
 def test_an_id_is_that_of_the_key_of_each_member() -> None:
-    found = find_weaknesses(campaign())
+    found, known = find_weaknesses(campaign()), violations(campaign())
     assert len(found) >= 4
     assert len({one.id for one in found}) == len(found)
     for one in found:
-        assert {read(member.turn, member.variant).key.id for member in one.members} == {one.id}
-    members = [member.id for one in found for member in one.members]
+        assert {read(*known[name]).key.id for name in one.members} == {one.id}
+        assert one.count == len(one.members)
+    members = [name for one in found for name in one.members]
     assert len(members) == len(set(members)) == sum(len(r.violations) for r in campaign())
 
 
@@ -105,7 +112,7 @@ def test_without_a_noise_model_the_turns_broken_rank() -> None:
     )
     found = find_weaknesses([twice, *once])
     assert [one.key.mechanism for one in found] == ["stated-lost", "cue-word"]
-    assert [(one.turns, len(one.members)) for one in found] == [(2, 2), (1, 3)]
+    assert [(one.turns, one.count) for one in found] == [(2, 2), (1, 3)]
     assert ranked(found, figures_of) == (("turns", found),)
     assert {one.expected for one in found} == {one.mass for one in found} == {None}
 
@@ -143,7 +150,7 @@ def sampled() -> Iterator[TurnResult]:
 def test_expected_failures_of_weaknesses_add_up_to_those_of_the_run() -> None:
     results = list(sampled())
     found = find_weaknesses(results)
-    figure = expected_failures(results)
+    figure = summarise(results).expected_failures
     assert figure is not None
     assert ranked(found, figures_of) == (("expected failures", found),)
     assert math.fsum(one.expected or 0.0 for one in found) == pytest.approx(figure.per_1000)

@@ -28,28 +28,23 @@ from pytest_dstfuzz.report.figures import (
     EDIT_RATE_RANGES,
     Interval,
     RateRow,
-    by_edit_rate,
-    by_transformation,
     heat_map,
 )
 from pytest_dstfuzz.report.html.records import page_data
 from pytest_dstfuzz.report.html.shell import environment, insides, trusted
+from pytest_dstfuzz.report.plainest import MOST_ON_PAGE
 from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
 from pytest_dstfuzz.report.sections import Section, outcome_columns
 from pytest_dstfuzz.report.tally import (
-    causes,
     causes_text,
     changed_answers,
     expected_text,
-    failures,
     moved_dialogues,
-    vetoes,
 )
 from pytest_dstfuzz.report.terminal import between, how_text, interval_text
 from pytest_dstfuzz.report.view import VERDICTS, View
 from pytest_dstfuzz.report.weaknesses import MOST, moved_weaknesses
-from pytest_dstfuzz.report.words import words_of_results
 
 #: Highest failure rate of each shade of the heat map; above the last it is the darkest.
 _SHADES: Final = (0.0, 0.05, 0.10, 0.20, 0.40)
@@ -71,21 +66,21 @@ def html_text(report: Mapping[str, Any]) -> str:
         .get_template("report.html.j2")
         .render(
             view=view,
-            words=words_of_results(view.turns),
+            words=view.words,
             summary=view.summary,
-            broken=any(turn.violations for turn in view.turns),
+            broken=view.on_page.total > 0,
             weaknesses=view.weaknesses,
             tool=" ".join(str(tool.get(name, "")) for name in ("name", "version")).strip(),
             started=_moment(str(view.report["run"].get("started") or "")),
-            how=how_text(view.settings.variant, view.first),
+            how=how_text(view.settings.variant, view.first.slip_rates),
             **_figures(view),
             expected=user_turns(view.summary),
             taken_out=taken_out(expected) if expected else [],
             outcomes=_outcomes(view),
-            vetoes=_counted(vetoes(view.first)),
-            failures=_counted(failures(view.first))[:_MOST_REASONS],
-            causes=causes_text(causes(view.first)),
-            **insides("report.js", page_data(view.turns, view.weaknesses.cards)),
+            vetoes=_counted(view.first.reasons.vetoes),
+            failures=_counted(view.first.reasons.errors)[:_MOST_REASONS],
+            causes=causes_text(view.first.reasons.causes),
+            **insides("report.js", page_data(view.turns, view.weaknesses.cards, view.on_page)),
         )
     )
 
@@ -118,6 +113,7 @@ def _environment() -> Environment:
         reasons=_reasons,
         replies=lambda card: reply_pairs(card.turn, card.variant.plain.changed_slots),
         said=_said,
+        most_on_page=MOST_ON_PAGE,
         most_weaknesses=MOST,
         tones={name: kind for name, (kind, _) in VERDICTS.items()},
     )
@@ -126,13 +122,13 @@ def _environment() -> Environment:
 
 def _figures(view: View) -> dict[str, Any]:
     """Return figures and plots, by their names in the template."""
-    transformations = by_transformation(view.first)
-    edit_rates = by_edit_rate(view.first)
+    rates = view.first.rates
+    transformations, edit_rates = rates.transformations, rates.edit_rates
     return {
         "transformations": transformations,
         "edit_rates": edit_rates,
         "ranges": EDIT_RATE_RANGES,
-        "heat": heat_map(view.first),
+        "heat": heat_map(view.first.yields, view.first.kind),
         "heat_names": _SHADE_NAMES,
         "plots": {
             "transformations": trusted(_transformation_plot(transformations)),
@@ -244,7 +240,7 @@ def _outcomes(view: View) -> list[tuple[str, str]]:
     names = ("generated", "vacuous", "duplicate", "vetoed", "over_rate", *unstable, "valid")
     run = ("held", "violations", "carried", "improved", "errors")
     rows = [(name.replace("_", " "), _number(getattr(summary, name))) for name in (*names, *run)]
-    who = words_of_results(view.turns).who
+    who = view.words.who
     return [*rows, (f"calls of {who}", _number(summary.calls))]
 
 

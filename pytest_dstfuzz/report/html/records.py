@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any
 
-from pytest_dstfuzz.campaign.results import Minimal, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import Minimal, Results, TurnResult, VariantResult
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.dialogue.call_trees import made_calls
 from pytest_dstfuzz.dialogue.calls import part_of
 from pytest_dstfuzz.dialogue.outcome import REPLY, TOOL_CALLS, Outcome
@@ -19,13 +21,21 @@ from pytest_dstfuzz.report.cards import Card
 from pytest_dstfuzz.report.chances import likely_text
 from pytest_dstfuzz.report.edits import earlier_edits, legend, shown_spans, visible
 from pytest_dstfuzz.report.explain import blame, doubts, keyword, simplicity
+from pytest_dstfuzz.report.plainest import OnPage, OnPageTally, PlainKey
 from pytest_dstfuzz.report.replies import reply_pairs
 from pytest_dstfuzz.report.rounds import move_texts, shown_rounds
 from pytest_dstfuzz.weaknesses.groups import member_id
 
 
-def page_data(turns: Sequence[TurnResult], cards: Sequence[Card] = ()) -> dict[str, Any]:
+def page_data(
+    turns: Results, cards: Sequence[Card] = (), on_page: OnPage | None = None
+) -> dict[str, Any]:
     """Return what the page's script draws.
+
+    Args:
+        turns: what was found.
+        cards: the weaknesses.
+        on_page: the violations to show; those that `OnPageTally` chooses unless they are given.
 
     Returns:
         ``turns``: all turns of dialogues with a violation: ``id``, ``dialogue``, ``index``,
@@ -34,20 +44,26 @@ def page_data(turns: Sequence[TurnResult], cards: Sequence[Card] = ()) -> dict[s
         ``violations``, the plainest first: see
         `violation_record`. ``weaknesses``: [id, numbers in that list] of each of the ``cards``.
     """
-    several = len({turn.relation for turn in turns}) > 1
-    broken = {turn.dialogue_id for turn in turns if turn.violations}
-    kept = [turn for turn in turns if turn.dialogue_id in broken]
-    pairs = [
-        (number, turn, variant) for number, turn in enumerate(kept) for variant in turn.violations
-    ]
-    pairs.sort(key=lambda pair: (simplicity(pair[2]), pair[1].dialogue_id, pair[1].turn_index))
-    places = {member_id(turn, item): place for place, (_, turn, item) in enumerate(pairs)}
+    if on_page is None:
+        on_page = tallied(OnPageTally([card.members for card in cards]), turns).chosen
+    kept: list[dict[str, Any]] = []
+    found: list[tuple[PlainKey, str, dict[str, Any]]] = []
+    seen = 0
+    for turn in turns:
+        for variant in turn.violations:
+            if seen in on_page.numbers:
+                key = (simplicity(variant), turn.dialogue_id, turn.turn_index, seen)
+                record = violation_record(len(kept), turn, variant)
+                record |= _relation(turn) if on_page.several else {}
+                found.append((key, member_id(turn, variant), record))
+            seen += 1
+        if turn.dialogue_id in on_page.dialogues:
+            kept.append(_turn(turn))
+    found.sort(key=itemgetter(0))
+    places = {name: place for place, (_, name, _) in enumerate(found)}
     return {
-        "turns": [_turn(turn) for turn in kept],
-        "violations": [
-            {**violation_record(number, turn, item), **(_relation(turn) if several else {})}
-            for number, turn, item in pairs
-        ],
+        "turns": kept,
+        "violations": [record for *_, record in found],
         "weaknesses": [
             [visible(card.id), sorted(places[name] for name in card.members if name in places)]
             for card in cards

@@ -11,6 +11,7 @@ import pytest
 from pytest_dstfuzz import Settings
 from pytest_dstfuzz.campaign.engine import CampaignEngine, predictor_for
 from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.sums import tallied
 from pytest_dstfuzz.comparisons.registry import comparison_by_name
 from pytest_dstfuzz.dialogue.dialogues import Context, Dialogue, DialogueSet, Turn
 from pytest_dstfuzz.errors import UserError
@@ -24,7 +25,7 @@ from pytest_dstfuzz.relations.contexts.mr import (
 from pytest_dstfuzz.relations.laws import check_laws
 from pytest_dstfuzz.relations.registry import relation_by_name, relations_named
 from pytest_dstfuzz.relations.relation import Relation
-from pytest_dstfuzz.report.cases import TOGETHER, case_figures, show_cases
+from pytest_dstfuzz.report.cases import TOGETHER, CasesTally, show_cases
 from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.trackers.adapters import as_tracker
 from tests.relations.contexts.harbour import dialogues
@@ -121,7 +122,7 @@ def test_replies_may_be_held_against_recorded_answers(data: DialogueSet):
     assert [turn.outcome for turn in against if turn.tested] == ["violation"] * sum(
         turn.tested for turn in against
     )
-    (figures,) = case_figures(against)
+    (figures,) = tallied(CasesTally(), against).figures
     assert figures.levels == (figures.bugs, 0, 0)
     assert "no answer to the question is recorded" in {turn.reason for turn in against}
 
@@ -134,7 +135,7 @@ def test_cases_are_counted_as_mortar_counts(data: DialogueSet):
         return answers.get(context.user, "It opens.") if len(context.exchanges) < 3 else "Later."
 
     results = [*run(SameContext(1), data, reply), *run(ContextsAgree(1), data, reply)]
-    first, second, together = case_figures(results)
+    first, second, together = tallied(CasesTally(), results).figures
     assert (first.name, second.name, together.name) == (*NAMES[::2], TOGETHER)
     assert first.detections == sum(
         len(turn.variants) for turn in results if turn.relation == NAMES[0]
@@ -146,7 +147,7 @@ def test_cases_are_counted_as_mortar_counts(data: DialogueSet):
     assert set(first.perturbations) <= {"DRS", "DRR", "DRD", "DSR", "DSD"}
     assert first.levels is not None
     assert sum(first.levels) <= first.bugs
-    assert case_figures([]) == []
+    assert CasesTally().figures == []
 
 
 def test_why_they_say_nothing(data: DialogueSet):
@@ -200,7 +201,8 @@ def _count(results: Sequence[TurnResult]) -> int:
 
 def test_the_summary_has_a_table_of_cases(data: DialogueSet):
     page = TerminalPage(100, "utf-8")
-    show_cases(page, run(SameContext(1), data, lambda context: f"{len(context.exchanges)} times"))
+    results = run(SameContext(1), data, lambda context: f"{len(context.exchanges)} times")
+    show_cases(page, tallied(CasesTally(), results).figures)
     text = "\n".join(line.text for line in page.lines)
     assert "RETC" in text
     assert "same-context" in text

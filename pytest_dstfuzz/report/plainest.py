@@ -1,0 +1,113 @@
+"""The violations that are easiest to follow, of however many there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.report.explain import simplicity
+from pytest_dstfuzz.weaknesses.groups import member_id
+
+#: Violations that a page shows, and of each weakness those that are shown before any others.
+MOST_ON_PAGE: Final = 2_000
+_MOST_OF_WEAKNESS: Final = 50
+#: What sorts violations: how plain they are, dialogue, turn, and which of equals came first.
+PlainKey = tuple[tuple[int, int, float, int], str, int, int]
+
+
+class PlainestTally:
+    """Keeps the violations that are easiest to follow, one of each dialogue or turn.
+
+    Fewest edits first, then the smallest rates; those that the turn's own edits caused before those
+    that needed others. No more than twice as many are held as are kept.
+    """
+
+    def __init__(self, most: int, *, each: Literal["dialogue", "turn"] = "dialogue") -> None:
+        self._most: Final = most
+        self._each: Final = each
+        self._seen = 0
+        self._best: dict[str, tuple[PlainKey, TurnResult, VariantResult]] = {}
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in the violations of a turn."""
+        name = turn.dialogue_id if self._each == "dialogue" else turn.id
+        for variant in turn.violations:
+            self._seen += 1
+            key = (simplicity(variant), turn.dialogue_id, turn.turn_index, self._seen)
+            if name not in self._best or key < self._best[name][0]:
+                self._best[name] = (key, turn, variant)
+        if len(self._best) > 2 * self._most:
+            # What is dropped here never comes back: the others only get plainer.
+            self._best = dict(self._ranked())
+
+    @property
+    def pairs(self) -> list[tuple[TurnResult, VariantResult]]:
+        """The violations, the plainest first."""
+        return [(turn, variant) for _, (_, turn, variant) in self._ranked()]
+
+    def _ranked(self) -> list[tuple[str, tuple[PlainKey, TurnResult, VariantResult]]]:
+        return sorted(self._best.items(), key=lambda item: item[1][0])[: self._most]
+
+
+class OnPage(NamedTuple):
+    """Which violations a page shows."""
+
+    #: Their numbers, from 0 in the order of the results.
+    numbers: frozenset[int]
+    #: Their dialogues.
+    dialogues: frozenset[str]
+    #: How many there are.
+    total: int
+    #: Whether there are several relations.
+    several: bool
+
+
+class OnPageTally:
+    """Chooses the violations of a page, one turn after the other.
+
+    All, or of more than `MOST_ON_PAGE` the plainest of each weakness, worst weakness first, and
+    then the plainest of all.
+    """
+
+    def __init__(self, weaknesses: Iterable[Sequence[str]] = ()) -> None:
+        """Begin without a turn; ``weaknesses`` are the names of the violations of each."""
+        self._groups = {name: group for group, members in enumerate(weaknesses) for name in members}
+        self._total = 0
+        self._all: list[PlainKey] = []
+        self._of_group: dict[int, list[PlainKey]] = {}
+        self._relations: set[str] = set()
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in the violations of a turn."""
+        self._relations.add(turn.relation)
+        for variant in turn.violations:
+            key = (simplicity(variant), turn.dialogue_id, turn.turn_index, self._total)
+            self._total += 1
+            _keep(self._all, key, MOST_ON_PAGE)
+            if (group := self._groups.get(member_id(turn, variant))) is not None:
+                _keep(self._of_group.setdefault(group, []), key, _MOST_OF_WEAKNESS)
+
+    @property
+    def chosen(self) -> OnPage:
+        """The violations to show."""
+        found: dict[PlainKey, None] = {}
+        if self._total > MOST_ON_PAGE:
+            for _, keys in sorted(self._of_group.items()):
+                found |= dict.fromkeys(sorted(keys)[:_MOST_OF_WEAKNESS])
+        found |= dict.fromkeys(sorted(self._all))
+        keys = list(found)[:MOST_ON_PAGE]
+        return OnPage(
+            frozenset(number for *_, number in keys),
+            frozenset(dialogue for _, dialogue, *_ in keys),
+            self._total,
+            len(self._relations) > 1,
+        )
+
+
+def _keep(keys: list[PlainKey], key: PlainKey, most: int) -> None:
+    """Add a key to the smallest ones, of which now and then all but ``most`` are dropped."""
+    keys.append(key)
+    if len(keys) >= 2 * most:
+        keys.sort()
+        del keys[most:]

@@ -1,0 +1,135 @@
+"""All figures of a run that reports show, from one pass over its results."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Final, Self
+
+from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.sums import DistinctCount, LastByTurn, tallied
+from pytest_dstfuzz.comparisons.fallbacks import is_fallback
+from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
+from pytest_dstfuzz.report.cases import CasesTally
+from pytest_dstfuzz.report.own_spread import SpreadTally
+from pytest_dstfuzz.report.plainest import PlainestTally
+from pytest_dstfuzz.report.sections import RelationFacts, Section
+from pytest_dstfuzz.report.words import Words, words_of
+
+#: The plainest violations of the run that are at hand.
+_MOST_PLAINEST: Final = 20
+
+
+class Survey:
+    """What was found under each relation, and of all together what concerns none of them.
+
+    Turns are taken in first; the figures are read when all are in.
+    """
+
+    def __init__(
+        self, facts: Mapping[str, RelationFacts] | None = None, fallbacks: tuple[str, ...] = ()
+    ) -> None:
+        """Begin without a result.
+
+        Args:
+            facts: what relations say of themselves, by name.
+            fallbacks: regular expressions of replies that are no answer, beside the known ones.
+        """
+        self._facts, self._fallbacks = facts or {}, fallbacks
+        self._sections: dict[str, Section] = {}
+        self.count = 0
+        self.cases: Final = CasesTally()
+        self.replies: Final = SpreadTally()
+        self.plainest: Final = PlainestTally(_MOST_PLAINEST)
+        #: Turns that were not run, by relation; their dialogues; why, of the first that says it.
+        self.skipped: Counter[str] = Counter()
+        self._skipped_dialogues = DistinctCount()
+        #: Whether the clean reply to a turn gives no answer.
+        self._unanswered = LastByTurn(1)
+        self.why_skipped = ""
+        #: Turns with a violation.
+        self.broken = 0
+
+    @classmethod
+    def of(
+        cls,
+        results: Iterable[TurnResult],
+        facts: Mapping[str, RelationFacts] | None = None,
+        fallbacks: tuple[str, ...] = (),
+    ) -> Self:
+        """Survey results; the rest is as for a new one."""
+        return tallied(cls(facts, fallbacks), results)
+
+    def add(self, turn: TurnResult) -> None:
+        """Take in a result."""
+        name = turn.relation
+        if name not in self._sections:
+            facts = self._facts.get(name, RelationFacts())
+            self._sections[name] = Section(name, turn.side, facts, turn.outcome_kind)
+        self._sections[name].add(turn)
+        self.count += 1
+        for tally in (self.cases, self.replies, self.plainest):
+            tally.add(turn)
+        if turn.outcome_kind == REPLY and turn.clean_state is not None:
+            reply = turn.clean_state.get(REPLY, "")
+            self._unanswered.add(turn.id, is_fallback(reply, self._fallbacks))
+        self.broken += bool(turn.violations)
+        if turn.outcome == "skipped":
+            self.skipped[name] += 1
+            self._skipped_dialogues.add(turn.dialogue_id)
+            self.why_skipped = self.why_skipped or turn.reason
+
+    def sections(self, named: str) -> tuple[Section, ...]:
+        """Return what was found under each relation that has results.
+
+        Those that ``named`` lists, with commas between them, come first and in its order.
+        """
+        asked = [name for name in named.split(",") if name in self._sections]
+        names = dict.fromkeys([*asked, *sorted(self._sections)])
+        return tuple(self._sections[name] for name in names)
+
+    def first(self, named: str) -> Section:
+        """Return what was found under the first relation: what a report of one is about."""
+        for one in self.sections(named):
+            return one
+        return Section("", "should-not-change", RelationFacts(), "state")
+
+    @property
+    def kind(self) -> OutcomeKind:
+        """What of the answers was tested: a run tests one kind."""
+        return next((one.kind for one in self._sections.values()), "state")
+
+    @property
+    def words(self) -> Words:
+        """What reports call what was tested."""
+        return words_of(self.kind)
+
+    @property
+    def relations(self) -> int:
+        """How many relations have results."""
+        return len(self._sections)
+
+    @property
+    def skipped_dialogues(self) -> int:
+        """Dialogues with a turn that was not run."""
+        return self._skipped_dialogues.value
+
+    @property
+    def fallbacks(self) -> tuple[int, int]:
+        """How many clean replies give no answer, and how many there are; each turn counts once."""
+        rows = self._unanswered.rows()
+        return sum(none > 0 for (none,) in rows), len(rows)
+
+    @cached_property
+    def outcomes(self) -> Counter[TurnOutcome]:
+        """Results by what became of the turns."""
+        return sum((one.outcomes for one in self._sections.values()), Counter[TurnOutcome]())
+
+    @cached_property
+    def errors(self) -> dict[str, int]:
+        """The reasons of errors: how often each was given, the most frequent first."""
+        counts: Counter[str] = Counter()
+        for one in self._sections.values():
+            counts.update(one.reasons.errors)
+        return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
