@@ -82,14 +82,16 @@ def read_table(path: Path, name: str) -> Any:
 
 
 def write_text(path: Path, text: str) -> None:
-    r"""Write ``text`` as UTF-8, atomically; folders that are missing are made.
+    """Write ``text`` as `utf8` does, atomically; folders that are missing are made."""
+    write_bytes(path, utf8(text))
+
+
+def utf8(text: str) -> bytes:
+    r"""Return a text as UTF-8.
 
     A lone surrogate, which UTF-8 does not have, is written as ``\udXXX``, as JSON spells it.
     """
-    write_bytes(
-        path,
-        _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode("utf-8"),
-    )
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match.group()):04x}", text).encode("utf-8")
 
 
 def write_json(path: Path, value: object) -> None:

@@ -8,7 +8,7 @@ One object: ``schema_version``, ``sample`` (how it was drawn, its ``fingerprint`
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,7 @@ from pytest_dstfuzz.audit.figures import (
 )
 from pytest_dstfuzz.audit.question import Verdict
 from pytest_dstfuzz.audit.sample import AuditRow, Draw, Sample, draw_sample, of_relation
-from pytest_dstfuzz.campaign.results import TurnResult
+from pytest_dstfuzz.campaign.results import Results
 from pytest_dstfuzz.errors import DataError, UserError
 from pytest_dstfuzz.files import read_versioned, write_json
 from pytest_dstfuzz.json_data import from_json, to_json
@@ -112,7 +112,7 @@ class Audit:
         return lines
 
 
-def audit_path(report: Path, turns: Sequence[TurnResult], relation: str) -> Path:
+def audit_path(report: Path, turns: Results, relation: str) -> Path:
     """Return the file of an audit of ``report``: where that has several relations, one for each.
 
     Raises:
@@ -125,7 +125,7 @@ def audit_path(report: Path, turns: Sequence[TurnResult], relation: str) -> Path
     return report.with_name(f"{report.stem}{f'.{name}' if several else ''}.audit.json")
 
 
-def open_audit(path: Path, turns: Sequence[TurnResult], given: Mapping[str, Any]) -> Audit:
+def open_audit(path: Path, turns: Results, given: Mapping[str, Any]) -> Audit:
     """Draw the sample of an audit; where its file is there, go on with it.
 
     ``given`` are fields of `Draw` that the user chose; others are those of the file, or defaults.

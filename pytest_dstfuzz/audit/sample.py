@@ -17,7 +17,7 @@ from typing import Any
 from pytest_dstfuzz.audit.decoy_draw import Pair, draw_decoys
 from pytest_dstfuzz.audit.decoys import Decoy
 from pytest_dstfuzz.audit.question import KEEPING, STATED, Question
-from pytest_dstfuzz.campaign.results import TurnResult, VariantResult
+from pytest_dstfuzz.campaign.results import Results, TurnResult, VariantResult
 from pytest_dstfuzz.errors import UserError, unknown_name
 from pytest_dstfuzz.perturb.edits import undo_edits
 from pytest_dstfuzz.perturb.types import Edit
@@ -144,14 +144,14 @@ class Sample:
         return tuple(self.rows[int(place)] for place in order)
 
 
-def draw_sample(turns: Sequence[TurnResult], draw: Draw) -> Sample:
+def draw_sample(turns: Results, draw: Draw) -> Sample:
     """Draw violations, make decoys, and shuffle them.
 
     The order of ``turns`` does not matter. Fewer violations are taken where the dialogues
     do not have so many.
     """
-    turns = of_relation(turns, draw.relation)
-    turns = sorted(turns, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
+    found = of_relation(turns, draw.relation)
+    turns = sorted(found, key=lambda turn: (turn.dialogue_id, turn.turn_index, turn.id))
     drawn = _draw_violations(turns, draw)
     if not drawn:
         raise UserError("the report holds no violation to judge")
@@ -167,7 +167,7 @@ def draw_sample(turns: Sequence[TurnResult], draw: Draw) -> Sample:
     return Sample(draw, tuple(rows))
 
 
-def of_relation(turns: Sequence[TurnResult], name: str) -> Sequence[TurnResult]:
+def of_relation(turns: Results, name: str) -> Results:
     """Return the turns of one relation; without a name there may be but one."""
     known = sorted({turn.relation for turn in turns})
     if name and name not in known:

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import Any
@@ -43,10 +43,9 @@ from pytest_dstfuzz.report.json_report import RunInfo, build_report
 from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.page import Style, StyledLine
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.survey import Survey
+from pytest_dstfuzz.report.survey import Survey, read_results
 from pytest_dstfuzz.report.terminal_relations import report_lines
-from pytest_dstfuzz.report.weaknesses import without_texts
-from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally
+from pytest_dstfuzz.weaknesses.groups import Weakness
 
 
 @dataclass(eq=False)
@@ -193,17 +192,15 @@ class SessionEnd:
     @cached_property
     def _read(self) -> tuple[Survey, tuple[Weakness, ...]]:
         """All figures, from one pass over the results, and what the violations have in common."""
-        redact, reply = self._context.settings.output.redact, self._context.settings.reply
-        survey, weaknesses = Survey(self._collector.relations, reply.fallback), WeaknessTally()
-        for turn in self._found:
-            # What violations have in common shows only in what was said.
-            weaknesses.add(turn)
-            survey.add(redacted(turn) if redact else turn)
-        reasons = self._regressions.why_accepted_as_a_whole()
-        found = tuple(
-            replace(one, accepted=reasons.get(one.id, "")) for one in weaknesses.weaknesses
+        settings = self._context.settings
+        accepted = self._regressions.why_accepted_as_a_whole()
+        return read_results(
+            self._found,
+            self._collector.relations,
+            settings.reply.fallback,
+            accepted,
+            redact=settings.output.redact,
         )
-        return survey, without_texts(found) if redact else found
 
     @cached_property
     def _relations(self) -> list[str]:

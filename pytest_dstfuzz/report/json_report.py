@@ -24,11 +24,21 @@ from pytest_dstfuzz.report.judges import WhatItTook, WhoJudged
 from pytest_dstfuzz.report.schema import problems
 from pytest_dstfuzz.report.sections import RelationFacts
 from pytest_dstfuzz.report.survey import Survey
+from pytest_dstfuzz.report.turn_files import (
+    MOST_IN_ONE_FILE,
+    DecodedTurns,
+    SpooledTurns,
+    TurnLines,
+    TurnParts,
+    remove_parts,
+    write_parts,
+)
 from pytest_dstfuzz.report.weaknesses import weaknesses_json
 from pytest_dstfuzz.trackers.tracker import Disagreement, Usage
 from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
-SCHEMA_VERSION = 1
+#: Of a report whose turns are in parts; others have 1.
+SCHEMA_VERSION = 2
 #: The JSON Schema of a report.
 SCHEMA_PATH = Path(__file__).with_name("schema.json")
 _DECIMALS = 4
@@ -127,11 +137,9 @@ def build_report(
     if survey is None:
         survey = Survey.of(results, info.relations)
     options, named = settings_json(settings), settings.variant.relation
-    turns = [_rounded(result.to_json()) for result in results]
-    # Two tests may run one turn with other settings, so its content decides in the end.
-    turns.sort(key=lambda it: (it["dialogue_id"], it["turn_index"], it["id"], _compact(it)))
+    turns = _turns(results)
     report: dict[str, Any] = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": 1 if isinstance(turns, list) else SCHEMA_VERSION,
         "tool": {"name": "pytest-dstfuzz", "version": __version__},
         "summary": summary.to_json(),
         "gate": None if gate is None else dict(gate),
@@ -165,11 +173,22 @@ def build_report(
     return {name: value if name == "turns" else _rounded(value) for name, value in report.items()}
 
 
+def _turns(results: Results) -> list[dict[str, Any]] | TurnLines:
+    """Return the turns as a report has them, in its order; of a large one on the disk."""
+    turns = (_rounded(result.to_json()) for result in results)
+    if len(results) > MOST_IN_ONE_FILE:
+        return SpooledTurns(turns)
+    # Two tests may run one turn with other settings, so its content decides in the end.
+    return sorted(
+        turns, key=lambda it: (it["dialogue_id"], it["turn_index"], it["id"], _compact(it))
+    )
+
+
 def report_text(report: Mapping[str, Any]) -> str:
     """Return the report as JSON: a key, or a turn, on each line."""
     lines = []
     for name, value in report.items():
-        if name == "turns" and value:
+        if name == "turns" and value and isinstance(value, list):
             text = ",\n".join(map(_compact, value))
             lines.append(f'"turns": [\n{text}\n]')
         else:
@@ -178,16 +197,26 @@ def report_text(report: Mapping[str, Any]) -> str:
 
 
 def write_report(path: Path, report: Mapping[str, Any]) -> None:
-    """Write the report; a file that is there already survives any failure."""
+    """Write the report; a file that is there already survives any failure.
+
+    The turns of a large one go to parts beside it, see `turn_files`: first the parts, then the
+    object that names them, so whoever reads meanwhile finds the earlier report or this one.
+    """
+    turns, parts = report.get("turns"), list[str]()
+    if isinstance(turns, TurnLines):
+        entry = write_parts(path, turns)
+        report, parts = {**report, "turns": entry}, entry["parts"]
     write_text(path, report_text(report))
+    remove_parts(path, keep=parts)
 
 
 def read_report(path: Path) -> dict[str, Any]:
     """Read a report back; a `DataError` says why a file is none."""
     report = read_versioned(path, "report", "schema_version", SCHEMA_VERSION)
+    turns = list if report["schema_version"] < SCHEMA_VERSION else dict
     missing = [
         name
-        for name, kind in (("summary", dict), ("settings", dict), ("turns", list))
+        for name, kind in (("summary", dict), ("settings", dict), ("turns", turns))
         if not isinstance(report.get(name), kind)
     ]
     if missing:
@@ -197,11 +226,18 @@ def read_report(path: Path) -> dict[str, Any]:
     if found := problems(report, schema, schema, complete=False):
         more = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         raise DataError(f"{path} is damaged: {found[0].removeprefix('$.')}{more}")
+    if isinstance(report["turns"], dict):
+        try:
+            report["turns"] = TurnParts(path, report["turns"])
+        except KeyError as error:
+            raise DataError(f"{path} is damaged: its 'turns' lack {error}") from None
     return report
 
 
-def report_turns(report: Mapping[str, Any]) -> tuple[TurnResult, ...]:
-    """Return the turns of a report as they were, but for the rounding."""
+def report_turns(report: Mapping[str, Any]) -> Results:
+    """Return the turns of a report as they were, but for the rounding; of a large one no list."""
+    if isinstance(report["turns"], TurnLines):
+        return DecodedTurns(report["turns"])
     turns = []
     for number, turn in enumerate(report["turns"]):
         try:

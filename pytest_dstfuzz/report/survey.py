@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Final, Self
 
-from pytest_dstfuzz.campaign.results import TurnOutcome, TurnResult
+from pytest_dstfuzz.campaign.results import Results, TurnOutcome, TurnResult
 from pytest_dstfuzz.campaign.sums import DistinctCount, LastByTurn, tallied
 from pytest_dstfuzz.comparisons.fallbacks import is_fallback
 from pytest_dstfuzz.dialogue.outcome import REPLY, OutcomeKind
 from pytest_dstfuzz.report.cases import CasesTally
 from pytest_dstfuzz.report.own_spread import SpreadTally
 from pytest_dstfuzz.report.plainest import PlainestTally
+from pytest_dstfuzz.report.redact import redacted
 from pytest_dstfuzz.report.sections import RelationFacts, Section
+from pytest_dstfuzz.report.weaknesses import without_texts
 from pytest_dstfuzz.report.words import Words, words_of
+from pytest_dstfuzz.weaknesses.groups import Weakness, WeaknessTally
 
 #: The plainest violations of the run that are at hand.
 _MOST_PLAINEST: Final = 20
@@ -133,3 +137,28 @@ class Survey:
         for one in self._sections.values():
             counts.update(one.reasons.errors)
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def read_results(
+    results: Results,
+    facts: Mapping[str, RelationFacts],
+    fallbacks: tuple[str, ...],
+    accepted: Mapping[str, str],
+    *,
+    redact: bool,
+) -> tuple[Survey, tuple[Weakness, ...]]:
+    """Return the figures of results and their weaknesses, from one pass over them.
+
+    Args:
+        results: as they were found.
+        facts: as for a `Survey`.
+        fallbacks: likewise.
+        accepted: weakness -> why it may stay.
+        redact: leave out what was said: what violations have in common shows only there.
+    """
+    survey, tally = Survey(facts, fallbacks), WeaknessTally()
+    for turn in results:
+        tally.add(turn)
+        survey.add(redacted(turn) if redact else turn)
+    found = tuple(replace(one, accepted=accepted.get(one.id, "")) for one in tally.weaknesses)
+    return survey, without_texts(found) if redact else found

@@ -6,18 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pytest_dstfuzz.campaign.results import TurnResult
-from pytest_dstfuzz.campaign.summary import Summary, summarise
+from pytest_dstfuzz.campaign.result_views import MappedResults
+from pytest_dstfuzz.campaign.results import Results
+from pytest_dstfuzz.campaign.summary import Summary
 from pytest_dstfuzz.config import OutputSettings, Settings
 from pytest_dstfuzz.report.html import write_html
 from pytest_dstfuzz.report.json_report import RunInfo, build_report, write_report
 from pytest_dstfuzz.report.page import TerminalPage
 from pytest_dstfuzz.report.redact import redacted
-from pytest_dstfuzz.report.sections import first_of
+from pytest_dstfuzz.report.survey import read_results
 from pytest_dstfuzz.report.terminal_relations import report_lines
-from pytest_dstfuzz.report.weaknesses import without_texts
 from pytest_dstfuzz.results.folder import ResultFolder
-from pytest_dstfuzz.weaknesses.groups import Weakness, find_weaknesses
 
 
 class FolderReport:
@@ -25,22 +24,25 @@ class FolderReport:
 
     def __init__(self, folder: ResultFolder, *, redact: bool = False) -> None:
         manifest = folder.manifest
-        found = tuple(folder.results)
-        weaknesses = find_weaknesses(found)
-        self.results: tuple[TurnResult, ...] = tuple(map(redacted, found)) if redact else found
-        self.weaknesses: tuple[Weakness, ...] = (
-            without_texts(weaknesses) if redact else tuple(weaknesses)
-        )
         self.settings: Settings = manifest.read_settings()
         self.info: RunInfo = manifest.info()
-        self.summary: Summary = summarise(first_of(self.results, self.settings.variant.relation))
+        found = folder.results
+        self.results: Results = MappedResults(found, redacted) if redact else found
+        self.survey, self.weaknesses = read_results(
+            found, self.info.relations, self.settings.reply.fallback, {}, redact=redact
+        )
+        self.summary: Summary = self.survey.first(self.settings.variant.relation).summary
 
     def page(self, page: TerminalPage) -> TerminalPage:
         """Put the figures on a page of a terminal."""
         given = (self.summary, self.results, self.settings, self.info)
         width, encoding = page.width, page.encoding
         page.lines += report_lines(
-            *given, weaknesses=self.weaknesses, width=width, encoding=encoding
+            *given,
+            weaknesses=self.weaknesses,
+            width=width,
+            encoding=encoding,
+            survey=self.survey,
         )
         return page
 
@@ -55,7 +57,12 @@ class FolderReport:
             settings = self.settings.replace_options(redact=output.redact)
             info = replace(self.info, **run)
             report = build_report(
-                self.results, self.summary, settings, info, weaknesses=self.weaknesses
+                self.results,
+                self.summary,
+                settings,
+                info,
+                weaknesses=self.weaknesses,
+                survey=self.survey,
             )
             for path, write in wanted:
                 write(path, report)

@@ -39,10 +39,10 @@ def test_the_report_keeps_its_schema(results: list[TurnResult]) -> None:
         report = json.loads(report_text(build(turns)))
         assert problems(report, schema, schema) == []
         assert list(report) == schema["required"]
-    broken = {**report, "schema_version": 2, "turns": [{"id": True}], "summary": {"turns": -1}}
+    broken = {**report, "schema_version": 3, "turns": [{"id": True}], "summary": {"turns": -1}}
     found = problems(broken, schema, schema)
     assert "$: 2" not in found
-    assert any(text.startswith("$.schema_version: 2 breaks const") for text in found)
+    assert any(text.startswith("$.schema_version: 3 breaks enum") for text in found)
     assert "$.turns[0]: lacks outcome" in found
     assert any("-1 breaks minimum" in text for text in found)
 
@@ -199,7 +199,7 @@ def test_an_existing_report_survives(results: list[TurnResult], tmp_path: Path) 
         (b"[" * 100_000, "is no report: it is nested too deeply"),
         (b"[]", "no 'schema_version'"),
         (b'{"schema_version": "1"}', "no 'schema_version'"),
-        (b'{"schema_version": 2}', "update pytest-dstfuzz"),
+        (b'{"schema_version": 3}', "update pytest-dstfuzz"),
         (b'{"schema_version": 1, "summary": {}, "turns": {}}', "settings, turns missing"),
     ],
 )
