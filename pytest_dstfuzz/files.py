@@ -68,7 +68,10 @@ def read_versioned(path: Path, what: str, key: str, known: int) -> dict[str, Any
 
 
 def read_table(path: Path, name: str) -> Any:
-    """Return a table of a TOML file, ``name`` in brackets; an empty one where there is none."""
+    """Return a table of a TOML file, ``name`` in brackets; an empty one where there is none.
+
+    ``[]`` is the whole file.
+    """
     text = read_text(path)
     try:
         table: Any = tomllib.loads(text)
@@ -76,7 +79,7 @@ def read_table(path: Path, name: str) -> Any:
         raise DataError(f"{path} is no TOML: {error}") from None
     except RecursionError:
         raise DataError(f"{path} is nested too deeply to be read") from None
-    for part in name.strip("[]").split("."):
+    for part in filter(None, name.strip("[]").split(".")):
         table = table.get(part, {}) if isinstance(table, Mapping) else table
     return table
 

@@ -22,6 +22,7 @@ from pytest_dstfuzz.cli import (
     regressions,
     relations,
     reports,
+    sweep,
     tools,
     trackers,
     training,
@@ -40,6 +41,7 @@ EXIT_INTERRUPTED = 130
 
 _MODULES = (
     campaign,
+    sweep,
     trackers,
     calibrate,
     check_data,

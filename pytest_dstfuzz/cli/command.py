@@ -87,7 +87,8 @@ class ProgressLine:
     """
 
     def __init__(self, what: str) -> None:
-        self._what = what
+        #: What is counted.
+        self.what = what
         self._terminal = sys.stderr.isatty()
         self._last = time.monotonic()
 
@@ -98,7 +99,7 @@ class ProgressLine:
             return
         self._last = now
         share = f" of {total:,} ({percent(done / total, 0)})" if total else ""
-        text = f"{done:,}{share} {self._what}"
+        text = f"{done:,}{share} {self.what}"
         print(f"\r{text}\x1b[K" if self._terminal else text, end="", file=sys.stderr)
         print(end="" if self._terminal else "\n", file=sys.stderr, flush=True)
 

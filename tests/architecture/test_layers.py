@@ -129,8 +129,10 @@ FENCES: dict[str, tuple[str, ...]] = {
     "numpy": (
         *("seeding", "dialogue", "perturb", "agents", "search", "campaign", "research", "training"),
         *("trackers", "gate", "noise", "relations", "comparisons", "assistant", "games"),
+        "results/sweep_differences",
     ),
     "scipy": ("gate/statistics",),
+    "pyarrow": ("results/parquet",),
     "jinja2": ("report/html", "trackers/chat"),
     "markupsafe": ("report/html",),
     "hypothesis": ("strategies",),

@@ -23,14 +23,17 @@ def environment(**more: Any) -> Environment:
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, **more)
 
 
-def insides(script: str, data: Any) -> dict[str, Any]:
-    """Return style, script (a file), its data and the policy, by their names in templates."""
-    parts = {"style": _file("style.css"), "script": _file(script)}
-    return {
-        **{name: trusted(text) for name, text in parts.items()},
-        "data": trusted(script_json(data)),
-        "policy": content_policy({"script": parts["script"], "style": parts["style"]}),
-    }
+def insides(script: str = "", data: Any = None) -> dict[str, Any]:
+    """Return style, script (a file), its data and the policy, by their names in templates.
+
+    A page without a script runs none.
+    """
+    parts = {"style": _file("style.css")}
+    if script:
+        parts["script"] = _file(script)
+    found: dict[str, Any] = {name: trusted(text) for name, text in parts.items()}
+    found["policy"] = content_policy(dict(sorted(parts.items())))
+    return found | {"data": trusted(script_json(data))} if script else found
 
 
 def trusted(text: str) -> Markup:

@@ -1,0 +1,170 @@
+"""A sweep: every cell a campaign, gone on with after interruptions, one table and one page."""
+
+from __future__ import annotations
+
+import csv
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_dstfuzz.errors import UserError
+from pytest_dstfuzz.results.sweep_file import SweepPlan, read_sweep
+
+BOT = """
+import time
+
+WORDS = {"cheap": "restaurant-pricerange", "north": "hotel-area", "centre": "restaurant-area"}
+
+def heard(context):
+    said = " ".join(context.user_utterances).lower().split()
+    return {slot: word for word, slot in WORDS.items() if word in said}
+
+def last(context):
+    return {slot: word for word, slot in WORDS.items() if word in context.user_utterances[-1]}
+
+def slow(context):
+    time.sleep(0.003)
+    return heard(context)
+
+def broken(context):
+    raise RuntimeError("out of order")
+"""
+SWEEP = """
+[settings]
+turns = 12
+variants = 3
+
+[axes]
+model = ["sweepbot:heard", "sweepbot:last"]
+search = ["random", "near-value"]
+relation = ["metamorphic", "value-swap"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sweepbot.py").write_text(BOT, encoding="utf-8")
+    (tmp_path / "s.toml").write_text(SWEEP, encoding="utf-8")
+    return tmp_path
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "pytest_dstfuzz.cli", "sweep", *words]
+
+
+def swept(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, check=False)
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    names = ("table.csv", "sweep.md", "index.html")
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def test_every_cell_has_its_rows(folder: Path) -> None:
+    done = swept(folder, "s.toml", "--output=out", "--parquet")
+    assert done.returncode == 0, done.stderr
+    rows = table(folder / "out" / "table.csv")
+    assert [(row["model"], row["search"], row["relation"]) for row in rows] == [
+        (f"sweepbot:{model}", search, relation)
+        for model in ("heard", "last")
+        for search in ("random", "near-value")
+        for relation in ("metamorphic", "value-swap")
+    ]
+    assert all(row["turns"] == "12" for row in rows)
+    assert any(int(row["violations"]) for row in rows)
+    first = contents(folder / "out")
+    # What is done is not run again, and the same comes of it.
+    started = time.monotonic()
+    again = swept(folder, "s.toml", "--output=out", "--parquet")
+    assert again.returncode == 0
+    assert contents(folder / "out") == first, time.monotonic() - started
+    pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    read: list[dict[str, Any]] = pq.read_table(folder / "out" / "table.parquet").to_pylist()
+    assert [str(one["violations"]) for one in read] == [row["violations"] for row in rows]
+    page = (folder / "out" / "index.html").read_text(encoding="utf-8")
+    assert "http" not in page.replace("http-equiv", "")
+    for link in (folder / "out" / "cells").glob("*.html"):
+        assert f'href="cells/{link.name}"' in page
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGINT, signal.SIGKILL])
+def test_it_goes_on_after_an_interruption(folder: Path, with_signal: signal.Signals) -> None:
+    text = SWEEP.replace("sweepbot:last", "sweepbot:slow")
+    (folder / "s.toml").write_text(text, encoding="utf-8")
+    started = subprocess.Popen(
+        command("s.toml", "--output=out"),
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    cells = folder / "out" / "cells"
+    while not any(cells.glob("sweepbot-slow*/results-0001.jsonl")):
+        assert started.poll() is None
+        time.sleep(0.01)
+    started.send_signal(with_signal)
+    started.wait()
+    done = swept(folder, "s.toml", "--output=out")
+    assert done.returncode == 0, done.stderr
+    assert swept(folder, "s.toml", "--output=whole").returncode == 0
+    assert contents(folder / "out") == contents(folder / "whole")
+
+
+def test_a_cell_that_cannot_be_run_is_told_and_the_others_go_on(folder: Path) -> None:
+    text = SWEEP.replace("sweepbot:last", "sweepbot:broken").replace('"near-value"', '"greedy"')
+    (folder / "s.toml").write_text(text, encoding="utf-8")
+    done = swept(folder, "s.toml", "--output=out")
+    assert done.returncode == 1
+    assert "out of order" in done.stdout
+    assert "Traceback" not in done.stderr
+    rows = table(folder / "out" / "table.csv")
+    assert [bool(row["problem"]) for row in rows] == [False] * 4 + [True] * 4
+    # A file with other cells runs those alone.
+    (folder / "s.toml").write_text(SWEEP, encoding="utf-8")
+    before = {path: path.stat().st_mtime_ns for path in (folder / "out").glob("cells/*/*.jsonl")}
+    assert swept(folder, "s.toml", "--output=out").returncode == 0
+    assert all(path.stat().st_mtime_ns == at for path, at in before.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no axis"),
+        ('[axes]\nsearch = ["random"]\n', "names no tracker"),
+        ('[axes]\nmodel = "trade"\n', "a list of values"),
+        ('[axes]\nmodel = ["trade"]\nserch = ["random"]\n', "Did you mean 'search'"),
+        ('[axes]\nmodel = ["trade"]\nsearch = ["random"]\n[settings]\nsearch = 1\n', "leave one"),
+        ('[axes]\nmodel = ["trade"]\nseed = ["first"]\n', "in the cell model = trade"),
+        ('[axes]\nmodel = ["trade", "trade"]\n', "stands there twice"),
+        ('[axis]\nmodel = ["trade"]\n', "Did you mean 'axes'"),
+        ("axes = 3\n", "is a table"),
+        ("[axes\n", "no TOML"),
+    ],
+)
+def test_mistakes_in_the_file_are_told(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        read_sweep(path)
+
+
+def test_names_of_cells_hang_on_what_is_run(tmp_path: Path) -> None:
+    def plan(text: str) -> SweepPlan:
+        (tmp_path / "s.toml").write_text(text, encoding="utf-8")
+        return read_sweep(tmp_path / "s.toml")
+
+    one, other = plan(SWEEP), plan(SWEEP.replace("variants = 3", "variants = 4"))
+    names = [cell.name for cell in one.cells]
+    assert len(set(names)) == len(names) == 8
+    assert not {cell.name for cell in other.cells} & set(names)
+    assert [cell.name for cell in plan(SWEEP).cells] == names
