@@ -36,7 +36,7 @@ def broken(context):
 """
 SWEEP = """
 [settings]
-turns = 12
+turns = 30
 variants = 3
 
 [axes]
@@ -81,7 +81,7 @@ def test_every_cell_has_its_rows(folder: Path) -> None:
         for search in ("random", "near-value")
         for relation in ("metamorphic", "value-swap")
     ]
-    assert all(row["turns"] == "12" for row in rows)
+    assert all(row["turns"] == "30" for row in rows)
     assert any(int(row["violations"]) for row in rows)
     first = contents(folder / "out")
     # What is done is not run again, and the same comes of it.
